@@ -20,7 +20,8 @@ static int does_not_work(void *library, int code, sgt_error *err)
     void *f = dlsym(library, "cuGetErrorString");
     memcpy(&describe, &f, sizeof describe);
     if (!f || describe(code, &text) != 0 || !text) text = "of no name";
-    return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d, %s", code, text);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d, %s", code,
+                    text);
 }
 
 static int ask(void *library, int *version, int *devices, sgt_error *err)
@@ -32,7 +33,8 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
     if (!a || !b)
         return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks %s",
                         a ? "cuDeviceGetCount" : "cuInit");
-    memcpy(&init, &a, sizeof init); /* ISO C has no conversion from an object pointer to a function pointer */
+    /* ISO C has no conversion from an object pointer to a function pointer */
+    memcpy(&init, &a, sizeof init);
     memcpy(&count_devices, &b, sizeof count_devices);
     memcpy(&get_version, &c, sizeof get_version);
     *devices = *version = 0;
@@ -49,22 +51,26 @@ int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
     char why[384]; /* not said: most machines have no driver, and nothing is wrong with them */
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
-    if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
+    if (!library)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
-    if (rc < 0) dlclose(library); /* else it stays: to initialize it is slow, and CUDA's runtime comes next */
+    /* else it stays: to initialize it is slow, and CUDA's runtime comes next */
+    if (rc < 0) dlclose(library);
     return rc;
 }
 
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err)
 {
     if (!version || version / 1000 >= runtime / 1000) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "the CUDA driver is for %d.%d, this build needs %d.0 (a newer driver)",
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "the CUDA driver is for %d.%d, this build needs %d.0 (a newer driver)",
                     version / 1000, version % 1000 / 10, runtime / 1000);
 }
 
 int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err)
 {
     if (major * 10 + minor >= OLDEST) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s is sm_%d%d: this build needs sm_%d or newer", name, major, minor,
-                    OLDEST);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s is sm_%d%d: this build needs sm_%d or newer", name,
+                    major, minor, OLDEST);
 }

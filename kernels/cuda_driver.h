@@ -1,5 +1,5 @@
-/* cuda_driver.h: whether CUDA can be used here, asked of the driver alone, without CUDA's headers or libraries: so that
- * what is missing has a name before anything else is tried.
+/* cuda_driver.h: whether CUDA can be used here, asked of the driver alone, without CUDA's headers
+ * or libraries: so that what is missing has a name before anything else is tried.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...;      // "no CUDA driver: ...", "no CUDA device"
@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* The driver's version of CUDA, 12040 for 12.4 (0: it does not tell), and how many devices it drives, at least 1. */
+/* The driver's version of CUDA, 12040 for 12.4 (0: it does not tell), and how many devices it
+ * drives, at least 1. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
 /* A driver runs what was built with a CUDA of its own or an older major version. */

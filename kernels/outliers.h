@@ -1,6 +1,7 @@
-/* outliers.h: which updates --skip-spikes leaves out, on a CPU and on a GPU: those of steps whose loss or gradient norm
- * lies far above the last ones', as llm.c's -sl and -sg do; but what is left out is not among those looked back at, so
- * that a row of spikes does not come to look like the rule.
+/* outliers.h: which updates --skip-spikes leaves out, on a CPU and on a GPU: those of steps whose
+ * loss or gradient norm lies far above the last ones', as llm.c's -sl and -sg do; but what is left
+ * out is not among those looked back at, so that a row of spikes does not come to look like the
+ * rule.
  *
  *     sgt_outliers o = {0};
  *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // leave this update out
@@ -31,10 +32,12 @@ SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
     return squares > 0 ? (x - mean) / sqrt(squares / SGT_OUTLIER_STEPS) : 0;
 }
 
-/* Whether a step with these numbers, both finite, is a spike: never before there are as many to look back at. */
+/* Whether a step with these numbers, both finite, is a spike: never before there are as many to
+ * look back at. */
 SGT_EVERYWHERE int sgt_outliers_take(sgt_outliers *o, double z, double loss, double norm)
 {
-    if (o->taken >= SGT_OUTLIER_STEPS && (sgt_outlier_z(o->loss, loss) > z || sgt_outlier_z(o->norm, norm) > z)) {
+    if (o->taken >= SGT_OUTLIER_STEPS &&
+        (sgt_outlier_z(o->loss, loss) > z || sgt_outlier_z(o->norm, norm) > z)) {
         o->spikes++;
         return 1;
     }

@@ -1,13 +1,11 @@
-/* batch.c: one batch: its windows drawn, fetched, and put into the caller's rows. A cursor is the memory this takes. */
+/* batch.c: one batch: its windows drawn, fetched, and put into the caller's rows. A cursor is the
+ * memory this takes. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "handle.h"
 
-static uint32_t local_batch(const sgt_loader *l)
-{
-    return l->o.batch / l->o.ranks;
-}
+static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
 /* What documents take beside, for n rows. */
 static int open_rows(sgt_cursor *c, const sgt_loader *l, size_t n)
@@ -58,17 +56,14 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
-{
-    return c->lengths;
-}
+const uint32_t *sgt_cursor_lengths(const sgt_cursor *c) { return c->lengths; }
 
 /* ---- windows on their way from memory ---- */
 
-/* Before row i of n is made: where it begins a group, the windows of the group after it are asked for, so that they
- * come while this one is copied; the first two groups at once. */
-static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t i,
-                             uint32_t n)
+/* Before row i of n is made: where it begins a group, the windows of the group after it are asked
+ * for, so that they come while this one is copied; the first two groups at once. */
+static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows,
+                             uint32_t i, uint32_t n)
 {
     uint32_t group = sgt_rows_group((size_t)l->o.seq + 1);
     if (i % group) return;
@@ -78,7 +73,8 @@ static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt
 
 /* ---- documents: rows put together from pieces ---- */
 
-/* The piece that a row is to have next: of the `left` tokens from w on, those in the shard it has come to. */
+/* The piece that a row is to have next: of the `left` tokens from w on, those in the shard it has
+ * come to. */
 static sgt_window next_piece(const sgt_loader *l, sgt_window w, uint32_t left)
 {
     uint64_t here = l->set.shards[w.shard].head.tokens - w.offset;
@@ -86,8 +82,8 @@ static sgt_window next_piece(const sgt_loader *l, sgt_window w, uint32_t left)
     return w;
 }
 
-static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_window *w, const uint16_t *from,
-                      sgt_error *err)
+static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_window *w,
+                      const uint16_t *from, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1, t = 0;
     uint16_t *to = c->gathered + i * width + (c->lengths[i] - c->left[i]);
@@ -102,7 +98,8 @@ static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_
 }
 
 /* Were the tokens that were just read from c->tokens the files'? (see reader.h) */
-static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n, sgt_error *err)
+static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n,
+                  sgt_error *err)
 {
     return l->ops->verify ? l->ops->verify(c->reader_cursor, windows, n, c->tokens, err) : SGT_OK;
 }
@@ -114,7 +111,8 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
         pieces = 0;
         for (uint32_t i = 0; i < n; i++)
             if (c->left[i]) c->pieces[pieces++] = next_piece(l, c->windows[i], c->left[i]);
-        int rc = pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
+        int rc =
+            pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
         for (uint32_t i = 0, k = 0; k < pieces && rc == SGT_OK; i++)
             if (c->left[i]) {
                 ask_ahead(l, c, c->pieces, k, pieces);
@@ -146,10 +144,7 @@ static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
     for (uint32_t t = c->lengths[i] - 1; t < l->o.seq; t++) targets[t] = SGT_IGNORED;
 }
 
-void sgt_cursor_set_past(sgt_cursor *c, int past)
-{
-    c->past = past;
-}
+void sgt_cursor_set_past(sgt_cursor *c, int past) { c->past = past; }
 
 /* ---- windows, those of coming batches too ---- */
 
@@ -173,10 +168,8 @@ static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
     }
     c->windows = c->drawn + (size_t)c->at * local_batch(l);
     c->at = (c->at + 1) % (c->ahead + 1);
-    if (met)
-        c->known--;
-    else
-        sgt_loader_draw_batch(l, &c->memo, index, c->windows);
+    if (met) c->known--;
+    else sgt_loader_draw_batch(l, &c->memo, index, c->windows);
     c->next = index + c->stride;
 }
 
@@ -185,7 +178,8 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
     uint32_t n = local_batch(l);
     const sgt_window *asked = windows;
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) { /* their first pieces are fetched first */
-        for (uint32_t i = 0; i < n; i++) c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
+        for (uint32_t i = 0; i < n; i++)
+            c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
         asked = c->pieces;
     }
     return l->ops->expect(c->reader_cursor, asked, n);
@@ -197,10 +191,12 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
     if (!c->stride) return;
     while (c->known < c->ahead) {
         uint64_t way, index;
-        if (__builtin_mul_overflow(c->known, c->stride, &way) || __builtin_add_overflow(c->next, way, &index) ||
-            index > UINT64_MAX / l->o.batch - 1 || (c->end && index >= c->end))
+        if (__builtin_mul_overflow(c->known, c->stride, &way) ||
+            __builtin_add_overflow(c->next, way, &index) || index > UINT64_MAX / l->o.batch - 1 ||
+            (c->end && index >= c->end))
             return;
-        sgt_window *windows = c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
+        sgt_window *windows =
+            c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
         sgt_loader_draw_batch(l, &c->memo, index, windows);
         if (!tell(l, c, windows)) return;
         c->known++;
@@ -214,7 +210,8 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
 {
     if (index > UINT64_MAX / l->o.batch - 1)
         return sgt_fail(err, SGT_EUSAGE,
-                        "batch %" PRIu64 ": its rows, %" PRIu32 " a batch, are past the 64 bits that number them",
+                        "batch %" PRIu64 ": its rows, %" PRIu32
+                        " a batch, are past the 64 bits that number them",
                         index, l->o.batch);
     draw_asked(l, c, index);
     int rc = l->o.sampling == SGT_SAMPLING_DOCUMENTS
@@ -234,15 +231,17 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
-/* The rows are made, and their tokens in the caches. Those of documents were gathered, and looked at then. */
+/* The rows are made, and their tokens in the caches. Those of documents were gathered, and looked
+ * at then. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    if (c->starts && l->documents.unlisted_count) sgt_cursor_find_starts(l, c); /* it looks at tokens */
+    /* it looks at tokens */
+    if (c->starts && l->documents.unlisted_count) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 
-/* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the test of every id
- * keeps it from being vectorised. */
+/* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the
+ * test of every id keeps it from being vectorised. */
 static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
@@ -255,7 +254,8 @@ static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_e
     return finish(l, c, err);
 }
 
-int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err)
+int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows,
+                     sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
     int rc = fetch(l, c, index, err);
@@ -264,13 +264,14 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
     sgt_rows_copy *copy = c->past ? l->rows->copy_past : l->rows->copy;
     for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
         ask_ahead(l, c, c->windows, i, n);
-        if (copy(rows + i * width, c->tokens[i], width) >= l->set.vocab) return fail_id(l, c, i, err);
+        if (copy(rows + i * width, c->tokens[i], width) >= l->set.vocab)
+            return fail_id(l, c, i, err);
     }
     return finish(l, c, err);
 }
 
-int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
-                         sgt_error *err)
+int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
+                         int32_t *targets, sgt_error *err)
 {
     size_t T = l->o.seq;
     if (l->o.scalar) return sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
@@ -279,14 +280,15 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
     sgt_rows_widen *widen = c->past ? l->rows->widen_past : l->rows->widen;
     for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
         ask_ahead(l, c, c->windows, i, n);
-        if (widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab) return fail_id(l, c, i, err);
+        if (widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab)
+            return fail_id(l, c, i, err);
         ignore_padding(l, c, i, targets + i * T);
     }
     return finish(l, c, err);
 }
 
-int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
-                                sgt_error *err)
+int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
+                                int32_t *targets, sgt_error *err)
 {
     size_t T = l->o.seq;
     int rc = fetch(l, c, index, err);

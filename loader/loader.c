@@ -1,4 +1,5 @@
-/* loader.c: a set of shards, an order of windows and a reader, put together into one immutable handle. */
+/* loader.c: a set of shards, an order of windows and a reader, put together into one immutable
+ * handle. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,11 +9,16 @@
 #define WORD(name) #name,
 #define OPS(name) &sgt_read_##name,
 const char *const sgt_reader_words[] = {SGT_READ_ALL(WORD) NULL};
-const char *const sgt_sampling_words[] = {"shuffle", "random", "block", "sequential", "documents", NULL};
+const char *const sgt_sampling_words[] = {"shuffle",    "random",    "block",
+                                          "sequential", "documents", NULL};
 static const sgt_reader_ops *const readers[] = {SGT_READ_ALL(OPS)};
-_Static_assert(sizeof readers / sizeof *readers == SGT_READERS, "a reader for each member of sgt_reader");
+_Static_assert(sizeof readers / sizeof *readers == SGT_READERS,
+               "a reader for each member of sgt_reader");
 
-const char *sgt_reader_name(sgt_reader r) { return (unsigned)r < SGT_READERS ? sgt_reader_words[r] : "unknown"; }
+const char *sgt_reader_name(sgt_reader r)
+{
+    return (unsigned)r < SGT_READERS ? sgt_reader_words[r] : "unknown";
+}
 
 const char *sgt_sampling_name(sgt_sampling s)
 {
@@ -25,18 +31,23 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;
     if (!o->split) o->split = "train";
-    if ((unsigned)o->reader >= SGT_READERS) return sgt_fail(err, SGT_EUSAGE, "reader %d is none", (int)o->reader);
+    if ((unsigned)o->reader >= SGT_READERS)
+        return sgt_fail(err, SGT_EUSAGE, "reader %d is none", (int)o->reader);
     if ((unsigned)o->sampling >= SGT_SAMPLINGS)
         return sgt_fail(err, SGT_EUSAGE, "sampling %d is none", (int)o->sampling);
     if (o->rank >= o->ranks)
-        return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0", o->rank, o->ranks);
+        return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0",
+                        o->rank, o->ranks);
     if (o->batch % o->ranks)
-        return sgt_fail(err, SGT_EUSAGE, "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks",
                         o->batch, o->ranks);
     if (o->vocab > 65536)
-        return sgt_fail(err, SGT_EUSAGE, "a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", o->vocab);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", o->vocab);
     if (o->seq >= SGT_SHARD_MAX_TOKENS)
-        return sgt_fail(err, SGT_EUSAGE, "a sequence length of %" PRIu32 ", which no shard can have", o->seq);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "a sequence length of %" PRIu32 ", which no shard can have", o->seq);
     return SGT_OK;
 }
 
@@ -46,13 +57,15 @@ static int open_mix(sgt_loader *l, sgt_error *err)
     uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
     sgt_mix_set *sets = calloc(l->part_count, sizeof *sets);
     int rc = SGT_OK;
-    if (!tokens || !sets) rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
+    if (!tokens || !sets)
+        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
     for (uint32_t i = 0; rc == SGT_OK && i < l->set.count; i++)
         tokens[i] = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? sgt_documents_in(&l->documents, i)
                                                             : l->set.shards[i].head.tokens;
     for (uint32_t i = 0; rc == SGT_OK && i < l->part_count; i++)
         sets[i] = (sgt_mix_set){l->parts[i].weight, tokens + l->parts[i].first, l->parts[i].shards};
-    if (rc == SGT_OK) rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->part_count, err);
+    if (rc == SGT_OK)
+        rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->part_count, err);
     free(tokens);
     free(sets);
     return rc;
@@ -63,13 +76,14 @@ static int open_documents(sgt_loader *l, sgt_error *err)
     int rc = SGT_OK, rows = l->o.sampling == SGT_SAMPLING_DOCUMENTS;
     for (uint32_t i = 0; (rows || l->o.documents) && i < l->part_count && rc == SGT_OK; i++) {
         const sgt_loader_part *p = &l->parts[i];
-        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, rows ? p->path : NULL, err);
+        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, rows ? p->path : NULL,
+                                err);
     }
     if (rc < 0 || !rows) return rc;
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad, l->parts[0].path,
-                    l->set.vocab);
+    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
+                    l->parts[0].path, l->set.vocab);
 }
 
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
@@ -108,7 +122,8 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     return sgt_loader_open_faulty(out, path, o, NULL, err);
 }
 
-int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o, sgt_error *err)
+int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,
+                         sgt_error *err)
 {
     sgt_loader_set *sets;
     sgt_loader_options all = {0};
@@ -162,7 +177,8 @@ sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row
     return l->o.sampling == SGT_SAMPLING_DOCUMENTS ? find_document(l, w) : w;
 }
 
-void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index, sgt_window *windows)
+void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
+                           sgt_window *windows)
 {
     uint32_t n = l->o.batch / l->o.ranks;
     sgt_mix_windows(&l->mix, memo, index * l->o.batch + l->o.rank, l->o.ranks, n, windows);

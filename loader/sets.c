@@ -1,4 +1,5 @@
-/* sets.c: the sets that a loader draws from, one or several: what they are called, and their shards as one list. */
+/* sets.c: the sets that a loader draws from, one or several: what they are called, and their shards
+ * as one list. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,16 @@ static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_erro
 {
     char *colon = strrchr(part, ':'), *end = NULL;
     set->path = part;
-    if (!*part) return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas stand between sets)", text);
+    if (!*part)
+        return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas stand between sets)",
+                        text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
     if (end == colon + 1 || *end) return SGT_OK; /* no number: a colon of the path's own */
     if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
     if (!sgt_mix_weight(weight))
-        return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part, SGT_MIX_LEAST,
-                        SGT_MIX_MOST);
+        return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part,
+                        SGT_MIX_LEAST, SGT_MIX_MOST);
     set->weight = weight;
     *colon = '\0';
     return SGT_OK;
@@ -39,7 +42,8 @@ static int all_or_none(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
     for (uint32_t i = 1; i < n; i++)
         if ((sets[i].weight != 0) != (sets[0].weight != 0))
-            return sgt_fail(err, SGT_EUSAGE, "%s has %s weight, and %s has %s: all sets have one, or none has",
+            return sgt_fail(err, SGT_EUSAGE,
+                            "%s has %s weight, and %s has %s: all sets have one, or none has",
                             sets[0].path, sets[0].weight != 0 ? "a" : "no", sets[i].path,
                             sets[0].weight != 0 ? "none" : "one");
     return SGT_OK;
@@ -52,7 +56,8 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     int whole = access(text, F_OK) == 0;
     uint32_t n = whole ? 1 : count_commas(text) + 1;
     if (n > SGT_MIX_SETS)
-        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n, SGT_MIX_SETS);
+        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
+                        SGT_MIX_SETS);
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes); /* the texts behind the list */
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
@@ -73,10 +78,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     return SGT_OK;
 }
 
-void sgt_loader_sets_free(sgt_loader_set *sets)
-{
-    free(sets);
-}
+void sgt_loader_sets_free(sgt_loader_set *sets) { free(sets); }
 
 /* ---- opening ---- */
 
@@ -85,8 +87,8 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
     for (uint32_t i = 0; i < n; i++) {
         if (!sets[i].path) return sgt_fail(err, SGT_EUSAGE, "set %" PRIu32 " has no path", i);
         if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
-            return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g", sets[i].path,
-                            sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
+            return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g",
+                            sets[i].path, sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
     }
     return all_or_none(sets, n, err);
 }
@@ -112,14 +114,17 @@ static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
     struct stat *st = calloc(l->part_count, sizeof *st);
-    int rc = st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
+    int rc =
+        st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
     for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
         const sgt_loader_part *p = &l->parts[i];
         const char *first = l->set.shards[p->first].path;
         if (stat(first, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", first);
         for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
-            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino && p->shards == l->parts[j].shards)
-                rc = sgt_fail(err, SGT_EUSAGE, "%s: the same set as %s (a larger weight draws more of it)", p->path,
+            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino &&
+                p->shards == l->parts[j].shards)
+                rc = sgt_fail(err, SGT_EUSAGE,
+                              "%s: the same set as %s (a larger weight draws more of it)", p->path,
                               l->parts[j].path);
     }
     free(st);
@@ -148,10 +153,14 @@ int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err)
 {
     const sgt_loader_set one = {.path = path}, *sets = l->o.set_count ? l->o.sets : &one;
     uint32_t n = l->o.set_count ? l->o.set_count : 1;
-    if (!path && !l->o.set_count) return sgt_fail(err, SGT_EUSAGE, "neither a path nor sets are given");
-    if (!sets) return sgt_fail(err, SGT_EUSAGE, "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
+    if (!path && !l->o.set_count)
+        return sgt_fail(err, SGT_EUSAGE, "neither a path nor sets are given");
+    if (!sets)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
     if (n > SGT_MIX_SETS)
-        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n, SGT_MIX_SETS);
+        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
+                        SGT_MIX_SETS);
     int rc = check_sets(sets, n, err);
     if (rc < 0) return rc;
     if (!(l->parts = calloc(n, sizeof *l->parts)))

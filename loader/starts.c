@@ -1,4 +1,5 @@
-/* starts.c: where documents begin in the rows of a batch; positions and documents' numbers, which follow from it. */
+/* starts.c: where documents begin in the rows of a batch; positions and documents' numbers, which
+ * follow from it. */
 #include <stdlib.h>
 
 #include "handle.h"
@@ -26,8 +27,9 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c)
         c->starts_first[i] = count;
         if (c->lengths) c->starts[count++] = 0; /* the row is one */
         else
-            count += sgt_documents_within(&l->documents, &c->windows[i], c->tokens[i],
-                                          sgt_set_eot(&l->set, c->windows[i].shard), c->starts + count);
+            count +=
+                sgt_documents_within(&l->documents, &c->windows[i], c->tokens[i],
+                                     sgt_set_eot(&l->set, c->windows[i].shard), c->starts + count);
     }
     c->starts_first[n] = count;
 }
@@ -38,14 +40,16 @@ const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)
 }
 
 /* One document, or what a row has of it: inputs from ... to-1. */
-static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions, int32_t *ids)
+static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions,
+                   int32_t *ids)
 {
     for (uint32_t t = from; begins && t < to; t++) begins[t] = (int32_t)from;
     for (uint32_t t = from; positions && t < to; t++) positions[t] = (int32_t)(t - from);
     for (uint32_t t = from; ids && t < to; t++) ids[t] = id;
 }
 
-static void expand_padding(uint32_t from, uint32_t to, int32_t *begins, int32_t *positions, int32_t *ids)
+static void expand_padding(uint32_t from, uint32_t to, int32_t *begins, int32_t *positions,
+                           int32_t *ids)
 {
     for (uint32_t t = from; t < to; t++) {
         if (begins) begins[t] = (int32_t)t;
@@ -54,8 +58,8 @@ static void expand_padding(uint32_t from, uint32_t to, int32_t *begins, int32_t 
     }
 }
 
-void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows, uint32_t seq,
-                              int32_t *begins, int32_t *positions, int32_t *ids)
+void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows,
+                              uint32_t seq, int32_t *begins, int32_t *positions, int32_t *ids)
 {
     for (uint32_t r = 0; r < rows; r++) {
         uint32_t own = lengths && lengths[r] < seq ? lengths[r] : seq, from = 0;

@@ -1,16 +1,19 @@
-/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream is made by thread n mod threads,
- * which so knows what it will be asked for next, and lives in slot n mod slots:
+/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream is made by
+ * thread n mod threads, which so knows what it will be asked for next, and lives in slot n mod
+ * slots:
  *
  *     released <= delivered <= released + slots
  *
- * The slots of [released, delivered) are the consumer's, those of [delivered, released + slots) are filled or will be,
- * each by its thread; later batches have to wait: that is the back-pressure.
+ * The slots of [released, delivered) are the consumer's, those of [delivered, released + slots) are
+ * filled or will be, each by its thread; later batches have to wait: that is the back-pressure.
  *
- * No lock is taken where nobody has to sleep. Two words pass batches to and fro: slot.filled, by which a thread says
- * which batch the slot now holds, and s->released, by which the consumer says which slots may be filled again. Who
- * finds nothing to do looks on for a while (a batch takes microseconds, and so does waking a thread), then sleeps on a
- * condition variable, having said so in s->wanted or worker.asleep. Of these pairs each side stores its own word first
- * and loads the other's after, all sequentially consistent: one of the two sees the other, and no wake-up is lost. */
+ * No lock is taken where nobody has to sleep. Two words pass batches to and fro: slot.filled, by
+ * which a thread says which batch the slot now holds, and s->released, by which the consumer says
+ * which slots may be filled again. Who finds nothing to do looks on for a while (a batch takes
+ * microseconds, and so does waking a thread), then sleeps on a condition variable, having said so
+ * in s->wanted or worker.asleep. Of these pairs each side stores its own word first and loads the
+ * other's after, all sequentially consistent: one of the two sees the other, and no wake-up is
+ * lost. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,18 +25,21 @@
 #include "base/thread.h"
 #include "handle.h"
 
-#define ALIGN 64   /* bytes: targets start on a cache line, as inputs do */
-#define APART 64   /* bytes between words that different threads write: no line of a cache goes back and forth */
+#define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
+/* bytes between words that different threads write: no line of a cache goes back and forth */
+#define APART 64
 #define LOOKS 1000 /* for something to do before a thread sleeps: some fifty microseconds */
 #define YIELD 16   /* of these looks one leaves the core to others */
 
 typedef struct slot {
-    uint64_t filled; /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
+    /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
+    uint64_t filled;
     void *buffer;
     uint32_t *lengths; /* (local_batch), where rows are padded */
-    uint32_t *first, *starts; /* (local_batch + 1), local_batch*(T+1): where documents begin, if that is asked for */
+    /* (local_batch + 1), local_batch*(T+1): where documents begin, if that is asked for */
+    uint32_t *first, *starts;
     sgt_row_documents begun;
-    int held;          /* with the consumer; its own */
+    int held; /* with the consumer; its own */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -44,7 +50,8 @@ typedef struct worker {
     sgt_cursor *cursor;
     pthread_t thread;
     pthread_cond_t freed; /* the slot of its next batch */
-    uint64_t next;        /* its next batch: its own, the consumer's to look at while it is asleep */
+    /* its next batch: its own, the consumer's to look at while it is asleep */
+    uint64_t next;
     uint32_t number;
     int running;
     int asleep; /* written by the thread, read by the consumer */
@@ -64,7 +71,8 @@ struct sgt_stream {
     pthread_cond_t filled;
     int closing;
     char apart[APART];
-    uint64_t released; /* counted from the stream's first batch, as all are. The consumer's, read by the threads */
+    /* counted from the stream's first batch, as all are. The consumer's, read by the threads */
+    uint64_t released;
     char apart_too[APART];
     uint64_t delivered; /* the consumer's own */
     uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is there; 0: it does not */
@@ -112,12 +120,15 @@ static int measure(sgt_stream *s, sgt_error *err)
     s->rows = info.local_batch;
     s->padded = info.padded;
     width = s->o.output == SGT_OUTPUT_U16 ? (size_t)info.seq + 1 : info.seq;
-    int over = __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 4);
+    int over =
+        __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 4);
     if (over)
-        return sgt_fail(err, SGT_ENOMEM, "batches of %" PRIu32 " rows of %zu: more than memory can hold",
+        return sgt_fail(err, SGT_ENOMEM,
+                        "batches of %" PRIu32 " rows of %zu: more than memory can hold",
                         info.local_batch, width);
     s->targets_at = (ids * sizeof(int32_t) + ALIGN - 1) / ALIGN * ALIGN;
-    s->buffer_bytes = s->o.output == SGT_OUTPUT_U16 ? ids * sizeof(uint16_t) : s->targets_at + ids * sizeof(int32_t);
+    s->buffer_bytes = s->o.output == SGT_OUTPUT_U16 ? ids * sizeof(uint16_t)
+                                                    : s->targets_at + ids * sizeof(int32_t);
     return SGT_OK;
 }
 
@@ -138,9 +149,9 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
-/* Between look i and the next one at a word that another core is to write. Or the same core: schedulers like to put a
- * thread where the one was that woke it, and then looking on is what keeps it from writing: only yielding makes it
- * faster than sleeping at once. */
+/* Between look i and the next one at a word that another core is to write. Or the same core:
+ * schedulers like to put a thread where the one was that woke it, and then looking on is what keeps
+ * it from writing: only yielding makes it faster than sleeping at once. */
 static inline void look_away(int i)
 {
     if (i % YIELD == YIELD - 1) {
@@ -156,7 +167,8 @@ static inline void look_away(int i)
 
 static int may_make(const sgt_stream *s, uint64_t n)
 {
-    return (!s->o.count || n < s->o.count) && n < __atomic_load_n(&s->released, __ATOMIC_SEQ_CST) + s->o.slots;
+    return (!s->o.count || n < s->o.count) &&
+           n < __atomic_load_n(&s->released, __ATOMIC_SEQ_CST) + s->o.slots;
 }
 
 static int is_closing(const sgt_stream *s)
@@ -203,14 +215,17 @@ static void *work(void *arg)
         slot *to = &s->slots[w->next % s->o.slots];
         sgt_stream_batch b = batch_of(s, w->next);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 0);
-        to->rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
-                        : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
-        if (to->lengths) memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
+        to->rc =
+            b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
+                   : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
+        if (to->lengths)
+            memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
         if (to->starts) copy_documents(to, sgt_cursor_documents(w->cursor), s->rows);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         publish(s, w->next);
     }
-    sgt_cursor_close(w->cursor); /* here: reads in flight are waited for best by the thread that made them */
+    /* here: reads in flight are waited for best by the thread that made them */
+    sgt_cursor_close(w->cursor);
     w->cursor = NULL;
     return NULL;
 }
@@ -240,16 +255,20 @@ static int open_slots(sgt_stream *s, sgt_error *err)
 {
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
-    if (!s->slots || !s->workers) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
+    if (!s->slots || !s->workers)
+        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
     for (uint32_t i = 0; i < s->o.slots; i++) {
-        if (!open_slot(s, &s->slots[i]) || !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
-            return sgt_fail(err, SGT_ENOMEM, "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
+        if (!open_slot(s, &s->slots[i]) ||
+            !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
+            return sgt_fail(err, SGT_ENOMEM,
+                            "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
                             s->o.slots, s->buffer_bytes);
     }
     return SGT_OK;
 }
 
-/* Memory that the last cache cannot hold is gone from it before anyone reads it: it is written past the caches. */
+/* Memory that the last cache cannot hold is gone from it before anyone reads it: it is written past
+ * the caches. */
 static int past_caches(const sgt_stream *s)
 {
     size_t cache = sgt_cpu_cache(3);
@@ -270,7 +289,8 @@ static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o, sgt_error *err)
+int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
+                    sgt_error *err)
 {
     sgt_stream *s = calloc(1, sizeof *s);
     int rc;
@@ -297,8 +317,8 @@ fail:
     return rc;
 }
 
-/* Wakes the threads that sleep and could go on, once half of what they may keep ahead has been used up: a batch at a
- * time would be a call of the kernel for each. */
+/* Wakes the threads that sleep and could go on, once half of what they may keep ahead has been used
+ * up: a batch at a time would be a call of the kernel for each. */
 static void refill(sgt_stream *s)
 {
     uint64_t may_be_ahead = s->released + s->o.slots - s->delivered;
@@ -336,7 +356,8 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
     if (n - s->released == s->o.slots) /* nothing could ever be filled: waiting would be for good */
-        return sgt_fail(err, SGT_EUSAGE, "all %" PRIu32 " batches of the stream are held: release one first",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(from, n)) wait_for_batch(s, from, n);
     if (from->rc < 0) { /* stays where it is: whoever asks again is told again */

@@ -1,8 +1,10 @@
-/* words.h: the names of readers and samplings, each ended by NULL: for an option that takes one of them. */
+/* words.h: the names of readers and samplings, each ended by NULL: for an option that takes one of
+ * them. */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
-extern const char *const sgt_reader_words[];   /* in the order of sgt_reader: "preload", "mmap", "uring" */
+/* in the order of sgt_reader: "preload", "mmap", "uring" */
+extern const char *const sgt_reader_words[];
 extern const char *const sgt_sampling_words[]; /* in the order of sgt_sampling */
 
 #endif

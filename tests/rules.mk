@@ -1,6 +1,6 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
-.PHONY: check check-all run-check lint tidy coverage run-coverage check-kernels check-cuda check-nvcc
+.PHONY: check check-all run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
 .PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-json bench-rows
 
 # ---- the three tiers: each holds the one before it; tests/run.sh and its programs read $TIER ----
@@ -206,6 +206,18 @@ run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin
     $(HOST_PROGRAMS) $(FUZZ:%=$(B)/tests/replay-%)
 	@tests/coverage.sh $(B)
 
+# ---- the layout of C and CUDA C, by .clang-format; another version lays out otherwise ----
+LAYOUT_VERSION := 14
+CLANG_FORMAT ?= $(firstword $(foreach f,clang-format-$(LAYOUT_VERSION) clang-format,\
+    $(shell $(f) --version 2> /dev/null | grep -q 'version $(LAYOUT_VERSION)\.' && echo $(f))))
+LAYOUT = $(filter-out %tables.c,$(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' 2> /dev/null))
+format:                                ## lay out every C and CUDA C file as .clang-format says
+	@test -n "$(CLANG_FORMAT)" || { echo 'make format needs clang-format $(LAYOUT_VERSION)' >&2; exit 1; }
+	$(Q)$(CLANG_FORMAT) -i $(LAYOUT)
+layout:
+	$(if $(CLANG_FORMAT),$(Q)$(CLANG_FORMAT) --dry-run -Werror $(LAYOUT),\
+	    @echo 'no clang-format $(LAYOUT_VERSION) (tools/deps.sh all): left out the layout')
+
 # ---- lint: gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs ----
 # A file is analyzed again when it or one of its headers has changed. A finding is a fault, or is
 # listed in tests/lint/allowed.
@@ -236,7 +248,7 @@ LINT_KINDS := $(if $(shell command -v gcc 2> /dev/null),gcc \
     $(if $(shell command -v clang-tidy 2> /dev/null),tidy))
 LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_C:%.c=$(LINT)/%.$(k))) \
     $(if $(filter cppcheck,$(LINT_KINDS)),$(LINT)/all.cppcheck)
-lint: $(LINT_DONE)                     ## gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs
+lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs
 	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
 	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
 	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'

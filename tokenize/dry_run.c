@@ -1,6 +1,7 @@
-/* dry_run.c: estimates from samples. The unit of account is a byte on disk: places are spread evenly over all bytes,
- * and what they give together, divided by the bytes that it came from, is what a byte gives (a ratio estimate: sum of
- * tokens over sum of bytes); how far single places lie from it says how far it may be off. */
+/* dry_run.c: estimates from samples. The unit of account is a byte on disk: places are spread
+ * evenly over all bytes, and what they give together, divided by the bytes that it came from, is
+ * what a byte gives (a ratio estimate: sum of tokens over sum of bytes); how far single places lie
+ * from it says how far it may be off. */
 #include "dry_run.h"
 
 #include <fcntl.h>
@@ -27,11 +28,12 @@
 #define UNPACKED 268435456. /* bytes that packed files are unpacked to, ... */
 #define PACKED 1048576.     /* ... of each at least so many, ... */
 #define LEAST_UNITS 4       /* ... of which so many pieces at least are encoded */
-#define BEGUN 16            /* files of which only the beginning was seen: fewer do not say how far that may be off */
-#define SHARD_TOKENS 100000000u  /* sgt_tokenize's default */
-#define SOURCE_LINE 80           /* bytes of a line of sources.jsonl beside the name, about */
-#define SHARD_ENTRY 160          /* of manifest.json */
-#define START_UP .02             /* seconds */
+/* files of which only the beginning was seen: fewer do not say how far that may be off */
+#define BEGUN 16
+#define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
+#define SOURCE_LINE 80          /* bytes of a line of sources.jsonl beside the name, about */
+#define SHARD_ENTRY 160         /* of manifest.json */
+#define START_UP .02            /* seconds */
 #define ANY_FILE UINT64_MAX
 
 /* What one place gave. */
@@ -49,14 +51,16 @@ typedef struct dry_run {
     sgt_unit unit;
     sample *samples;
     size_t count, room;
-    double read_seconds, encode_seconds; /* of `seen` bytes on disk, and of what `encoded` of them hold */
+    /* of `seen` bytes on disk, and of what `encoded` of them hold */
+    double read_seconds, encode_seconds;
     double seen, encoded;
     double packed; /* bytes on disk of all files that are packed or come from a command */
     size_t begun;  /* of these, those not read to their end */
     sgt_dry_run_result *r;
 } dry_run;
 
-/* One more, with nothing in it yet; NULL: out of memory. Pointers to earlier ones are no longer good. */
+/* One more, with nothing in it yet; NULL: out of memory. Pointers to earlier ones are no longer
+ * good. */
 static sample *next_sample(dry_run *d, sgt_error *err)
 {
     if (d->count == d->room) {
@@ -79,7 +83,8 @@ static sample *next_sample(dry_run *d, sgt_error *err)
 static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
 {
     double began = sgt_now();
-    int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : sgt_text_feed_next(f, &d->unit, err);
+    int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped")
+                                    : sgt_text_feed_next(f, &d->unit, err);
     d->read_seconds += sgt_now() - began;
     return rc;
 }
@@ -88,16 +93,18 @@ static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
 static void trim_character(sgt_unit *u)
 {
     sgt_part *p = &u->parts[0];
-    for (int i = 0; i < 3 && p->offset && !p->folded && p->length && (u->text[p->at] & 0xC0) == 0x80; i++) {
+    for (int i = 0;
+         i < 3 && p->offset && !p->folded && p->length && (u->text[p->at] & 0xC0) == 0x80; i++) {
         p->at++;
         p->offset++;
         p->length--;
     }
 }
 
-/* Encodes the first n parts of the unit and adds what they give to s; of JSONL, lines that begin before `limit` in file
- * number `file` (or ANY_FILE) alone. */
-static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s, sgt_error *err)
+/* Encodes the first n parts of the unit and adds what they give to s; of JSONL, lines that begin
+ * before `limit` in file number `file` (or ANY_FILE) alone. */
+static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s,
+                      sgt_error *err)
 {
     sgt_unit *u = &d->unit;
     double began = sgt_now();
@@ -144,9 +151,10 @@ static int take_text(dry_run *d, sgt_text_feed *f, sample *s, sgt_error *err)
     return rc;
 }
 
-/* The lines that begin in PIECE bytes, to the end of the last, however long it is: so a line has the same chance
- * whatever its length. */
-static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, sample *s, sgt_error *err)
+/* The lines that begin in PIECE bytes, to the end of the last, however long it is: so a line has
+ * the same chance whatever its length. */
+static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, sample *s,
+                      sgt_error *err)
 {
     uint64_t limit = at + PIECE, end = 0;
     int rc = SGT_OK;
@@ -172,7 +180,8 @@ typedef struct unpacking {
 } unpacking;
 
 /* Reads on to the next unit of the file; *parts of it are the file's. 1: no more. */
-static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p, size_t *parts, sgt_error *err)
+static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p, size_t *parts,
+                       sgt_error *err)
 {
     const sgt_unit *u = &d->unit;
     int rc = p->ended ? 1 : next_unit(d, f, err);
@@ -189,16 +198,19 @@ static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p
     return 0;
 }
 
-/* Bytes on disk of a byte that it gives. How much of the file a unit took is not known well (unpacking reads ahead),
- * but from the end of the first to that of the last it is; and where the file ends, its size is. */
+/* Bytes on disk of a byte that it gives. How much of the file a unit took is not known well
+ * (unpacking reads ahead), but from the end of the first to that of the last it is; and where the
+ * file ends, its size is. */
 static double bytes_per_text(const dry_run *d, uint64_t file, const unpacking *p)
 {
     if (p->ended) return p->text > 0 ? (double)d->corpus->files[file].size / p->text : 1;
-    return p->text > p->text_from && p->raw > p->raw_from ? (p->raw - p->raw_from) / (p->text - p->text_from) : 1;
+    return p->text > p->text_from && p->raw > p->raw_from
+               ? (p->raw - p->raw_from) / (p->text - p->text_from)
+               : 1;
 }
 
-/* The samples from `first` on stand for `weight` places of a file that gave them. Of one that was not read to its end
- * they are one sample: how its beginning lies to the rest nobody knows. */
+/* The samples from `first` on stand for `weight` places of a file that gave them. Of one that was
+ * not read to its end they are one sample: how its beginning lies to the rest nobody knows. */
 static void weigh(dry_run *d, size_t first, double weight, double per_text, int ended)
 {
     sample all = {0};
@@ -212,7 +224,8 @@ static void weigh(dry_run *d, size_t first, double weight, double per_text, int 
     if (ended)
         for (size_t i = first; i < d->count; i++) {
             const sample *s = &d->samples[i];
-            d->samples[i] = (sample){s->bytes * per_text * share, s->tokens * share, s->documents * share};
+            d->samples[i] =
+                (sample){s->bytes * per_text * share, s->tokens * share, s->documents * share};
         }
     else {
         d->samples[first] = (sample){all.bytes * share, all.tokens * share, all.documents * share};
@@ -221,13 +234,15 @@ static void weigh(dry_run *d, size_t first, double weight, double per_text, int 
     }
 }
 
-/* As much of such a file as its share of UNPACKED gives, in which every so many units are encoded. */
+/* As much of such a file as its share of UNPACKED gives, in which every so many units are
+ * encoded. */
 static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weight, sgt_error *err)
 {
     double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
     double wanted = weight < LEAST_UNITS ? LEAST_UNITS : weight;
     if (most < PACKED) most = PACKED;
-    double expected = (4 * size < most ? 4 * size : most) / (double)PIECE; /* units: text packs to about a quarter */
+    /* units: text packs to about a quarter */
+    double expected = (4 * size < most ? 4 * size : most) / (double)PIECE;
     size_t stride = expected > wanted ? (size_t)(expected / wanted) : 1, first = d->count, parts;
     unpacking p = {0};
     int rc = SGT_OK;
@@ -264,13 +279,18 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
     return rc;
 }
 
-static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_t at, sgt_error *err)
+static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_t at,
+                     sgt_error *err)
 {
-    sgt_text_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
-                          .special = d->o.special_eot ? d->vocab->eot_text : NULL,
-                          .normalized = sgt_vocab_normalizes(d->vocab), .vocab = d->vocab,
-                          .replaced = d->o.invalid_utf8 == SGT_INVALID_REPLACE, .stop = d->o.stop,
-                          .from = {.file = file, .offset = at}};
+    sgt_text_feed_options o = {.corpus = d->corpus,
+                               .joins = sgt_vocab_joins(d->vocab),
+                               .piece = PIECE,
+                               .special = d->o.special_eot ? d->vocab->eot_text : NULL,
+                               .normalized = sgt_vocab_normalizes(d->vocab),
+                               .vocab = d->vocab,
+                               .replaced = d->o.invalid_utf8 == SGT_INVALID_REPLACE,
+                               .stop = d->o.stop,
+                               .from = {.file = file, .offset = at}};
     return sgt_text_feed_open(f, &o, err);
 }
 
@@ -295,7 +315,8 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
 
 static uint64_t place(const sgt_corpus *c, int k)
 {
-    return k ? c->bytes / PLACES * (uint64_t)k + c->bytes / PLACES / 2 : 0; /* the first at the very beginning */
+    /* the first at the very beginning */
+    return k ? c->bytes / PLACES * (uint64_t)k + c->bytes / PLACES / 2 : 0;
 }
 
 static int take_places(dry_run *d, sgt_error *err)
@@ -304,7 +325,8 @@ static int take_places(dry_run *d, sgt_error *err)
     uint64_t before = 0; /* bytes of the files before i */
     size_t i = 0;
     for (int k = 0, next; k < PLACES; k = next) {
-        while (i + 1 < c->count && before + c->files[i].size <= place(c, k)) before += c->files[i++].size;
+        while (i + 1 < c->count && before + c->files[i].size <= place(c, k))
+            before += c->files[i++].size;
         /* a packed file is sampled once, for all places in it */
         for (next = k + 1; sgt_corpus_made(&c->files[i]) && next < PLACES; next++)
             if (place(c, next) >= before + c->files[i].size) break;
@@ -314,7 +336,8 @@ static int take_places(dry_run *d, sgt_error *err)
     return SGT_OK;
 }
 
-/* Little enough to be read as a whole, as it seems. 1: it is more than that, once it is unpacked. */
+/* Little enough to be read as a whole, as it seems. 1: it is more than that, once it is
+ * unpacked. */
 static int take_all(dry_run *d, sgt_error *err)
 {
     sgt_text_feed *f;
@@ -343,13 +366,14 @@ static int take_samples(dry_run *d, int *exact, sgt_error *err)
 
 /* ---- what follows from the samples ---- */
 
-/* What all places gave, and twice the standard error that follows for the tokens of all inputs: of a ratio estimate,
- * with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 / (sum bytes)^2. Of what was read there
- * is no doubt, which `left` allows for. */
+/* What all places gave, and twice the standard error that follows for the tokens of all inputs: of
+ * a ratio estimate, with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 /
+ * (sum bytes)^2. Of what was read there is no doubt, which `left` allows for. */
 static sample sum_up(const dry_run *d, uint64_t *error)
 {
     sample all = {0};
-    double squares = 0, n = 0, bytes = (double)d->corpus->bytes, left = bytes > d->encoded ? 1 - d->encoded / bytes : 0;
+    double squares = 0, n = 0, bytes = (double)d->corpus->bytes,
+           left = bytes > d->encoded ? 1 - d->encoded / bytes : 0;
     for (size_t i = 0; i < d->count; i++) {
         all.bytes += d->samples[i].bytes;
         all.tokens += d->samples[i].tokens;
@@ -380,7 +404,10 @@ static void estimate_tokens(dry_run *d, int exact)
     r->tokens = texts + (uint64_t)(all.tokens * share + .5);
 }
 
-static uint64_t shards_of(double tokens, double size) { return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0; }
+static uint64_t shards_of(double tokens, double size)
+{
+    return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0;
+}
 
 static int estimate_disk(dry_run *d, sgt_error *err)
 {
@@ -403,7 +430,8 @@ static int estimate_disk(dry_run *d, sgt_error *err)
 /* Reading, which one thread does at a time, and encoding go on side by side. */
 static void estimate_time(dry_run *d)
 {
-    double bytes = (double)d->corpus->bytes, threads = d->o.threads ? d->o.threads : sgt_cpu_count();
+    double bytes = (double)d->corpus->bytes,
+           threads = d->o.threads ? d->o.threads : sgt_cpu_count();
     double reading = d->seen > 0 ? d->read_seconds * bytes / d->seen : 0;
     double encoding = d->encoded > 0 ? d->encode_seconds * bytes / d->encoded / threads : 0;
     d->r->seconds = START_UP + (reading > encoding ? reading : encoding);
@@ -413,9 +441,10 @@ static int look(dry_run *d, sgt_error *err)
 {
     const sgt_corpus *c = d->corpus;
     int exact, rc;
-    for (size_t i = 0; i < c->count; i++) d->packed += sgt_corpus_made(&c->files[i]) ? (double)c->files[i].size : 0;
-    if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 || (rc = sgt_unit_new(&d->unit, err)) < 0 ||
-        (rc = take_samples(d, &exact, err)) < 0)
+    for (size_t i = 0; i < c->count; i++)
+        d->packed += sgt_corpus_made(&c->files[i]) ? (double)c->files[i].size : 0;
+    if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 ||
+        (rc = sgt_unit_new(&d->unit, err)) < 0 || (rc = take_samples(d, &exact, err)) < 0)
         return rc;
     d->r->files = c->count;
     d->r->skipped = c->skipped;
@@ -428,8 +457,8 @@ static int look(dry_run *d, sgt_error *err)
     return estimate_disk(d, err);
 }
 
-int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_dry_run_result *r,
-                       sgt_error *err)
+int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                       sgt_dry_run_result *r, sgt_error *err)
 {
     *r = (sgt_dry_run_result){0};
     dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
@@ -450,7 +479,9 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     int rc = sgt_tokenize_options_check(o, err);
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
-        rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
+        rc = sgt_fail(
+            err, SGT_EUSAGE,
+            "standard input (-) cannot be read twice: a dry run would leave nothing of it");
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         rc = sgt_dry_run_corpus(o, c, v, r, err);

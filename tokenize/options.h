@@ -1,4 +1,5 @@
-/* options.h: what sgt_tokenize, sgt_vocab_train and sgt_dry_run are given, held against what makes sense. */
+/* options.h: what sgt_tokenize, sgt_vocab_train and sgt_dry_run are given, held against what makes
+ * sense. */
 #ifndef SGT_TOKENIZE_OPTIONS_H
 #define SGT_TOKENIZE_OPTIONS_H
 

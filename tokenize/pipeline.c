@@ -1,6 +1,7 @@
-/* pipeline.c: one process makes one set. Threads take units of text from the feed in turn, encode them at the same
- * time, and leave them in a ring; the calling thread takes them out in the order of the text and writes them. So the
- * output does not depend on the threads' speed, and the ring bounds the memory. */
+/* pipeline.c: one process makes one set. Threads take units of text from the feed in turn, encode
+ * them at the same time, and leave them in a ring; the calling thread takes them out in the order
+ * of the text and writes them. So the output does not depend on the threads' speed, and the ring
+ * bounds the memory. */
 #include "pipeline.h"
 
 #include <errno.h>
@@ -47,7 +48,8 @@ typedef struct pipeline {
     pthread_cond_t changed;
     place *places; /* unit number t lies in places[t % place_count] */
     size_t place_count;
-    sgt_stop cancelled; /* the threads are to end; raised under `lock`, for those who wait on `changed` */
+    /* the threads are to end; raised under `lock`, for those who wait on `changed` */
+    sgt_stop cancelled;
 
     pthread_t *threads;
     sgt_encoder **encoders;
@@ -92,7 +94,8 @@ static void *encode_units(void *arg)
     worker *w = arg;
     pipeline *p = w->p;
     for (place *at; (at = next_unit(p));) {
-        if (!at->rc) at->rc = sgt_unit_encode(&at->unit, w->encoder, p->vocab, p->corpus, p->o, &at->err);
+        if (!at->rc)
+            at->rc = sgt_unit_encode(&at->unit, w->encoder, p->vocab, p->corpus, p->o, &at->err);
         pthread_mutex_lock(&p->lock);
         at->done = 1;
         pthread_cond_broadcast(&p->changed);
@@ -176,8 +179,8 @@ static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
         if (rc < 0) return rc;
         set_free(p, at);
         if (o->progress)
-            o->progress(o->progress_ctx, sgt_record_read(r), p->corpus->stream ? 0 : p->corpus->bytes,
-                        sgt_record_tokens(r));
+            o->progress(o->progress_ctx, sgt_record_read(r),
+                        p->corpus->stream ? 0 : p->corpus->bytes, sgt_record_tokens(r));
     }
 }
 
@@ -190,27 +193,29 @@ static size_t useful_threads(const pipeline *p)
 }
 
 /* Everything between where the record stands and the end of the corpus. */
-static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const sgt_checkpoint *from,
-               sgt_record *r, sgt_error *err)
+static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+               const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
-    pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
+    pipeline p = {
+        .o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
     size_t threads = useful_threads(&p);
     sgt_text_feed_options f = {.corpus = c,
-                          .joins = sgt_vocab_joins(v),
-                          .piece = p.piece,
-                          .special = o->special_eot ? v->eot_text : NULL,
-                          .vocab = v,
-                          .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
-                          .whole = v->file && v->file->rule,
-                          .normalized = sgt_vocab_normalizes(v),
-                          .val_fraction = o->val_fraction,
-                          .stop = o->stop,
-                          .cancel = &p.cancelled,
-                          .threads = threads,
-                          .from = {from->file, from->offset, from->hashed, from->hash}};
+                               .joins = sgt_vocab_joins(v),
+                               .piece = p.piece,
+                               .special = o->special_eot ? v->eot_text : NULL,
+                               .vocab = v,
+                               .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
+                               .whole = v->file && v->file->rule,
+                               .normalized = sgt_vocab_normalizes(v),
+                               .val_fraction = o->val_fraction,
+                               .stop = o->stop,
+                               .cancel = &p.cancelled,
+                               .threads = threads,
+                               .from = {from->file, from->offset, from->hashed, from->hash}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
-    p.place_count = 2 * threads + 1; /* one being written, and for each thread one at work and one ready */
+    /* one being written, and for each thread one at work and one ready */
+    p.place_count = 2 * threads + 1;
     pthread_cond_init(&p.changed, NULL);
     pthread_mutex_init(&p.lock, NULL);
     pthread_mutex_init(&p.feed_lock, NULL);
@@ -243,12 +248,14 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->skipped = m->skipped;
     r->shards = m->count;
     for (size_t i = 0; i < m->count; i++)
-        *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
+        *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) +=
+            m->shards[i].tokens;
 }
 
 /* From a claimed OUT to a complete one. */
-static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                    const char *options, sgt_tokenize_result *result, sgt_error *err)
+static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c,
+                    const sgt_vocab *v, const char *options, sgt_tokenize_result *result,
+                    sgt_error *err)
 {
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
@@ -274,7 +281,8 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     return rc;
 }
 
-static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
+static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *result,
+                            sgt_error *err)
 {
     sgt_manifest m;
     int rc = sgt_manifest_read(&m, o->out, err);
@@ -285,8 +293,8 @@ static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *
     return SGT_OK;
 }
 
-int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const char *options,
-                      sgt_tokenize_result *result, sgt_error *err)
+int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                      const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
     sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop};
@@ -294,7 +302,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
     if (rc == 1) rc = already_complete(o, result, err);
     else if (rc == 0) {
         rc = fill_out(&out, o, c, v, options, result, err);
-        /* Whole shards, or a clean stop, are worth keeping; anything less would only be in the way. */
+        /* Whole shards, or a clean stop, are worth keeping; anything less would only be in the
+         * way. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
         sgt_out_release(&out, keep);
     }

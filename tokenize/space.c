@@ -47,7 +47,8 @@ static uint64_t bytes_below(const char *folder)
 
 uint64_t sgt_space_used(const char *out)
 {
-    int ours = out && *out && (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
+    int ours = out && *out &&
+               (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
     return ours ? bytes_below(out) : 0;
 }
 
@@ -71,6 +72,8 @@ int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avai
 {
     char a[32], b[32];
     return sgt_fail(err, SGT_EIO,
-                    "%s: needs about %s%s, but only %s is free there (make room, name an OUT elsewhere, or --force)",
-                    out, shown(a, sizeof a, need - there), there ? " more" : "", shown(b, sizeof b, avail));
+                    "%s: needs about %s%s, but only %s is free there (make room, name an OUT "
+                    "elsewhere, or --force)",
+                    out, shown(a, sizeof a, need - there), there ? " more" : "",
+                    shown(b, sizeof b, avail));
 }

@@ -3,23 +3,28 @@
 #include "out/out_compare.h"
 #include "space.h"
 
-#define UNPACKED 32           /* times as much text as a packed file has, at most: such as is met, not such as can be */
-#define EACH_FILE 512         /* bytes for each file: its line of sources.jsonl, a document, an offset */
-#define ALWAYS (32u << 20)    /* vocabulary, manifest, journal */
-#define COPIES 3              /* of the tokens, with ranks, --shuffle and --dedup */
+/* times as much text as a packed file has, at most: such as is met, not such as can be */
+#define UNPACKED 32
+/* bytes for each file: its line of sources.jsonl, a document, an offset */
+#define EACH_FILE 512
+#define ALWAYS (32u << 20) /* vocabulary, manifest, journal */
+#define COPIES 3           /* of the tokens, with ranks, --shuffle and --dedup */
 
-/* More than the inputs can give: each byte of text is one token at most, but for what normalizing and replacing make
- * longer, which is bounded by `copies` as well. */
+/* More than the inputs can give: each byte of text is one token at most, but for what normalizing
+ * and replacing make longer, which is bounded by `copies` as well. */
 static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
     double bytes = 0, copies = sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup ? COPIES : 1;
     for (size_t i = 0; i < c->count; i++)
-        bytes += EACH_FILE + (double)c->files[i].size * (sgt_corpus_made(&c->files[i]) ? UNPACKED : 1);
-    if (o->normalize > SGT_NORMALIZE_NONE || o->invalid_utf8 == SGT_INVALID_REPLACE) copies *= COPIES;
+        bytes +=
+            EACH_FILE + (double)c->files[i].size * (sgt_corpus_made(&c->files[i]) ? UNPACKED : 1);
+    if (o->normalize > SGT_NORMALIZE_NONE || o->invalid_utf8 == SGT_INVALID_REPLACE)
+        copies *= COPIES;
     return ALWAYS + 2 * bytes * copies;
 }
 
-int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_error *err)
+int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                    sgt_error *err)
 {
     if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
     if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
@@ -29,7 +34,8 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     sgt_error why;
     int rc = sgt_dry_run_corpus(o, c, v, &r, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    if (rc < 0) return SGT_OK; /* what is wrong with the inputs the run itself says, after what it could do */
+    /* what is wrong with the inputs the run itself says, after what it could do */
+    if (rc < 0) return SGT_OK;
     if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, avail)) return SGT_OK;
     return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, avail, err);
 }

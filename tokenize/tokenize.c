@@ -1,5 +1,5 @@
-/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the space on disk, and make the set: by this
- * process alone (pipeline.c), or in parts that are put together (parts/). */
+/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the space on disk, and make
+ * the set: by this process alone (pipeline.c), or in parts that are put together (parts/). */
 #include "sgt_tokenize.h"
 
 #include <jansson.h>
@@ -18,29 +18,35 @@
 #include "space.h"
 #include "vocab/vocab.h"
 
-/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. as_before: as
- * it was written before there was --binary. malloc'd. */
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for
+ * sure. as_before: as it was written before there was --binary. malloc'd. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int as_before)
 {
-    static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {"keep", "replace", "fail"};
+    static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
+                                                                        "keep", "replace", "fail"};
     char split[40] = "none";
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
-    json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
-                          formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
-                          split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
-                          o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    json_t *j = json_pack(
+        "{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
+        formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
+        split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
+        o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
     const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
     int bad = 0; /* out of memory: an option left out would make OUT a set of other options */
     if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
     if (sgt_vocab_normalizes(v))
-        bad |= json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
-    if (v->file && v->file->rule) bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
+        bad |= json_object_set_new(j, "normalize",
+                                   json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
+    if (v->file && v->file->rule)
+        bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
     if (o->filter_count) {
         json_t *filters = json_array();
-        for (size_t i = 0; i < o->filter_count; i++) bad |= json_array_append_new(filters, json_string(o->filters[i]));
+        for (size_t i = 0; i < o->filter_count; i++)
+            bad |= json_array_append_new(filters, json_string(o->filters[i]));
         bad |= json_object_set_new(j, "filter", filters);
     }
-    if (o->shuffle) bad |= json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
+    if (o->shuffle)
+        bad |= json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
     if (o->dedup) bad |= json_object_set_new(j, "dedup", json_true());
     char *text = j && !bad ? sgt_json_dumps(j, 0) : NULL;
     json_decref(j);
@@ -63,23 +69,28 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
         if (k < sizeof others / sizeof *others && !found++) first = i;
     }
     if (found)
-        sgt_say(&o->notice, "%s: read as plain text, byte for byte (%zu such %s; --format text says so)",
+        sgt_say(&o->notice,
+                "%s: read as plain text, byte for byte (%zu such %s; --format text says so)",
                 c->files[first].path, found, found == 1 ? "name" : "names");
 }
 
-static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, int as_before,
-                         sgt_tokenize_result *result, sgt_error *err)
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                         int as_before, sgt_tokenize_result *result, sgt_error *err)
 {
     char *options = options_json(o, v, as_before);
     if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
-    if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
+    if (!rc)
+        rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result,
+                                                                        err);
     free(options);
     return rc;
 }
 
-/* Whether OUT is complete as it was made before there was --binary: then --force does not replace it. */
-static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
+/* Whether OUT is complete as it was made before there was --binary: then --force does not replace
+ * it. */
+static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c,
+                                 const sgt_vocab *v)
 {
     char *options = options_json(o, v, 1);
     const sgt_out_request r = {.path = o->out, .corpus = c, .vocab = v, .options = options};
@@ -88,10 +99,10 @@ static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus
     return complete;
 }
 
-/* The corpus. *as_before: OUT was begun before there were --binary and --hidden, when all files were read and no file
- * was chosen for validation; it is finished as it was begun. */
-static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v, int *as_before,
-                       sgt_error *err)
+/* The corpus. *as_before: OUT was begun before there were --binary and --hidden, when all files
+ * were read and no file was chosen for validation; it is finished as it was begun. */
+static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v,
+                       int *as_before, sgt_error *err)
 {
     sgt_tokenize_options before = *o;
     before.binary = SGT_BINARY_KEEP;
@@ -118,7 +129,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 &&
+        (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
         rc = tokenize_into(o, c, v, as_before, result, err);

@@ -45,6 +45,7 @@ heavy() {
     links clang -fsanitize=address || echo libclang-rt-dev
     links clang -fopenmp || echo libomp-dev
     have clang-tidy || echo clang-tidy
+    have clang-format || echo clang-format
     have cppcheck || echo cppcheck
     have shellcheck || echo shellcheck
     have dpkg-shlibdeps || echo dpkg-dev

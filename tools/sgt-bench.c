@@ -1,4 +1,5 @@
-/* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see tools/bench. */
+/* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see
+ * tools/bench. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +12,9 @@
 static const sgt_option none[] = {{0}};
 
 static const sgt_command *const commands[] = {
-    &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,   &bench_attention_command,
-    &bench_step_command,   &bench_ablation_command, &bench_sample_command, &bench_all_command,
-    NULL};
+    &bench_loader_command,    &bench_tokenize_command, &bench_gemm_command,
+    &bench_attention_command, &bench_step_command,     &bench_ablation_command,
+    &bench_sample_command,    &bench_all_command,      NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -38,6 +39,7 @@ int main(int argc, char **argv)
     }
     sgt_spin_little(argv);
     sgt_search_wheels();
-    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
+    /* where it cannot be had, a shard that is cut short ends the program */
+    sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

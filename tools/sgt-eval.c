@@ -38,11 +38,13 @@ static const sgt_option table[] = {
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary of the model",
      .def = "the one beside the model, else gpt2"},
     {.name = "Model"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where to run; auto is CUDA if it can be used", .def = "auto"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
+     "where to run; auto is CUDA if it can be used", .def = "auto"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows at a time; changes no result",
      .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
-    {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision, .help = "precision of matrices",
-     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
+    {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision,
+     .help = "precision of matrices", .def = "bf16 on CUDA, fp32 on a CPU",
+     .given = &o.precision_given},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU",
      .def = "the cores at hand", .min = 1, .max = 1024},
     {.name = "Output"},
@@ -55,10 +57,9 @@ static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
     .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", "
-             "\"endings\", \"label\"} "
-             "as HellaSwag\nhas them or {\"text\"}, whose last word is asked for, as LAMBADA has "
-             "them; with --data its "
-             "loss, perplexity\nand bits per byte on a set of tokens.",
+             "\"endings\", \"label\"} as HellaSwag\nhas them or {\"text\"}, whose last word is "
+             "asked for, as LAMBADA has them; with --data its loss, perplexity\nand bits per byte "
+             "on a set of tokens.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"

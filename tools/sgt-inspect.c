@@ -1,5 +1,6 @@
-/* sgt-inspect: what a folder of shards, a shard, a run or a checkpoint is; whether it is whole; what it says as text;
- * which batches a trainer would draw from it; whether two sets are the same; and several sets as one. */
+/* sgt-inspect: what a folder of shards, a shard, a run or a checkpoint is; whether it is whole;
+ * what it says as text; which batches a trainer would draw from it; whether two sets are the same;
+ * and several sets as one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 #include "tools/inspect/inspect.h"
 
 static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};
-static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given, shard_tokens_given;
+static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given,
+    shard_tokens_given;
 static int compare, merge;
 
 static const sgt_option table[] = {
@@ -26,9 +28,12 @@ static const sgt_option table[] = {
      .help = "read everything: checksums, sizes, ids, where documents start"},
     {"decode", 0, SGT_OPT_TEXT, &o.decode, "FROM:COUNT",
      .help = "print the text of these tokens, counted over all shards in order"},
-    {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]", .help = "show N batches from batch K: what the trainer would see"},
-    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "these shards alone", .def = "all; train for --batch"},
-    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's), whatever their names"},
+    {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]",
+     .help = "show N batches from batch K: what the trainer would see"},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "these shards alone",
+     .def = "all; train for --batch"},
+    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL,
+     .help = "shards have no header (nanoGPT's), whatever their names"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "shards that --verify reads side by side",
      .def = "the cores at hand", .min = 1, .max = 1024, .given = &threads_given},
     {.name = "Several sets"},
@@ -42,15 +47,19 @@ static const sgt_option table[] = {
     {.name = "How --batch draws (the trainer's options)"},
     {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
-    {"sampling", .as = &sgt_settings_rows[SGT_SET_SAMPLING], .to = &o.sampling, .given = &sampling_given},
+    {"sampling", .as = &sgt_settings_rows[SGT_SET_SAMPLING], .to = &o.sampling,
+     .given = &sampling_given},
     {"pad-id", .as = &sgt_settings_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
-    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1", .given = &seed_given},
-    {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows of a batch", .def = "8", .min = 1, .max = 1 << 20,
-     .given = &batch_size_given},
+    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
+     .given = &seed_given},
+    {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows of a batch", .def = "8", .min = 1,
+     .max = 1 << 20, .given = &batch_size_given},
     {"seq-len", .as = &sgt_settings_rows[SGT_SET_SEQ], .to = &o.seq_len, .given = &seq_len_given},
-    {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL, .help = "show where documents begin in each row, too"},
+    {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL,
+     .help = "show where documents begin in each row, too"},
     {.name = "Output"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document; with --batch an object a line"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
+     .help = "one JSON document; with --batch an object a line"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
      .help = "print nothing but what --json, --decode or --batch asks for, and failures"},
     {0}};
@@ -61,7 +70,8 @@ static const sgt_program program = {
              "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
              "       sgt-inspect --merge [OPTION]... A... OUT/",
-    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; compares sets of\n"
+    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; "
+             "compares sets of\n"
              "shards, and joins them.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
@@ -97,7 +107,8 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     }
     if (!S_ISDIR(st.st_mode)) return SGT_OK;
     if (holds(path, "config.json")) *k = KIND_CHECKPOINT;
-    else if (holds(path, "log.jsonl") || holds(path, "latest") || holds(path, "options.json")) *k = KIND_RUN;
+    else if (holds(path, "log.jsonl") || holds(path, "latest") || holds(path, "options.json"))
+        *k = KIND_RUN;
     return SGT_OK;
 }
 
@@ -111,9 +122,10 @@ static int report_damage(const inspect_set *s, sgt_error *err)
             sgt_report_failure(&program, &one);
         }
     if (s->damaged > 1)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)", s->path,
-                        s->damaged, s->count);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)", s->path,
+            s->damaged, s->count);
     for (size_t i = 0; i < s->count; i++)
         if (s->shards[i].damage) return sgt_fail(err, SGT_EFORMAT, "%s", s->shards[i].damage);
     return SGT_OK;
@@ -148,7 +160,8 @@ static int run_one(int mix, sgt_error *err)
     int rc = mix ? SGT_OK : find_kind(&k, o.path, err);
     if (rc < 0) return rc;
     if (k != KIND_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
-        return sgt_fail(err, SGT_EUSAGE, "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
                         o.path, k == KIND_RUN ? "run" : "checkpoint");
     if (k == KIND_RUN) return inspect_run(&o, err);
     if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
@@ -156,7 +169,8 @@ static int run_one(int mix, sgt_error *err)
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* The operand is what sgt-train --data takes: a path, with or without a weight, or several, which --batch mixes. */
+/* The operand is what sgt-train --data takes: a path, with or without a weight, or several, which
+ * --batch mixes. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -165,7 +179,8 @@ static int run(sgt_error *err)
     if (rc < 0) return rc;
     if (count == 1) o.path = sets->path;
     rc = count > 1 && !o.batch
-             ? sgt_fail(err, SGT_EUSAGE, "%s: several sets, which --batch K alone shows mixed (name one of them)",
+             ? sgt_fail(err, SGT_EUSAGE,
+                        "%s: several sets, which --batch K alone shows mixed (name one of them)",
                         o.path)
              : run_one(count > 1, err);
     sgt_loader_sets_free(sets);
@@ -174,13 +189,20 @@ static int run(sgt_error *err)
 
 static void check_one_path(int count)
 {
-    if (!count) sgt_usage(&program, "wanted a path: a folder of shards, a shard, a run or a checkpoint");
-    if (count > 1) sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)", count);
+    if (!count)
+        sgt_usage(&program, "wanted a path: a folder of shards, a shard, a run or a checkpoint");
+    if (count > 1)
+        sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)",
+                  count);
     if (o.batch && (o.decode || o.verify))
-        sgt_usage(&program, "--batch: not together with --verify or --decode (run them one after the other)");
-    if (o.padded_by && o.sampling != SGT_SAMPLING_DOCUMENTS) sgt_usage(&program, "--pad-id: needs --sampling documents");
-    if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape");
+        sgt_usage(&program,
+                  "--batch: not together with --verify or --decode (run them one after the other)");
+    if (o.padded_by && o.sampling != SGT_SAMPLING_DOCUMENTS)
+        sgt_usage(&program, "--pad-id: needs --sampling documents");
+    if (!o.batch &&
+        (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch "
+                            "K, which they shape");
     if (!o.batch && o.documents) sgt_usage(&program, "--documents: needs --batch K");
     if (threads_given && !o.verify) sgt_usage(&program, "--threads: needs --verify");
 }
@@ -191,15 +213,19 @@ static void check_several(int count)
     if (compare && merge) sgt_usage(&program, "--compare: not together with --merge");
     if (o.verify || o.decode || o.batch)
         sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
-    if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given || o.padded_by)
-        sgt_usage(&program,
-                  "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape");
+    if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given ||
+        o.padded_by)
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need "
+                            "--batch K, which they shape");
     if (o.documents) sgt_usage(&program, "--documents: needs --batch K");
     if (threads_given) sgt_usage(&program, "--threads: needs --verify");
-    if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, A B, got %d", count);
+    if (compare && count != 2)
+        sgt_usage(&program, "--compare: wanted two sets, A B, got %d", count);
     if (merge && count < 2)
-        sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)", count);
-    if (merge && (o.split || o.raw)) sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
+        sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)",
+                  count);
+    if (merge && (o.split || o.raw))
+        sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
 }
 
 static int run_several(char **paths, int count, sgt_error *err)
@@ -214,15 +240,18 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (compare || merge) check_several(count);
     else check_one_path(count);
-    if (!merge && (shard_tokens_given || o.force)) sgt_usage(&program, "--shard-tokens, --force: need --merge");
+    if (!merge && (shard_tokens_given || o.force))
+        sgt_usage(&program, "--shard-tokens, --force: need --merge");
 
     sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);
     o.stop = sgt_catch_signals();
-    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
+    /* where it cannot be had, a shard that is cut short ends the program */
+    sgt_loader_guard_sigbus(NULL);
     int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
-    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
+        rc = sgt_fail_errno(&err, "standard output");
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     if (rc < 0) return sgt_report_failure(&program, &err);
     return rc ? SGT_EXIT_FAILED : SGT_EXIT_OK;

@@ -17,7 +17,8 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Output"},
-    {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced, which is said",
+    {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE",
+     "the page; what is there is replaced, which is said",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
      .help = "do not let the newest checkpoint write a sample of text"},
@@ -26,14 +27,15 @@ static const sgt_option table[] = {
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},
     {0}};
 
-static const sgt_program program = {
-    .name = "sgt-report",
-    .usage = "sgt-report [OPTION]... RUN/...",
-    .about = "Makes one page of one training run, or of several side by side: loss, learning rate, gradient norm,\n"
-             "speed, memory, options and advice. The page is one file that loads nothing from elsewhere.",
-    .options = table,
-    .examples = "  sgt-report run/\n"
-                "  sgt-report runs/* -o compared.html"};
+static const sgt_program program = {.name = "sgt-report",
+                                    .usage = "sgt-report [OPTION]... RUN/...",
+                                    .about = "Makes one page of one training run, or of several "
+                                             "side by side: loss, learning rate, gradient norm,\n"
+                                             "speed, memory, options and advice. The page is one "
+                                             "file that loads nothing from elsewhere.",
+                                    .options = table,
+                                    .examples = "  sgt-report run/\n"
+                                                "  sgt-report runs/* -o compared.html"};
 
 /* Numbers that are not there are null. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
@@ -41,14 +43,17 @@ static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); 
 static json_t *run_json(const report_run *r)
 {
     json_t *advice = json_array();
-    for (size_t i = 0; i < r->advice_count; i++) json_array_append_new(advice, json_string(r->advice[i]));
-    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run", r->name,
-                     "steps", json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss", number(r->loss),
-                     "loss_noise", number(r->loss_noise), "loss_steps", (json_int_t)r->loss_steps, "val_loss",
-                     number(r->val_loss), "best_val_loss", number(r->best_val), "tokens", number(r->tokens), "seconds",
-                     number(r->seconds), "tokens_per_s", number(r->speed), "mfu", number(r->mfu), "data_wait",
-                     number(r->wait), "peak_bytes", number(r->peak), "repeated_lines", (json_int_t)r->log.repeated,
-                     "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
+    for (size_t i = 0; i < r->advice_count; i++)
+        json_array_append_new(advice, json_string(r->advice[i]));
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run",
+        r->name, "steps", json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss",
+        number(r->loss), "loss_noise", number(r->loss_noise), "loss_steps",
+        (json_int_t)r->loss_steps, "val_loss", number(r->val_loss), "best_val_loss",
+        number(r->best_val), "tokens", number(r->tokens), "seconds", number(r->seconds),
+        "tokens_per_s", number(r->speed), "mfu", number(r->mfu), "data_wait", number(r->wait),
+        "peak_bytes", number(r->peak), "repeated_lines", (json_int_t)r->log.repeated,
+        "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
@@ -56,8 +61,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     char name[1024];
     json_t *runs = json_array(), *doc;
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
-    doc = json_pack("{s:s, s:b, s:o}", "report", sgt_printable(name, sizeof name, out), "replaced", replaced, "runs",
-                    runs);
+    doc = json_pack("{s:s, s:b, s:o}", "report", sgt_printable(name, sizeof name, out), "replaced",
+                    replaced, "runs", runs);
     int failed = !doc || json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) < 0;
     putchar('\n');
     json_decref(doc);
@@ -114,8 +119,9 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
     rc = write_page(r, out, &bytes, err);
     if (rc == SGT_OK && o.json) rc = print_json(r, out, replaced, err);
     else if (rc == SGT_OK && !o.quiet)
-        printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count, r->count == 1 ? "" : "s",
-               sgt_format_bytes(size, sizeof size, bytes), replaced ? "; replaced the page that was there" : "");
+        printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count,
+               r->count == 1 ? "" : "s", sgt_format_bytes(size, sizeof size, bytes),
+               replaced ? "; replaced the page that was there" : "");
     free(beside);
     return rc;
 }
@@ -124,17 +130,21 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count) sgt_usage(&program, "wanted the folder of a run, the one that sgt-train --run named");
-    if (count > REPORT_RUNS) sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
+    if (!count)
+        sgt_usage(&program, "wanted the folder of a run, the one that sgt-train --run named");
+    if (count > REPORT_RUNS)
+        sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
     if (o.out && !*o.out) sgt_usage(&program, "-o: wanted a file's name");
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
-    report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count, .stop = sgt_catch_signals()};
-    int rc = r.runs ? make(&r, argv + first, &notice, &err)
-                    : sgt_fail_memory(&err, NULL);
+    report r = {.runs = calloc((size_t)count, sizeof *r.runs),
+                .count = (size_t)count,
+                .stop = sgt_catch_signals()};
+    int rc = r.runs ? make(&r, argv + first, &notice, &err) : sgt_fail_memory(&err, NULL);
     for (size_t i = 0; i < r.count && r.runs; i++) report_run_close(&r.runs[i]);
     free(r.runs);
-    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
+        rc = sgt_fail_errno(&err, "standard output");
     if (rc < 0) return sgt_report_failure(&program, &err);
     return SGT_EXIT_OK;
 }

@@ -1,5 +1,5 @@
-/* sgt-sample: text from a model. The command line; what is said is tools/sample/show.c's, what is computed
- * train/generate/generate.h's. */
+/* sgt-sample: text from a model. The command line; what is said is tools/sample/show.c's, what is
+ * computed train/generate/generate.h's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,36 +20,51 @@ static struct {
     uint64_t samples, tokens, top_k, seed, batch, threads;
     double temperature, top_p;
     int ignore_eot, no_prompt, json, quiet;
-} o = {.precision = "fp32", .cpu = "auto", .samples = 1, .tokens = 256, .top_k = 200, .seed = 1, .batch = 8,
-       .temperature = 0.8, .top_p = 1};
+} o = {.precision = "fp32",
+       .cpu = "auto",
+       .samples = 1,
+       .tokens = 256,
+       .top_k = 200,
+       .seed = 1,
+       .batch = 8,
+       .temperature = 0.8,
+       .top_p = 1};
 
 static const sgt_option table[] = {
     {.name = "What to go on with"},
     {"prompt", 'p', SGT_OPT_LIST, &o.prompts, "TEXT",
-     .help = "a beginning, any number of times; - is standard input", .def = "none: the model begins by itself"},
-    {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE", .help = "one in a file, whose last newline is left out"},
-    {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "texts for each prompt", .def = "1", .min = 1,
-     .max = MAX_SAMPLES},
-    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "the vocabulary that the model was trained on",
+     .help = "a beginning, any number of times; - is standard input",
+     .def = "none: the model begins by itself"},
+    {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
+     .help = "one in a file, whose last newline is left out"},
+    {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "texts for each prompt", .def = "1",
+     .min = 1, .max = MAX_SAMPLES},
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE",
+     "the vocabulary that the model was trained on",
      .def = "what lies beside the model, else gpt2"},
 
     {.name = "What comes next"},
-    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens of a text at most", .def = "256", .min = 1, .max = 1e9},
-    {"temperature", 0, SGT_OPT_REAL, &o.temperature, "X", "below 1 likelier, above 1 odder; 0: always the likeliest",
-     .def = "0.8", .min = 0, .max = 100},
-    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K", "only from the K likeliest tokens; 0: from all", .def = "200"},
-    {"top-p", 0, SGT_OPT_REAL, &o.top_p, "P", "only from the likeliest that have this share of the probability",
-     .def = "1", .min = 1e-9, .max = 1},
+    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens of a text at most", .def = "256",
+     .min = 1, .max = 1e9},
+    {"temperature", 0, SGT_OPT_REAL, &o.temperature, "X",
+     "below 1 likelier, above 1 odder; 0: always the likeliest", .def = "0.8", .min = 0,
+     .max = 100},
+    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K", "only from the K likeliest tokens; 0: from all",
+     .def = "200"},
+    {"top-p", 0, SGT_OPT_REAL, &o.top_p, "P",
+     "only from the likeliest that have this share of the probability", .def = "1", .min = 1e-9,
+     .max = 1},
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N", "the same seed draws the same text", .def = "1"},
-    {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot, .help = "go on behind the end-of-text token, which ends a text"},
+    {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
+     .help = "go on behind the end-of-text token, which ends a text"},
 
     {.name = "How it is computed"},
-    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16", "what weights are kept in: bf16 is faster",
-     .def = "fp32"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "texts at a time; changes none of them", .def = "8", .min = 1,
-     .max = SGT_DECODER_ROWS},
-    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads; changes no text", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
+     "what weights are kept in: bf16 is faster", .def = "fp32"},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "texts at a time; changes none of them",
+     .def = "8", .min = 1, .max = SGT_DECODER_ROWS},
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads; changes no text",
+     .def = "the cores at hand", .min = 1, .max = 1024},
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "auto, plain, avx2 or avx512", .def = "auto"},
 
     {.name = "Output"},
@@ -61,7 +76,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Lets a GPT-2 go on with a text: one that sgt-train is training or has trained, any in Hugging Face's\n"
+    .about = "Lets a GPT-2 go on with a text: one that sgt-train is training or has trained, any "
+             "in Hugging Face's\n"
              "form, or llm.c's.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
@@ -85,19 +101,22 @@ static uint32_t window(const sampling *s)
     uint64_t longest = 0, most = s->model.shape.positions;
     for (size_t i = 0; i < s->prompts.count; i++)
         if (s->prompts.items[i].count > longest) longest = s->prompts.items[i].count;
-    return longest >= most || o.tokens >= most - longest ? (uint32_t)most : (uint32_t)(longest + o.tokens);
+    return longest >= most || o.tokens >= most - longest ? (uint32_t)most
+                                                         : (uint32_t)(longest + o.tokens);
 }
 
 static int open_decoder(sampling *s, sgt_error *err)
 {
     sgt_decoder_options d = {.model = s->model.shape,
-                             .sequences = (uint32_t)(o.batch < s->show.count ? o.batch : s->show.count),
+                             .sequences =
+                                 (uint32_t)(o.batch < s->show.count ? o.batch : s->show.count),
                              .window = window(s),
                              .threads = (int)o.threads,
                              .bf16 = strcmp(o.precision, "bf16") == 0};
     int rc = sgt_decoder_open(&s->decoder, &d, err);
     if (rc < 0) return rc;
-    return sgt_checkpoint_load_model(s->model.path, sgt_decoder_loads(s->decoder), &s->model.shape, err);
+    return sgt_checkpoint_load_model(s->model.path, sgt_decoder_loads(s->decoder), &s->model.shape,
+                                     err);
 }
 
 /* A notice that comes while a line of text stands half printed. */
@@ -110,7 +129,8 @@ static void hold(void *ctx, const char *line)
 
 static void say_held(sampling *s)
 {
-    for (char *rest = s->held, *line; (line = strsep(&rest, "\n")) && rest;) sgt_say(&s->notice, "%s", line);
+    for (char *rest = s->held, *line; (line = strsep(&rest, "\n")) && rest;)
+        sgt_say(&s->notice, "%s", line);
 }
 
 static int generate(sampling *s, sgt_error *err)
@@ -119,18 +139,21 @@ static int generate(sampling *s, sgt_error *err)
     if (!prompts) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < s->show.count; i++) {
         const sample_text *t = s->show.texts + i;
-        prompts[i] = (sgt_prompt){.ids = t->prompt->ids, .count = t->prompt->count, .sample = t->number};
+        prompts[i] =
+            (sgt_prompt){.ids = t->prompt->ids, .count = t->prompt->count, .sample = t->number};
     }
-    sgt_generate_options g = {
-        .choice = {.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p, .seed = o.seed},
-        .tokens = o.tokens,
-        .eot = o.ignore_eot ? -1 : (int64_t)sgt_vocab_eot(s->model.vocab),
-        .ids = sgt_vocab_size(s->model.vocab),
-        .notice = {.say = hold, .ctx = s},
-        .stop = s->stop,
-        .token = sample_show_token,
-        .end = sample_show_end,
-        .ctx = &s->show};
+    sgt_generate_options g = {.choice = {.temperature = o.temperature,
+                                         .top_k = o.top_k,
+                                         .top_p = o.top_p,
+                                         .seed = o.seed},
+                              .tokens = o.tokens,
+                              .eot = o.ignore_eot ? -1 : (int64_t)sgt_vocab_eot(s->model.vocab),
+                              .ids = sgt_vocab_size(s->model.vocab),
+                              .notice = {.say = hold, .ctx = s},
+                              .stop = s->stop,
+                              .token = sample_show_token,
+                              .end = sample_show_end,
+                              .ctx = &s->show};
     int rc = sample_show_begin(&s->show, err);
     if (rc == SGT_OK) rc = sgt_generate(s->decoder, prompts, s->show.count, &g, &s->result, err);
     if (rc < 0) sample_show_cut(&s->show);
@@ -139,19 +162,23 @@ static int generate(sampling *s, sgt_error *err)
     return rc;
 }
 
-static double per_second(uint64_t n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
+static double per_second(uint64_t n, double seconds)
+{
+    return seconds > 0 ? (double)n / seconds : 0;
+}
 
 static int print_json(const sampling *s, sgt_error *err)
 {
     const sgt_generate_result *r = &s->result;
-    json_t *top = json_pack(
-        "{s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:i, s:I, s:o}", "model",
-        sgt_json_text(s->model.path, strlen(s->model.path)), "precision", o.precision, "seed", (json_int_t)o.seed,
-        "temperature", o.temperature, "top_k", (json_int_t)o.top_k, "top_p", o.top_p, "tokens", (json_int_t)r->tokens,
-        "seconds", r->prompt_seconds + r->token_seconds, "tokens_per_s",
-        per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds", r->prompt_seconds, "threads",
-        sgt_decoder_threads(s->decoder), "memory_bytes", (json_int_t)sgt_decoder_bytes(s->decoder), "texts",
-        sample_show_json(&s->show));
+    json_t *top =
+        json_pack("{s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:i, s:I, s:o}", "model",
+                  sgt_json_text(s->model.path, strlen(s->model.path)), "precision", o.precision,
+                  "seed", (json_int_t)o.seed, "temperature", o.temperature, "top_k",
+                  (json_int_t)o.top_k, "top_p", o.top_p, "tokens", (json_int_t)r->tokens, "seconds",
+                  r->prompt_seconds + r->token_seconds, "tokens_per_s",
+                  per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds",
+                  r->prompt_seconds, "threads", sgt_decoder_threads(s->decoder), "memory_bytes",
+                  (json_int_t)sgt_decoder_bytes(s->decoder), "texts", sample_show_json(&s->show));
     if (!top) return sgt_fail_memory(err, NULL);
     int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
     json_decref(top);
@@ -163,7 +190,8 @@ static void say_speed(const sampling *s)
     const sgt_generate_result *r = &s->result;
     double seconds = r->prompt_seconds + r->token_seconds;
     char rate[48], tokens[48], time[32];
-    sgt_say(&s->notice, "%s in %s: %s", sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
+    sgt_say(&s->notice, "%s in %s: %s",
+            sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
             sgt_format_duration(time, sizeof time, seconds),
             sgt_format_rate(rate, sizeof rate, per_second(r->tokens, seconds), "tokens/s"));
 }
@@ -178,7 +206,8 @@ static int run(sampling *s, const char *path, sgt_error *err)
     if (rc == SGT_OK) rc = open_decoder(s, err);
     if (rc == SGT_OK) rc = generate(s, err);
     if (rc == SGT_OK && o.json) rc = print_json(s, err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(err, "standard output");
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout)))
+        rc = sgt_fail_errno(err, "standard output");
     if (rc == SGT_OK) say_speed(s);
     return rc;
 }
@@ -197,15 +226,19 @@ int main(int argc, char **argv)
     sgt_error err;
     sampling s = {0};
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
+    if (first == argc)
+        sgt_usage(&program,
+                  "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first > 1)
-        sgt_usage(&program, "one model at a time, not %d (a prompt comes after --prompt)", argc - first);
+        sgt_usage(&program, "one model at a time, not %d (a prompt comes after --prompt)",
+                  argc - first);
     check_input();
     sgt_take_cpu(&program, o.cpu);
     sgt_talk talk = {program.name, o.quiet};
     s.notice = sgt_talk_notice(&talk);
     s.stop = sgt_catch_signals();
-    s.show = (sample_show){.json = o.json, .terminal = isatty(STDOUT_FILENO), .prompts = !o.no_prompt};
+    s.show =
+        (sample_show){.json = o.json, .terminal = isatty(STDOUT_FILENO), .prompts = !o.no_prompt};
     int rc = run(&s, argv[first], &err);
     sgt_decoder_close(s.decoder);
     sample_show_close(&s.show);

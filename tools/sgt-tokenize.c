@@ -1,5 +1,5 @@
-/* sgt-tokenize: text to GPT-2's tokens on disk. Everything of substance is sgt_tokenize's; here is what a person types
- * and reads. */
+/* sgt-tokenize: text to GPT-2's tokens on disk. Everything of substance is sgt_tokenize's; here is
+ * what a person types and reads. */
 #include "sgt_tokenize.h"
 
 #include <inttypes.h>
@@ -38,13 +38,15 @@ static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &o.format, "auto|text|jsonl",
      "text: a file is a document; jsonl: a line is; auto goes by names", .def = "auto"},
-    {"field", 0, SGT_OPT_TEXT, &o.field, "NAME", "of JSONL, the string that is a document; a.b where it is nested",
-     .def = "text"},
-    {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad, .help = "leave out and count lines of JSONL without such a string"},
+    {"field", 0, SGT_OPT_TEXT, &o.field, "NAME",
+     "of JSONL, the string that is a document; a.b where it is nested", .def = "text"},
+    {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad,
+     .help = "leave out and count lines of JSONL without such a string"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &o.invalid_utf8, "keep|replace|fail",
      "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &o.binary, "skip|keep",
-     "files that are not text (PDF, pictures, programs, archives, UTF-16): left out and counted, or read byte for byte",
+     "files that are not text (PDF, pictures, programs, archives, UTF-16): left out and counted, "
+     "or read byte for byte",
      .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &o.hidden,
      .help = "read files and folders below INPUT whose names begin with a dot, too"},
@@ -53,33 +55,41 @@ static const sgt_option table[] = {
     {"special", 0, SGT_OPT_WORD, &o.special, "none|eot",
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
-     "Unicode's normal form of each document, before it is split; GPT-2 has none", .def = "the vocabulary's, or none"},
+     "Unicode's normal form of each document, before it is split; GPT-2 has none",
+     .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
-     "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken", .def = "gpt2, built in",
-     .given = &o.vocab_given},
+     "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken",
+     .def = "gpt2, built in", .given = &o.vocab_given},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
-     "write no shards into OUT, but a vocabulary of N tokens trained on INPUTs", .min = 257, .max = 65536},
-    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX", "what text is split by before merging (PCRE2)",
-     .def = "the vocabulary's, or GPT-2's"},
-    {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none", "documents set aside for validation, by a hash of their path",
-     .def = "none", .given = &o.split_given},
-    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M", .min = 1,
-     .max = 2147483647, .given = &o.shard_tokens_given},
-    {"shuffle", 0, SGT_OPT_COUNT, &o.shuffle_seed, "SEED", "documents in an order that the number decides",
-     .def = "the order of the inputs", .min = 0, .max = 9007199254740992, .given = &o.shuffle},
-    {"dedup", 0, SGT_OPT_FLAG, &o.dedup, .help = "leaves out documents whose whole text has been there before"},
-    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "replace an OUT made with other options or from other inputs"},
+     "write no shards into OUT, but a vocabulary of N tokens trained on INPUTs", .min = 257,
+     .max = 65536},
+    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX",
+     "what text is split by before merging (PCRE2)", .def = "the vocabulary's, or GPT-2's"},
+    {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none",
+     "documents set aside for validation, by a hash of their path", .def = "none",
+     .given = &o.split_given},
+    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M",
+     .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
+    {"shuffle", 0, SGT_OPT_COUNT, &o.shuffle_seed, "SEED",
+     "documents in an order that the number decides", .def = "the order of the inputs", .min = 0,
+     .max = 9007199254740992, .given = &o.shuffle},
+    {"dedup", 0, SGT_OPT_FLAG, &o.dedup,
+     .help = "leaves out documents whose whole text has been there before"},
+    {"force", 0, SGT_OPT_FLAG, &o.force,
+     .help = "replace an OUT made with other options or from other inputs"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
      .def = "the cores at hand", .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used", .def = "auto"},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used",
+     .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "this process is number I, from 0, of ...",
      .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "... N processes that make OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "write nothing: estimate documents, tokens, disk and time from samples; OUT may be left out"},
+     .help = "write nothing: estimate documents, tokens, disk and time from samples; OUT may be "
+             "left out"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
     {0}};
@@ -87,9 +97,9 @@ static const sgt_option table[] = {
 static sgt_program program = {
     .name = "sgt-tokenize",
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
-    .about = "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (all "
-             "that is below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed "
-             "is finished by the same command.",
+    .about = "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are "
+             "files, folders (all that is below them), @LIST (a file of paths) and - for standard "
+             "input. A run that was stopped or killed is finished by the same command.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"
@@ -128,14 +138,16 @@ static double mb_per_s(const sgt_tokenize_result *r)
 
 static int print_json(const sgt_tokenize_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens",
-                          (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes,
-                          "files", (json_int_t)r->files, "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines",
-                          (json_int_t)r->bad_lines, "lone_surrogates", (json_int_t)r->lone_surrogates, "duplicates",
-                          (json_int_t)r->duplicates, "skipped", (json_int_t)r->skipped, "bytes_read",
-                          (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
-                          (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
-                          (json_int_t)r->val_tokens, "already_done", r->already_done);
+    json_t *j = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}",
+        "tokens", (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes",
+        (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
+        (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
+        (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "skipped",
+        (json_int_t)r->skipped, "bytes_read", (json_int_t)r->bytes_read, "seconds", r->seconds,
+        "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards, "train_tokens",
+        (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
+        r->already_done);
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -143,14 +155,15 @@ static int print_json(const sgt_tokenize_result *r)
     return text ? 0 : -1;
 }
 
-static void print_things(FILE *to, const char *before, uint64_t n, const char *singular, const char *plural,
-                         const char *after)
+static void print_things(FILE *to, const char *before, uint64_t n, const char *singular,
+                         const char *plural, const char *after)
 {
     char text[80];
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* "24 B of text in 4 files, 3 ms, 8.00 kB/s"; of a run that went on with an earlier one, its own part as well. */
+/* "24 B of text in 4 files, 3 ms, 8.00 kB/s"; of a run that went on with an earlier one, its own
+ * part as well. */
 static void print_work(FILE *to, const sgt_tokenize_result *r)
 {
     char bytes[40], here[40], before[40], time[40], rate[40];
@@ -161,7 +174,8 @@ static void print_work(FILE *to, const sgt_tokenize_result *r)
                 sgt_format_bytes(before, sizeof before, r->bytes - r->bytes_read),
                 sgt_format_bytes(here, sizeof here, r->bytes_read));
     fprintf(to, ", %s", sgt_format_duration(time, sizeof time, r->seconds));
-    if (r->bytes_read) fprintf(to, ", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+    if (r->bytes_read)
+        fprintf(to, ", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
     fprintf(to, "\n");
 }
 
@@ -170,12 +184,16 @@ static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     char count[80];
     if (r->documents == 1) {
-        fprintf(to, "No document fell into the validation split: there is only one, and it is not cut.\n");
+        fprintf(
+            to,
+            "No document fell into the validation split: there is only one, and it is not cut.\n");
         return;
     }
-    fprintf(to, "No document fell into the validation split: with %s, %g %% may pick none. Try --split %d%%.\n",
-            sgt_format_things(count, sizeof count, r->documents, "document", "documents"), 100 * o.split,
-            o.split < .2 ? 20 : 50);
+    fprintf(to,
+            "No document fell into the validation split: with %s, %g %% may pick none. Try --split "
+            "%d%%.\n",
+            sgt_format_things(count, sizeof count, r->documents, "document", "documents"),
+            100 * o.split, o.split < .2 ? 20 : 50);
 }
 
 static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *r)
@@ -193,16 +211,22 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     }
     fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
     if (!r->already_done) print_work(to, r);
-    if (r->skipped) print_things(to, "", r->skipped, "file", "files", " skipped: not UTF-8 text (see --binary)\n");
-    if (r->duplicates) print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
-    if (r->bad_lines) print_things(to, "", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
+    if (r->skipped)
+        print_things(to, "", r->skipped, "file", "files",
+                     " skipped: not UTF-8 text (see --binary)\n");
+    if (r->duplicates)
+        print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
+    if (r->bad_lines)
+        print_things(to, "", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
     if (r->lone_surrogates)
-        print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD\n");
+        print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates",
+                     " in JSONL, now U+FFFD\n");
     if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
     if (!r->invalid_utf8) return;
     print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");
     fprintf(to, "%s; manifest.json names the first\n",
-            o.invalid_utf8 == SGT_INVALID_REPLACE ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
+            o.invalid_utf8 == SGT_INVALID_REPLACE ? "replaced by U+FFFD"
+                                                  : "kept byte for byte (see --invalid-utf8)");
 }
 
 /* Its lines are broken between words where a terminal is narrow. */
@@ -218,8 +242,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- ranks ---- */
 
-/* Fill in t->ranks: as --rank and --ranks say, or else a launcher, whose ranks are connected. *joined is the latter, or
- * NULL; its ranks above 0 print nothing. */
+/* Fill in t->ranks: as --rank and --ranks say, or else a launcher, whose ranks are connected.
+ * *joined is the latter, or NULL; its ranks above 0 print nothing. */
 static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
 {
     static sgt_ranks apart;
@@ -273,10 +297,13 @@ static int train(sgt_tokenize_options *options)
     sgt_error err;
     sgt_ranks *ranks = NULL;
     const train_vocab t = {&program, (uint32_t)o.train_vocab, o.json, o.quiet};
-    if (sgt_ranks_open(&ranks, program.name, options->stop, &err) < 0) return sgt_report_failure(&program, &err);
+    if (sgt_ranks_open(&ranks, program.name, options->stop, &err) < 0)
+        return sgt_report_failure(&program, &err);
     int code = SGT_EXIT_OK;
     if (ranks && ranks->size > 1) {
-        sgt_fail(&err, SGT_EUSAGE, "--train-vocab is for one process with many threads (start it without a launcher)");
+        sgt_fail(
+            &err, SGT_EUSAGE,
+            "--train-vocab is for one process with many threads (start it without a launcher)");
         code = sgt_ranks_first(ranks) ? sgt_report_failure(&program, &err) : SGT_EXIT_USAGE;
     }
     sgt_ranks_close(ranks, code);
@@ -288,7 +315,9 @@ static int train(sgt_tokenize_options *options)
 static void say_waiting(const char *out, const sgt_tokenize_result *r)
 {
     char shown[1024];
-    fprintf(stderr, "%s: %s: part %llu of %llu is whole, %u %s not (whoever makes the last one completes OUT)\n",
+    fprintf(stderr,
+            "%s: %s: part %llu of %llu is whole, %u %s not (whoever makes the last one completes "
+            "OUT)\n",
             program.name, sgt_printable(shown, sizeof shown, out), (unsigned long long)o.rank + 1,
             (unsigned long long)o.ranks, r->waiting, r->waiting == 1 ? "is" : "are");
 }
@@ -332,7 +361,8 @@ static int dry_run(sgt_tokenize_options *options, const char *const *operands, s
     int code = SGT_EXIT_OK, rc = find_ranks(options, &ranks, &err);
     if (rc < 0) return sgt_report_failure(&program, &err);
     options->notice = sgt_talk_notice(&talk);
-    if (sgt_ranks_first(ranks)) rc = tokenize_dry_run(options, operands, count, o.json, o.quiet, &err);
+    if (sgt_ranks_first(ranks))
+        rc = tokenize_dry_run(options, operands, count, o.json, o.quiet, &err);
     if (rc < 0) code = sgt_report_failure(&program, &err);
     else if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "%s: cannot write to standard output\n", program.name);
@@ -348,23 +378,37 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
     if (count == 1 && !o.dry_run)
-        sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)", argv[first]);
+        sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)",
+                  argv[first]);
     if (!o.dry_run && strcmp(argv[argc - 1], "-") == 0)
         sgt_usage(&program, "OUT is a folder, and - is none (./- is one of that name)");
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    sgt_tokenize_options options = {
-        .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
-        .vocab = o.vocab, .rule = o.pattern, .normalize = (sgt_normalize)(o.normalize + 1),
-        .val_fraction = o.split, .shuffle = o.shuffle, .shuffle_seed = o.shuffle_seed, .dedup = o.dedup,
-        .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
-        .format = (sgt_format)o.format, .field = o.field, .skip_bad = o.skip_bad,
-        .filters = o.filters.items, .filter_count = o.filters.count,
-        .special_eot = o.special, .invalid_utf8 = (sgt_invalid_utf8)o.invalid_utf8,
-        .binary = (sgt_binary_files)(o.binary + 1),
-        .hidden = o.hidden, .force = o.force,
-        .stop = stop, .progress = show_progress};
+    sgt_tokenize_options options = {.inputs = (const char *const *)(argv + first),
+                                    .input_count = (size_t)(count - 1),
+                                    .out = argv[argc - 1],
+                                    .vocab = o.vocab,
+                                    .rule = o.pattern,
+                                    .normalize = (sgt_normalize)(o.normalize + 1),
+                                    .val_fraction = o.split,
+                                    .shuffle = o.shuffle,
+                                    .shuffle_seed = o.shuffle_seed,
+                                    .dedup = o.dedup,
+                                    .shard_tokens = o.shard_tokens,
+                                    .threads = (int)o.threads,
+                                    .format = (sgt_format)o.format,
+                                    .field = o.field,
+                                    .skip_bad = o.skip_bad,
+                                    .filters = o.filters.items,
+                                    .filter_count = o.filters.count,
+                                    .special_eot = o.special,
+                                    .invalid_utf8 = (sgt_invalid_utf8)o.invalid_utf8,
+                                    .binary = (sgt_binary_files)(o.binary + 1),
+                                    .hidden = o.hidden,
+                                    .force = o.force,
+                                    .stop = stop,
+                                    .progress = show_progress};
     if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);
     return o.train_vocab ? train(&options) : tokenize(&options);
 }

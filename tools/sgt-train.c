@@ -1,4 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. The command line, and what is said while it works; the work is train/. */
+/* sgt-train: trains GPT-2 on shards. The command line, and what is said while it works; the work is
+ * train/. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,20 +27,28 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, estimate, stop_diverged, self_check, no_self_check;
+    int resume, resume_or_start, force, quiet, verbose, json, estimate, stop_diverged, self_check,
+        no_self_check;
 } o = {.run = "run"};
 
-/* Options that are no part of what a run is; ROWS are those that are, from train/settings_rows.c. */
-#define ROWS(title, s) {.name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s}
+/* Options that are no part of what a run is; ROWS are those that are, from
+ * train/settings_rows.c. */
+#define ROWS(title, s)                                                  \
+    {                                                                   \
+        .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
+    }
 static const sgt_option table[] = {
     ROWS("Data", DATA),
     {.name = "Run"},
-    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to", .def = "run"},
+    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to",
+     .def = "run"},
     {"resume", 0, SGT_OPT_FLAG, &o.resume,
-     .help = "continue from the run's newest checkpoint, with the same bits; an error if it has none"},
+     .help =
+         "continue from the run's newest checkpoint, with the same bits; an error if it has none"},
     {"resume-or-start", 0, SGT_OPT_FLAG, &o.resume_or_start,
      .help = "the same, but start at step 0 if there is none: for scripts that restart"},
-    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds checkpoints, and remove them"},
+    {"force", 0, SGT_OPT_FLAG, &o.force,
+     .help = "start over although the run holds checkpoints, and remove them"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
      .help = "options from a run's options.json; those given here come first"},
     ROWS("", RUN),
@@ -60,28 +69,31 @@ static const sgt_option table[] = {
      .help = "a trace of steps 10 to 19, for ui.perfetto.dev or chrome://tracing"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
-     .help = "print more as the run starts: device, kernels, measured speed, cost, each set's share"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document on standard output at the end"},
+     .help =
+         "print more as the run starts: device, kernels, measured speed, cost, each set's share"},
+    {"json", 0, SGT_OPT_FLAG, &o.json,
+     .help = "print one JSON document on standard output at the end"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
-    .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging Face's transformers "
-             "load as they\n"
-             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume continues "
-             "there.",
+    .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging "
+             "Face's transformers load as they\n"
+             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; "
+             "--resume continues there.",
     .options = table,
     .rank = sgt_ranks_number,
     .rows = sgt_settings_rows,
     .settings = &s,
     .given = s.given,
-    .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
-                "  sgt-train --data web:0.7,books:0.3 --run run     seven rows of web for three of books\n"
-                "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
-                "  sgt-train --data out --run run --resume --steps 4000\n"
-                "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
-                "  sgt-train --data answers.jsonl --run tuned --init gpt2/ --seq-len 256 --lr 1e-5",
+    .examples =
+        "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
+        "  sgt-train --data web:0.7,books:0.3 --run run     seven rows of web for three of books\n"
+        "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
+        "  sgt-train --data out --run run --resume --steps 4000\n"
+        "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
+        "  sgt-train --data answers.jsonl --run tuned --init gpt2/ --seq-len 256 --lr 1e-5",
 };
 
 static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
@@ -134,11 +146,15 @@ static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], since[48] = "", of[48] = "", evaluated[80] = "", at[40] = "";
     if (!l->steps) return;
-    if (l->resumed) snprintf(since, sizeof since, " since step %llu", (unsigned long long)l->resumed);
-    if (l->of > 1) snprintf(of, sizeof of, " (mean of the last %llu steps)", (unsigned long long)l->of);
-    if (l->val_step < l->resumed + l->steps) snprintf(at, sizeof at, " at step %llu", (unsigned long long)l->val_step);
+    if (l->resumed)
+        snprintf(since, sizeof since, " since step %llu", (unsigned long long)l->resumed);
+    if (l->of > 1)
+        snprintf(of, sizeof of, " (mean of the last %llu steps)", (unsigned long long)l->of);
+    if (l->val_step < l->resumed + l->steps)
+        snprintf(at, sizeof at, " at step %llu", (unsigned long long)l->val_step);
     if (l->val_step)
-        snprintf(evaluated, sizeof evaluated, ", validation %s%s", format_loss(val, sizeof val, l->val), at);
+        snprintf(evaluated, sizeof evaluated, ", validation %s%s",
+                 format_loss(val, sizeof val, l->val), at);
     format_loss(first, sizeof first, l->first);
     format_loss(mean, sizeof mean, l->mean);
     if (l->steps == 1) sgt_put_line(stdout, "loss%s: %s%s", since, first, evaluated);
@@ -156,7 +172,8 @@ static void print_tokens(const sgt_train_result *r)
                      sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
     else sgt_put_line(stdout, "tokens seen: %s", a);
     for (uint32_t i = 0; i < r->set_count; i++)
-        sgt_put_line(stdout, "rows of %s: %s (%.3g epoch%s)", sgt_printable(path, sizeof path, r->sets[i].data),
+        sgt_put_line(stdout, "rows of %s: %s (%.3g epoch%s)",
+                     sgt_printable(path, sizeof path, r->sets[i].data),
                      sgt_format_count(a, sizeof a, r->sets[i].rows), r->sets[i].epochs,
                      r->sets[i].epochs == 1 ? "" : "s");
     if (r->documents != UINT64_MAX && r->documents)
@@ -170,12 +187,16 @@ static void print_end(const sgt_train_result *r)
     print_losses(&r->losses);
     print_tokens(r);
     if (o.verbose) sgt_put_line(stdout, "compute: %.3g PF-days", r->pf_days);
-    sgt_put_line(stdout, "time: %s in steps, %s in all", sgt_format_duration(a, sizeof a, r->step_seconds),
+    sgt_put_line(stdout, "time: %s in steps, %s in all",
+                 sgt_format_duration(a, sizeof a, r->step_seconds),
                  sgt_format_duration(b, sizeof b, r->seconds));
     sgt_put_line(stdout, "memory: %s in steps, %s in all, of %s (%.1f %%)",
-                 sgt_format_bytes(a, sizeof a, r->step_peak_bytes), sgt_format_bytes(b, sizeof b, r->peak_bytes),
-                 sgt_format_bytes(c, sizeof c, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
-    if (r->checkpoint) sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
+                 sgt_format_bytes(a, sizeof a, r->step_peak_bytes),
+                 sgt_format_bytes(b, sizeof b, r->peak_bytes),
+                 sgt_format_bytes(c, sizeof c, r->total_bytes),
+                 100 * (double)r->peak_bytes / (double)r->total_bytes);
+    if (r->checkpoint)
+        sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
 static void print_json(const sgt_train_result *r)
@@ -184,16 +205,19 @@ static void print_json(const sgt_train_result *r)
     if (!doc) doc = json_object();
     json_object_set_new(doc, "run", sgt_json_text(o.run, strlen(o.run)));
     json_object_set_new(doc, "checkpoint",
-                        r->checkpoint ? sgt_json_text(r->checkpoint, strlen(r->checkpoint)) : json_null());
+                        r->checkpoint ? sgt_json_text(r->checkpoint, strlen(r->checkpoint))
+                                      : json_null());
     json_object_set_new(doc, "steps", json_integer((json_int_t)r->steps));
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
-    if (r->documents != UINT64_MAX) json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
+    if (r->documents != UINT64_MAX)
+        json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
     json_t *sets = r->sets ? json_array() : NULL;
     for (uint32_t i = 0; i < r->set_count; i++)
-        json_array_append_new(sets, json_pack("{s:o, s:I, s:f}", "data",
-                                              sgt_json_text(r->sets[i].data, strlen(r->sets[i].data)), "rows",
-                                              (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
+        json_array_append_new(
+            sets, json_pack("{s:o, s:I, s:f}", "data",
+                            sgt_json_text(r->sets[i].data, strlen(r->sets[i].data)), "rows",
+                            (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
     if (sets) json_object_set_new(doc, "sets", sets);
     json_object_set_new(doc, "pf_days", json_real(r->pf_days));
     json_object_set_new(doc, "seconds", json_real(r->seconds));
@@ -212,11 +236,12 @@ static void print_estimate(const sgt_train_estimate *e)
 {
     char a[32];
     const sgt_model *m = &e->model;
-    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers, m->channels, m->heads,
-           m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq, sgt_precision_words[s.precision],
-           strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
+    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers,
+           m->channels, m->heads, m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq,
+           sgt_precision_words[s.precision], strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
     for (size_t i = 0; i < e->count; i++)
-        printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name, sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
+        printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name,
+               sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
                100 * (double)e->kinds[i].bytes / (double)e->total);
     printf("  %-24s %12s", "in all", sgt_format_bytes(a, sizeof a, e->total));
     if (e->available != UINT64_MAX)
@@ -224,7 +249,8 @@ static void print_estimate(const sgt_train_estimate *e)
                sgt_format_bytes(a, sizeof a, e->available));
     putchar('\n');
     if (strcmp(e->device, "cuda") == 0 && e->checkpoint)
-        printf("  %-24s %12s of the host's memory\n", "checkpoint", sgt_format_bytes(a, sizeof a, e->checkpoint));
+        printf("  %-24s %12s of the host's memory\n", "checkpoint",
+               sgt_format_bytes(a, sizeof a, e->checkpoint));
 }
 
 static void print_estimate_json(const sgt_train_estimate *e)
@@ -233,11 +259,12 @@ static void print_estimate_json(const sgt_train_estimate *e)
     for (size_t i = 0; i < e->count; i++)
         json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
                                                (json_int_t)e->kinds[i].bytes));
-    json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision",
-                            sgt_precision_words[s.precision], "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch",
-                            (json_int_t)s.batch, "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes",
-                            (json_int_t)e->total, "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
-                            e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
+    json_t *doc = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision",
+        sgt_precision_words[s.precision], "parameters", (json_int_t)sgt_model_parameters(&e->model),
+        "batch", (json_int_t)s.batch, "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes",
+        (json_int_t)e->total, "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
+        e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
     json_dumpf(doc, stdout, 0);
     putchar('\n');
     json_decref(doc);
@@ -249,7 +276,8 @@ static int estimate(const sgt_train_options *options)
     sgt_train_estimate e;
     int rc = sgt_train_estimate_memory(&s, options, &e, &err);
     if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
-    if (rc == SGT_OK && sgt_ranks_first(options->ranks)) (o.json ? print_estimate_json : print_estimate)(&e);
+    if (rc == SGT_OK && sgt_ranks_first(options->ranks))
+        (o.json ? print_estimate_json : print_estimate)(&e);
     return end(rc, &err, options->ranks);
 }
 
@@ -266,25 +294,33 @@ static void take_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* What the rows cannot say: options that exclude one another. --epochs and --compute-budget decide the steps anew. */
+/* What the rows cannot say: options that exclude one another. --epochs and --compute-budget decide
+ * the steps anew. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_settings_default(&s);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
-        sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first], argv[first]);
+        sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],
+                  argv[first]);
     if (!*o.run) sgt_usage(&program, "--run: needs a name");
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
-        sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where there is no checkpoint");
-    if (o.self_check && s.device == SGT_DEVICE_CPU) sgt_usage(&program, "--self-check: needs --device cuda");
-    if (o.self_check && o.no_self_check) sgt_usage(&program, "--self-check: not together with --no-self-check");
-    if (o.resume_or_start && o.force) sgt_usage(&program, "--resume-or-start: not together with --force");
+        sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where "
+                            "there is no checkpoint");
+    if (o.self_check && s.device == SGT_DEVICE_CPU)
+        sgt_usage(&program, "--self-check: needs --device cuda");
+    if (o.self_check && o.no_self_check)
+        sgt_usage(&program, "--self-check: not together with --no-self-check");
+    if (o.resume_or_start && o.force)
+        sgt_usage(&program, "--resume-or-start: not together with --force");
     int epochs = s.given[SGT_SET_EPOCHS], budget = s.given[SGT_SET_BUDGET];
     if (budget && (epochs || s.given[SGT_SET_STEPS]))
-        sgt_usage(&program, "--compute-budget: not together with --%s", epochs ? "epochs" : "steps");
-    if (epochs || budget) s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
+        sgt_usage(&program, "--compute-budget: not together with --%s",
+                  epochs ? "epochs" : "steps");
+    /* so that no kept number of steps comes before it */
+    if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) take_config();
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has decided it */
@@ -314,7 +350,8 @@ static int run(sgt_train_options *options)
     return code;
 }
 
-/* Join the other ranks, if a launcher started several. From here on, ranks above 0 print nothing. */
+/* Join the other ranks, if a launcher started several. From here on, ranks above 0 print
+ * nothing. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
@@ -337,7 +374,8 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
+    /* where it cannot be had, a shard that is cut short ends the program */
+    sgt_loader_guard_sigbus(NULL);
     take_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
@@ -358,7 +396,8 @@ int main(int argc, char **argv)
                                  .progress = show_progress,
                                  .line = show_line};
     int code = o.self_check ? self_check(&program, cache, stop, o.json) : join_ranks(&options);
-    if (!o.self_check && code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
+    if (!o.self_check && code == SGT_EXIT_OK)
+        code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(command);
     free(cache);

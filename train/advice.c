@@ -1,4 +1,5 @@
-/* advice.c: learning rates by model size, published and measured; and what losses that go wrong ask for. */
+/* advice.c: learning rates by model size, published and measured; and what losses that go wrong ask
+ * for. */
 #include "advice.h"
 
 #include <math.h>
@@ -50,13 +51,14 @@ int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
     return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
 }
 
-const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm, double lr)
+const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
+                                  double lr)
 {
     if (isfinite(loss) && isfinite(grad_norm)) return NULL;
     double bad = isfinite(loss) ? grad_norm : loss;
     snprintf(buf, n,
-             "step %llu: the %s is %s: start again with an lr 10 times lower (--lr %.3g); look at grad_norm in "
-             "log.jsonl and at --grad-clip",
+             "step %llu: the %s is %s: start again with an lr 10 times lower (--lr %.3g); look at "
+             "grad_norm in log.jsonl and at --grad-clip",
              (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
              isnan(bad) ? "not a number" : "infinite", lr / 10);
     return buf;
@@ -64,7 +66,14 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 
 /* ---- diagnosis ---- */
 
-enum { TOLD_SWINGS = 1, TOLD_FLAT = 2, TOLD_SPIKE = 4, TOLD_NOT_FINITE = 8, TOLD_DIVERGED = 16, TOLD_HIGH = 32 };
+enum {
+    TOLD_SWINGS = 1,
+    TOLD_FLAT = 2,
+    TOLD_SPIKE = 4,
+    TOLD_NOT_FINITE = 8,
+    TOLD_DIVERGED = 16,
+    TOLD_HIGH = 32
+};
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping)
 {
@@ -90,22 +99,26 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. Chance must not look like divergence: two means of SGT_MEAN_STEPS steps differ by sqrt(2/20) of
- * what two steps do. One step's loss is a poor start, so it counts with a margin of a tenth, or half of d->chance. */
+/* Update d->diverged. Chance must not look like divergence: two means of SGT_MEAN_STEPS steps
+ * differ by sqrt(2/20) of what two steps do. One step's loss is a poor start, so it counts with a
+ * margin of a tenth, or half of d->chance. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->counted == 0) d->first = loss;
     d->last[d->counted++ % SGT_MEAN_STEPS] = loss;
     if (d->counted < SGT_MEAN_STEPS) return;
     d->mean = mean_of_last(d, SGT_MEAN_STEPS);
-    if (d->counted == SGT_MEAN_STEPS) d->start = fmin(d->mean, d->first + fmax(0.1 * d->first, d->chance / 2));
-    int above = !isfinite(d->mean) || !(d->mean <= d->start + sqrt(2.0 / SGT_MEAN_STEPS) * d->chance);
+    if (d->counted == SGT_MEAN_STEPS)
+        d->start = fmin(d->mean, d->first + fmax(0.1 * d->first, d->chance / 2));
+    int above =
+        !isfinite(d->mean) || !(d->mean <= d->start + sqrt(2.0 / SGT_MEAN_STEPS) * d->chance);
     d->above = above ? d->above + 1 : 0;
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* The standard deviation that the last steps' losses have of chance alone: half of them lie nearer than .954 of it to the
- * loss of any step before. What swings lies as near to one of the four steps before, which chance does not. */
+/* The standard deviation that the last steps' losses have of chance alone: half of them lie nearer
+ * than .954 of it to the loss of any step before. What swings lies as near to one of the four steps
+ * before, which chance does not. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -126,9 +139,9 @@ static void take_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Whether the loss rose at first by more than chance: by six standard deviations of what the number of tokens allows,
- * and by five of what the last steps show. Until it is SGT_SWING_STEPS steps ago, the rise itself adds to what they
- * show, so the question is asked again at every step. */
+/* Whether the loss rose at first by more than chance: by six standard deviations of what the number
+ * of tokens allows, and by five of what the last steps show. Until it is SGT_SWING_STEPS steps ago,
+ * the rise itself adds to what they show, so the question is asked again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -157,7 +170,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     }
     double low = loss < d->extreme ? loss : d->extreme;
     if (fabs(loss - d->extreme) < fmax(d->chance, 0.1 * low)) return 0;
-    if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS || fabs(loss - d->extreme) < 6 * noise(d)) return 0;
+    if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS || fabs(loss - d->extreme) < 6 * noise(d))
+        return 0;
     d->extreme = loss;
     d->rising = !d->rising;
     d->turned[d->turns++ % n] = step;
@@ -171,8 +185,10 @@ static double spike(sgt_diagnosis *d, double loss)
     if (d->seen >= SGT_SPIKE_STEPS) {
         for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
         double mean = sum / SGT_SPIKE_STEPS;
-        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) squares += (d->recent[i] - mean) * (d->recent[i] - mean);
-        if (loss - mean > fmax(d->chance, 0.1 * mean)) z = (loss - mean) / sqrt(squares / SGT_SPIKE_STEPS);
+        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++)
+            squares += (d->recent[i] - mean) * (d->recent[i] - mean);
+        if (loss - mean > fmax(d->chance, 0.1 * mean))
+            z = (loss - mean) / sqrt(squares / SGT_SPIKE_STEPS);
     }
     d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
     return z;
@@ -188,9 +204,10 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART, and that is known
- * to a part of it. A loss that rises is not flat, and one below half a nat has little left to lose. Losing nothing of
- * the beginning, the blocks become twice as long whenever there is no room for another. */
+/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART,
+ * and that is known to a part of it. A loss that rises is not flat, and one below half a nat has
+ * little left to lose. Losing nothing of the beginning, the blocks become twice as long whenever
+ * there is no room for another. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -201,14 +218,17 @@ static double flat_loss(sgt_diagnosis *d, double loss)
     d->filled = 0;
     unsigned n = d->blocks;
     if (n == SGT_FLAT_BLOCKS) {
-        for (size_t i = 0; i < n / 2; i++) d->block[i] = (d->block[2 * i] + d->block[2 * i + 1]) / 2;
+        for (size_t i = 0; i < n / 2; i++)
+            d->block[i] = (d->block[2 * i] + d->block[2 * i + 1]) / 2;
         d->blocks = n = n / 2;
         d->block_steps *= 2;
     }
     if (n < SGT_FLAT_BLOCKS / 2) return 0;
-    double before = mean_of(d->block, n / 4, n / 2, &error2[0]), after = mean_of(d->block, n / 2, n, &error2[1]);
+    double before = mean_of(d->block, n / 4, n / 2, &error2[0]),
+           after = mean_of(d->block, n / 2, n, &error2[1]);
     double least = SGT_FLAT_PART * after;
-    int flat = after > 0.5 && fabs(before - after) < least && 2 * sqrt(error2[0] + error2[1]) < least;
+    int flat =
+        after > 0.5 && fabs(before - after) < least && 2 * sqrt(error2[0] + error2[1]) < least;
     return flat ? after : 0;
 }
 
@@ -219,9 +239,10 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Where the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about --lr. */
-const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss, double grad_norm,
-                               double lr_now)
+/* Where the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about
+ * --lr. */
+const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
+                               double grad_norm, double lr_now)
 {
     unsigned long long s = step;
     watch_start(d, step, loss);
@@ -230,42 +251,48 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     if (bad) return first_time(d, TOLD_NOT_FINITE, 1) ? bad : NULL;
     if (first_time(d, TOLD_DIVERGED, d->diverged && isfinite(d->mean))) {
         char start[48];
-        if (d->start > d->first * (1 + 1e-9)) snprintf(start, sizeof start, "%.4g at the first step", d->first);
+        if (d->start > d->first * (1 + 1e-9))
+            snprintf(start, sizeof start, "%.4g at the first step", d->first);
         else snprintf(start, sizeof start, "%.4g over the first %d", d->start, SGT_MEAN_STEPS);
         snprintf(buf, n,
-                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over the last %d steps, %s; "
-                 "--lr auto chooses a rate)",
+                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over "
+                 "the last %d steps, %s; --lr auto chooses a rate)",
                  s, d->mean, SGT_MEAN_STEPS, start);
         return buf;
     }
     d->grave = 0;
-    if (d->told & TOLD_DIVERGED) return NULL; /* to lower the rate is all that such a run asks for */
+    /* to lower the rate is all that such a run asks for */
+    if (d->told & TOLD_DIVERGED) return NULL;
     double z = spike(d, loss);
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);
     double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
     if (d->told & TOLD_HIGH) flat = 0;
     if (first_time(d, TOLD_HIGH, high && !d->above))
-        snprintf(buf, n,
-                 "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it should fall: lower "
-                 "the lr 3 to 30 times (--lr %.3g to %.3g), or give --lr auto",
-                 s, d->from, d->from + d->rise, d->lr / 3, d->lr / 30);
+        snprintf(
+            buf, n,
+            "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it "
+            "should fall: lower the lr 3 to 30 times (--lr %.3g to %.3g), or give --lr auto",
+            s, d->from, d->from + d->rise, d->lr / 3, d->lr / 30);
     else if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
-                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 "
-                 "times (--lr %.3g to %.3g)",
+                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower "
+                 "the lr 2 to 10 times (--lr %.3g to %.3g)",
                  s, SGT_SWINGS, SGT_SWING_STEPS, d->lr / 2, d->lr / 10);
     else if (first_time(d, TOLD_FLAT, flat > 0))
         snprintf(buf, n,
-                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 times (--lr %.3g to "
-                 "%.3g)",
+                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 "
+                 "times (--lr %.3g to %.3g)",
                  s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE, z > SGT_SPIKE_Z && !d->skipping))
         snprintf(buf, n,
-                 "step %llu: the loss spikes: %.4g is %.1f standard deviations above the mean of the last %d steps: "
-                 "--skip-spikes %d leaves such updates out",
+                 "step %llu: the loss spikes: %.4g is %.1f standard deviations above the mean of "
+                 "the last %d steps: --skip-spikes %d leaves such updates out",
                  s, loss, z, SGT_SPIKE_STEPS, SGT_SPIKE_Z);
     else return NULL;
     return buf;
 }
 
-double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base) { return lr * (double)rows / (double)base; }
+double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base)
+{
+    return lr * (double)rows / (double)base;
+}

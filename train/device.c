@@ -18,12 +18,14 @@ static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
     if (rc < 0) return rc;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "this build has no CUDA backend (make builds it where nvcc is)");
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "this build has no CUDA backend (make builds it where nvcc is)");
 }
 
 static int check(const sgt_cuda_library *lib, const char *path, sgt_error *err)
 {
-    if (!lib) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no " SGT_CUDA_LIBRARY_SYMBOL " in it", path);
+    if (!lib)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no " SGT_CUDA_LIBRARY_SYMBOL " in it", path);
     if (lib->interface == SGT_CUDA_INTERFACE && lib->backend == sizeof(sgt_backend) &&
         lib->options == sizeof(sgt_backend_options))
         return SGT_OK;
@@ -50,7 +52,8 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
-        rc = check(*lib, path, err); /* not let go where it does not fit: what it started may still run */
+        /* not let go where it does not fit: what it started may still run */
+        rc = check(*lib, path, err);
         if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }
     free(path);
@@ -70,14 +73,16 @@ int sgt_device_choose(const char **device, const sgt_notice *notice, sgt_error *
     sgt_error why;
     if (strcmp(*device, "cpu") == 0) return SGT_OK;
     int rc = sgt_device_cuda(&lib, &d, &why), asked = strcmp(*device, "cuda") == 0;
-    if (rc < 0 && asked) return sgt_fail(err, rc, "--device cuda: %s (--device cpu works)", why.text);
+    if (rc < 0 && asked)
+        return sgt_fail(err, rc, "--device cuda: %s (--device cpu works)", why.text);
     *device = rc < 0 ? "cpu" : "cuda";
     if (rc < 0) sgt_say(notice, "device: the CPU (%s)", why.text);
     else if (!asked) sgt_say(notice, "device: CUDA, %s", d.name);
     return SGT_OK;
 }
 
-int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o, sgt_error *err)
+int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o,
+                       sgt_error *err)
 {
     const sgt_cuda_library *lib;
     sgt_cuda_device d;

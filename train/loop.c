@@ -1,8 +1,9 @@
-/* loop.c: step after step: wait for a batch, run it, update, log; evaluate, save and stop when it is time.
+/* loop.c: step after step: wait for a batch, run it, update, log; evaluate, save and stop when it
+ * is time.
  *
- * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the device: steps whose line
- * is not yet written stand in a small ring. Whatever needs the run to be complete up to here (evaluation, a checkpoint,
- * the end) settles them first. */
+ * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the
+ * device: steps whose line is not yet written stand in a small ring. Whatever needs the run to be
+ * complete up to here (evaluation, a checkpoint, the end) settles them first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ typedef struct loop {
     sgt_trainer *t;
     sgt_feed *feed;
     sgt_saver *saver; /* where this rank writes */
-    unsigned lag; /* steps that metrics are asked for late */
+    unsigned lag;     /* steps that metrics are asked for late */
     sgt_feed *val;
     sgt_metrics ring[RING]; /* step s in ring[s % RING] */
     double began[RING];
@@ -31,11 +32,11 @@ typedef struct loop {
     uint64_t val_tokens;
     uint64_t saved; /* the step whose save was begun last */
     sgt_watch watch;
-    double step_seconds;  /* sum of the steps' times, as the log has them */
-    uint64_t step_peak;   /* the last step's peak_bytes, likewise */
-    uint64_t held;    /* bytes on a device with memory of its own */
-    uint64_t begun;   /* documents in this rank's rows of this call, */
-    uint64_t documents; /* and in all that was trained on, as of the last save */
+    double step_seconds; /* sum of the steps' times, as the log has them */
+    uint64_t step_peak;  /* the last step's peak_bytes, likewise */
+    uint64_t held;       /* bytes on a device with memory of its own */
+    uint64_t begun;      /* documents in this rank's rows of this call, */
+    uint64_t documents;  /* and in all that was trained on, as of the last save */
 } loop;
 
 /* Arithmetic leaves NaN with either sign, which printf would show. */
@@ -119,7 +120,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
     state.documents += (uint64_t)begun;
-    if (rc == SGT_OK && sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    if (rc == SGT_OK && sgt_trainer_scales(t))
+        rc = t->backend->get_scaler(t->backend, &state.scaler, err);
     state.skipping = t->plan.backend.skip_spikes > 0;
     state.scaling = t->plan.backend.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
     if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
@@ -144,7 +146,8 @@ static void count_documents(loop *l, const sgt_batch *rows)
         for (size_t i = 0; i < T; i++) l->begun += rows->tokens[b * (T + 1) + i] == t->eot;
 }
 
-static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
+static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited,
+                      sgt_error *err)
 {
     sgt_trainer *t = l->t;
     sgt_batch rows = {0};
@@ -158,7 +161,9 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
     from = sgt_trace_begin(t->trace);
     rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
     sgt_trace_end_event(t->trace, from,
-                        (sgt_trace_event){.name = "micro-step", .category = "micro-step", .args = {{"micro", micro}}});
+                        (sgt_trace_event){.name = "micro-step",
+                                          .category = "micro-step",
+                                          .args = {{"micro", micro}}});
     return rc;
 }
 
@@ -178,7 +183,9 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     update = sgt_trace_begin(t->trace);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
     sgt_trace_end(t->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
-    sgt_trace_end_event(t->trace, from, (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
+    sgt_trace_end_event(
+        t->trace, from,
+        (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
                        .tokens = (s + 1) * p->tokens,
@@ -198,7 +205,8 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Writes the lines of all steps before `done`; evaluates after the last of them where `eval` is set. */
+/* Writes the lines of all steps before `done`; evaluates after the last of them where `eval` is
+ * set. */
 static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -206,20 +214,24 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* A rank that was told to stop cannot know whether the others were, after the same step: the last save stands. */
+/* A rank that was told to stop cannot know whether the others were, after the same step: the last
+ * save stands. */
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
     uint64_t steps = l->t->plan.steps;
     int rc = l->saver ? sgt_saver_wait(l->saver, err) : SGT_OK;
     if (rc < 0) return rc;
     if (!l->saved)
-        return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu, before any checkpoint",
+        return sgt_fail(err, SGT_ESTOPPED,
+                        "interrupted after step %llu of %llu, before any checkpoint",
                         (unsigned long long)done, (unsigned long long)steps);
-    return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from step %llu",
-                    (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
+    return sgt_fail(
+        err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from step %llu",
+        (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
 }
 
-/* Whether --stop-diverged ends the run here. Losses are sums over all ranks, so that all ranks stop at one step. */
+/* Whether --stop-diverged ends the run here. Losses are sums over all ranks, so that all ranks stop
+ * at one step. */
 static int lost(const loop *l) { return l->t->o->stop_diverged && l->watch.diagnosis.diverged; }
 
 static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
@@ -227,11 +239,15 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
     char how[160] = "the loss is not a number";
     const sgt_diagnosis *d = &l->watch.diagnosis;
     if (isfinite(d->mean))
-        snprintf(how, sizeof how, "the loss is above where it started, at %.4g over the last %d steps instead of %.4g",
-                 d->mean, SGT_MEAN_STEPS, d->start);
+        snprintf(
+            how, sizeof how,
+            "the loss is above where it started, at %.4g over the last %d steps instead of %.4g",
+            d->mean, SGT_MEAN_STEPS, d->start);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again with a lower --lr)",
-                    l->t->o->run, how, (unsigned long long)done, (unsigned long long)l->t->plan.steps);
+                    "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again "
+                    "with a lower --lr)",
+                    l->t->o->run, how, (unsigned long long)done,
+                    (unsigned long long)l->t->plan.steps);
 }
 
 /* Until the last step, a request to stop or divergence; what was done is saved either way. */
@@ -253,14 +269,16 @@ static int run_steps(loop *l, sgt_error *err)
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
     int diverged = lost(l); /* the lines of steps that are still to be settled do not change that */
-    if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged) return stopped_of_ranks(l, done, err);
+    if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged)
+        return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
     if (rc == SGT_OK && (diverged || lost(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == p->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
-    return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from there",
+    return sgt_fail(err, SGT_ESTOPPED,
+                    "interrupted after step %llu of %llu; --resume goes on from there",
                     (unsigned long long)done, (unsigned long long)p->steps);
 }
 
@@ -347,7 +365,8 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* What a device with memory of its own holds, which does not change once its backend is open; 0 for a CPU. */
+/* What a device with memory of its own holds, which does not change once its backend is open; 0 for
+ * a CPU. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -369,12 +388,15 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     rc = sgt_watch_open(&l.watch, t, err);
     l.mark = l.watch.start;
     if (rc == SGT_OK && t->state.step >= t->plan.steps) {
-        sgt_say(&t->o->notice, "%s has completed all of its %llu steps (to continue, give a larger --steps)", t->o->run,
-                (unsigned long long)t->state.step);
+        sgt_say(&t->o->notice,
+                "%s has completed all of its %llu steps (to continue, give a larger --steps)",
+                t->o->run, (unsigned long long)t->state.step);
         if (t->run) rc = sgt_run_rotate(t->run, t->plan.keep, err);
-    } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)
+    } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK &&
+               (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);
-    if (l.saver) sgt_saver_wait(l.saver, NULL); /* whatever has ended the run, a whole checkpoint stays */
+    /* whatever has ended the run, a whole checkpoint stays */
+    if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);
     fill_result(&l, r);

@@ -6,11 +6,13 @@
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
     if (!(o->grad_clip > 0)) return 1;
-    double scale = (double)o->grad_clip / (norm + 1e-6); /* as torch.nn.utils.clip_grad_norm_ has it */
+    /* as torch.nn.utils.clip_grad_norm_ has it */
+    double scale = (double)o->grad_clip / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }
 
-sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale, int decay)
+sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale,
+                          int decay)
 {
     double t = (double)step + 1;
     return (sgt_adamw){

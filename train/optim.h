@@ -20,8 +20,10 @@ typedef struct sgt_optim {
 /* What gradients are multiplied by so that their norm is at most o->grad_clip. */
 double sgt_optim_clip(const sgt_optim *o, double norm);
 
-/* The numbers of the update that comes after `step` others. decay: whether the tensor has two dimensions. */
-sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale, int decay);
+/* The numbers of the update that comes after `step` others. decay: whether the tensor has two
+ * dimensions. */
+sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale,
+                          int decay);
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay);
 
 #endif

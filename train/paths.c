@@ -34,7 +34,10 @@ static void tell(const char *line)
 
 static const char *word_of(int rc)
 {
-    return rc == SGT_OK ? "ok" : rc == SGT_EUNSUPPORTED ? "absent" : rc == SGT_EFORMAT ? "wrong" : "failed";
+    return rc == SGT_OK             ? "ok"
+           : rc == SGT_EUNSUPPORTED ? "absent"
+           : rc == SGT_EFORMAT      ? "wrong"
+                                    : "failed";
 }
 
 /* Tell the parent that no path can be tried: no device, or no memory. Return main's exit code. */
@@ -74,7 +77,8 @@ int sgt_paths_child(const char *what)
     if (device < 0 || *end) return 2;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
-    for (size_t i = first; i < lib->checks->count() && !ended; i++) ended = try_path(lib->checks, i, device);
+    for (size_t i = first; i < lib->checks->count() && !ended; i++)
+        ended = try_path(lib->checks, i, device);
     if (!ended) tell("done");
     return ended ? ended - 1 : 0;
 }
@@ -84,12 +88,12 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;            /* path that is being tried, or comes next */
-    int trying, done;       /* path `next` has begun; all paths have ended */
-    int stopped;            /* no path can be tried; `noise` is the reason */
-    double until;           /* end of the time limit, by sgt_now */
-    char line[1400];        /* line that is being read */
-    char noise[400];        /* last line that was no message */
+    size_t next;      /* path that is being tried, or comes next */
+    int trying, done; /* path `next` has begun; all paths have ended */
+    int stopped;      /* no path can be tried; `noise` is the reason */
+    double until;     /* end of the time limit, by sgt_now */
+    char line[1400];  /* line that is being read */
+    char noise[400];  /* last line that was no message */
     size_t length;
 } listener;
 
@@ -135,7 +139,8 @@ static void take_bytes(listener *l, const char *bytes, size_t n)
             continue;
         }
         l->line[l->length] = '\0';
-        if (strncmp(l->line, MARK, sizeof MARK - 1) == 0) take_message(l, l->line + sizeof MARK - 1);
+        if (strncmp(l->line, MARK, sizeof MARK - 1) == 0)
+            take_message(l, l->line + sizeof MARK - 1);
         else if (l->length) sgt_printable(l->noise, sizeof l->noise, l->line);
         l->length = 0;
     }
@@ -210,12 +215,14 @@ static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
     char how[64], why[SGT_CHECKED_WHY];
-    if (WIFSIGNALED(status)) snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
     snprintf(why, sizeof why, "%s%s%.160s", how, *l->noise ? ": " : "", l->noise);
     int outside = WIFSIGNALED(status) && strchr(outsiders, WTERMSIG(status));
     if (!l->trying || outside)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended before its time (%s)", why);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended before its time (%s)",
+                        why);
     verdict(l, "crashed", why);
     return SGT_OK;
 }
@@ -236,8 +243,9 @@ static int one_process(listener *l, sgt_error *err)
     if (l->stopped) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: %s", l->noise);
     if (closed == 1 && !l->done && (l->trying || l->next == first)) return ended(l, status, err);
     if (closed == 1) return SGT_OK;
-    if (!l->trying) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",
-                                    START_SECONDS);
+    if (!l->trying)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",
+                        START_SECONDS);
     verdict(l, "hung", "it did not end within its limit");
     return SGT_OK;
 }
@@ -250,7 +258,8 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
     return rc;
 }
 
-int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o, sgt_error *err)
+int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
+                    sgt_error *err)
 {
     char key[600];
     sgt_error why;
@@ -265,10 +274,12 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
         return sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (o->fresh || lock < 0 || !sgt_paths_read(v, o->cache, key)) {
         rc = try_all(v, o, err);
-        if (rc == SGT_OK && lock >= 0 && sgt_paths_write(v, o->cache, key, &why) < 0) close(lock), lock = SGT_EIO;
+        if (rc == SGT_OK && lock >= 0 && sgt_paths_write(v, o->cache, key, &why) < 0)
+            close(lock), lock = SGT_EIO;
     }
     if (lock >= 0) close(lock);
-    else if (o->cache && rc == SGT_OK) sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
+    else if (o->cache && rc == SGT_OK)
+        sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
     if (rc < 0) v->count = 0;
     return rc;
 }

@@ -27,13 +27,14 @@ typedef struct sgt_paths_options {
     int fresh;           /* do not read kept verdicts */
     int device;          /* local rank, 0 without ranks */
     const sgt_stop *stop;
-    sgt_notice warning;  /* called if the cache cannot be written */
+    sgt_notice warning; /* called if the cache cannot be written */
 } sgt_paths_options;
 
 /* Find a verdict for each path of `lib`; v->count is 0 if it has none. Any thread may call this,
  * one at a time. Return 0; SGT_ESTOPPED; or another negative SGT_E* if no path could be tried, with
  * the reason in *err. */
-int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o, sgt_error *err);
+int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
+                    sgt_error *err);
 
 /* The child's main: `what` is the argument that sgt_paths_check passed. Writes to standard output,
  * which is a pipe; returns the exit code. */

@@ -42,7 +42,8 @@ static json_t *read_file(const char *folder)
     char *path = sgt_join(folder, "self-check.json"), *text = NULL;
     size_t n;
     json_t *json = NULL;
-    if (path && sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK) json = json_loads(text, 0, NULL);
+    if (path && sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK)
+        json = json_loads(text, 0, NULL);
     free(text);
     free(path);
     if (json_is_object(json)) return json;
@@ -82,11 +83,13 @@ int sgt_paths_write(const sgt_verdicts *v, const char *folder, const char *key, 
     if (json_object_size(json) >= MOST_KEYS) json_object_clear(json);
     int bad = 0;
     for (size_t i = 0; i < v->count; i++)
-        bad |= json_object_set_new(mine, v->of[i].path, json_pack("[s, s]", v->of[i].verdict, v->of[i].why));
+        bad |= json_object_set_new(mine, v->of[i].path,
+                                   json_pack("[s, s]", v->of[i].verdict, v->of[i].why));
     bad |= json_object_set_new(json, key, mine);
-    char *path = sgt_join(folder, "self-check.json"), *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
-    int rc = text && path ? sgt_file_put(path, text, strlen(text), err)
-                          : sgt_fail_memory(err, folder);
+    char *path = sgt_join(folder, "self-check.json"),
+         *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
+    int rc =
+        text && path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, folder);
     free(text);
     free(path);
     json_decref(json);

@@ -20,8 +20,8 @@ int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *e
         .seq = (uint32_t)s->seq,
         .accum = (uint32_t)s->accum,
         .precision = (sgt_precision)s->precision,
-        .recompute = s->recompute == SGT_RECOMPUTE_AUTO ? SGT_RECOMPUTE_NONE
-                                                        : (sgt_recompute)s->recompute,
+        .recompute =
+            s->recompute == SGT_RECOMPUTE_AUTO ? SGT_RECOMPUTE_NONE : (sgt_recompute)s->recompute,
         .loss_scale = (float)s->loss_scale,
         .skip_spikes = s->skip_spikes,
         .dropout = (float)s->dropout,
@@ -72,7 +72,8 @@ int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err)
     o->model = t->model;
     o->batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks);
     o->threads = resolve_threads(t);
-    o->no_overlap &= t->cuda != NULL; /* a CPU has nothing to copy: there the loop sees to it alone */
+    /* a CPU has nothing to copy: there the loop sees to it alone */
+    o->no_overlap &= t->cuda != NULL;
     o->recompute_at = t->recompute_at;
     o->eot = (int32_t)t->eot;
     o->notice = t->o->notice;

@@ -18,7 +18,8 @@ double sgt_schedule_lr(const sgt_schedule *c, uint64_t s)
     double range = c->lr - c->min_lr;
     if (s < c->warmup) return c->lr * (double)(s + 1) / (double)c->warmup;
     switch (c->kind) {
-    case SGT_COSINE: return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, c->warmup, c->steps)));
+    case SGT_COSINE:
+        return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, c->warmup, c->steps)));
     case SGT_LINEAR: return c->lr - range * part(s, c->warmup, c->steps);
     case SGT_WSD: {
         uint64_t decay = c->steps - c->steps / 5;

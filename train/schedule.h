@@ -4,7 +4,13 @@
 
 #include <stdint.h>
 
-typedef enum sgt_schedule_kind { SGT_COSINE, SGT_LINEAR, SGT_CONSTANT, SGT_WSD, SGT_SCHEDULES } sgt_schedule_kind;
+typedef enum sgt_schedule_kind {
+    SGT_COSINE,
+    SGT_LINEAR,
+    SGT_CONSTANT,
+    SGT_WSD,
+    SGT_SCHEDULES
+} sgt_schedule_kind;
 
 typedef struct sgt_schedule {
     sgt_schedule_kind kind;

@@ -14,17 +14,24 @@
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
 
-static void *field(const sgt_settings *s, const sgt_option *row) { return (char *)(uintptr_t)s + row->offset; }
+static void *field(const sgt_settings *s, const sgt_option *row)
+{
+    return (char *)(uintptr_t)s + row->offset;
+}
 
-static int given(const sgt_settings *s, const sgt_option *row) { return s->given[row - sgt_settings_rows]; }
+static int given(const sgt_settings *s, const sgt_option *row)
+{
+    return s->given[row - sgt_settings_rows];
+}
 
-/* The row of the field after that of `last`, which is the order of options.json; NULL: the first, or there are no
- * more. */
+/* The row of the field after that of `last`, which is the order of options.json; NULL: the first,
+ * or there are no more. */
 static const sgt_option *next(const sgt_option *last)
 {
     const sgt_option *found = NULL;
     for (const sgt_option *row = sgt_settings_rows; row->name; row++)
-        if ((!last || row->offset > last->offset) && (!found || row->offset < found->offset)) found = row;
+        if ((!last || row->offset > last->offset) && (!found || row->offset < found->offset))
+            found = row;
     return found;
 }
 
@@ -42,7 +49,8 @@ static void set_default(sgt_settings *s, const sgt_option *row)
     if (row->kind == SGT_OPT_FLAG) *(int *)at = 0;
     else if (row->kind == SGT_OPT_TEXT) *(const char **)at = later ? NULL : row->def;
     else if (row->kind == SGT_OPT_WORD)
-        *(int *)at = later ? SGT_DEFAULT_WORD : sgt_option_word(row, row->def, strcspn(row->def, ":"));
+        *(int *)at =
+            later ? SGT_DEFAULT_WORD : sgt_option_word(row, row->def, strcspn(row->def, ":"));
     else if (whole) *(uint64_t *)at = later ? SGT_DEFAULT_COUNT : strtoull(row->def, NULL, 10);
     else *(double *)at = later ? SGT_DEFAULT_REAL : strtod(row->def, NULL);
 }
@@ -71,16 +79,20 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1; /* 1 as a float divides by 0 */
+    /* 1 as a float divides by 0 */
+    for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
-        return sgt_fail(err, SGT_EUSAGE, "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95",
+                        s->betas);
     return SGT_OK;
 }
 
 static int no_word(const sgt_option *row, const char *word, sgt_error *err)
 {
     char value[SGT_OPTION_VALUE];
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", row->name, word, sgt_option_value(row, value));
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", row->name, word,
+                    sgt_option_value(row, value));
 }
 
 /* Check a number or the number of a word against its row. */
@@ -92,7 +104,8 @@ static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *er
     if (row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE) {
         uint64_t n = *(const uint64_t *)at;
         snprintf(shown, sizeof shown, "%llu", (unsigned long long)n);
-        return later && n == SGT_DEFAULT_COUNT ? SGT_OK : sgt_option_check(row, (double)n, shown, err);
+        return later && n == SGT_DEFAULT_COUNT ? SGT_OK
+                                               : sgt_option_check(row, (double)n, shown, err);
     }
     if (row->kind == SGT_OPT_REAL) {
         double x = *(const double *)at;
@@ -103,7 +116,8 @@ static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *er
     while (row->choices[words]) words++;
     int word = *(const int *)at;
     snprintf(shown, sizeof shown, "%d", word);
-    return word < words && word >= (later ? SGT_DEFAULT_WORD : 0) ? SGT_OK : no_word(row, shown, err);
+    return word < words && word >= (later ? SGT_DEFAULT_WORD : 0) ? SGT_OK
+                                                                  : no_word(row, shown, err);
 }
 
 int sgt_settings_check(const sgt_settings *s, sgt_error *err)
@@ -112,13 +126,17 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
     double betas[2];
     uint32_t set;
     sgt_model m;
-    for (const sgt_option *row = sgt_settings_rows; row->name && rc == SGT_OK; row++) rc = check_row(s, row, err);
+    for (const sgt_option *row = sgt_settings_rows; row->name && rc == SGT_OK; row++)
+        rc = check_row(s, row, err);
     if (rc < 0 || (rc = sgt_settings_betas(s, betas, err)) < 0) return rc;
     if (s->variant && (rc = sgt_variants_parse(&set, s->variant, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
-        return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
-        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, which says the shape", s->model);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--model %s: not together with --init, which says the shape", s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
@@ -137,7 +155,8 @@ static const char *lacks(const sgt_settings *s, const sgt_option *row)
     switch (row->needs) {
     case SHARDS: return examples ? "--data of shards" : NULL;
     case EXAMPLES: return examples ? NULL : "a --data FILE.jsonl";
-    case DOCUMENTS: return examples || s->sampling == SGT_SAMPLING_DOCUMENTS ? NULL : "--sampling documents";
+    case DOCUMENTS:
+        return examples || s->sampling == SGT_SAMPLING_DOCUMENTS ? NULL : "--sampling documents";
     case ADAMW: return s->optimizer == SGT_ADAMW ? NULL : "--optimizer adamw";
     case SGD: return s->optimizer == SGT_SGD ? NULL : "--optimizer sgd";
     case MOMENTUM:
@@ -167,8 +186,8 @@ static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
     int differs = text ? now && (!then || strcmp(now, then) != 0) : *(int *)at != *(int *)was;
     if (row->kind == SGT_OPT_WORD) now = row->choices[*(int *)at];
     if (differs && given(s, row))
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--%s%s%s: needs --device cuda", row->name, now ? " " : "",
-                        now ? now : "");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--%s%s%s: needs --device cuda", row->name,
+                        now ? " " : "", now ? now : "");
     set_default(s, row);
     return SGT_OK;
 }
@@ -179,7 +198,8 @@ int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err
     for (const sgt_option *row = next(NULL); row && !cuda && rc == SGT_OK; row = next(row))
         if (row->flags & CUDA) rc = without_cuda(s, row, err);
     if (cuda && !s->variant) s->variant = "default";
-    if (s->precision == SGT_DEFAULT_WORD) s->precision = bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32;
+    if (s->precision == SGT_DEFAULT_WORD)
+        s->precision = bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32;
     if (s->batch == SGT_DEFAULT_COUNT && !s->batch_auto) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
 }
@@ -192,12 +212,14 @@ static int take_word(int *at, const sgt_option *row, const char *word, sgt_error
     return *at < 0 ? no_word(row, word, err) : SGT_OK;
 }
 
-static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const char *what, sgt_error *err)
+static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const char *what,
+                sgt_error *err)
 {
     void *at = field(s, row);
     int text = row->kind == SGT_OPT_TEXT || row->kind == SGT_OPT_WORD;
     int whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
-    if (row->kind == SGT_OPT_WORD && json_is_string(v)) return take_word(at, row, json_string_value(v), err);
+    if (row->kind == SGT_OPT_WORD && json_is_string(v))
+        return take_word(at, row, json_string_value(v), err);
     if (text && json_is_string(v)) *(const char **)at = json_string_value(v);
     else if (whole && json_is_integer(v) && json_integer_value(v) >= 0)
         *(uint64_t *)at = (uint64_t)json_integer_value(v);
@@ -208,10 +230,10 @@ static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const c
         *(double *)at = SGT_DEFAULT_REAL;
     else
         return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, row->name,
-                        text                         ? "a text"
-                        : whole                      ? "a whole number of at least 0"
+                        text                        ? "a text"
+                        : whole                     ? "a whole number of at least 0"
                         : row->kind == SGT_OPT_FLAG ? "true or false"
-                                                     : "a number");
+                                                    : "a number");
     return SGT_OK;
 }
 
@@ -227,23 +249,28 @@ static json_t *parse(const char *text, const char *what, sgt_error *err)
     json_error_t why;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &why);
     if (json_is_object(json)) return json;
-    sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", what, json ? "" : ": ", json ? "" : why.text);
+    sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", what, json ? "" : ": ",
+             json ? "" : why.text);
     json_decref(json);
     return NULL;
 }
 
-int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark, sgt_error *err)
+int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark,
+                       sgt_error *err)
 {
     const char *name;
     json_t *v, *json = parse(text, what, err);
     if (!json) return SGT_EFORMAT;
     s->owner[s->owner[0] ? 1 : 0] = json;
-    json_object_foreach (json, name, v) {
+    json_object_foreach(json, name, v)
+    {
         const sgt_option *row = find(name);
         int rc;
         if (!row)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: unknown option '%s' (options are named as in --help, without the dashes)", what, name);
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: unknown option '%s' (options are named as in --help, without the dashes)",
+                what, name);
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
         if ((rc = take(s, row, v, what, err)) < 0) return rc;
         if (mark) s->given[row - sgt_settings_rows] = 1;
@@ -251,15 +278,18 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     return SGT_OK;
 }
 
-/* The text that an option is kept as; NULL: it is undecided, or no text. Variants are kept by name, so that they stay
- * what they were when the default changes. */
-static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s, const sgt_option *row)
+/* The text that an option is kept as; NULL: it is undecided, or no text. Variants are kept by name,
+ * so that they stay what they were when the default changes. */
+static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s,
+                             const sgt_option *row)
 {
     uint32_t set;
     int word = row->kind == SGT_OPT_WORD ? *(const int *)field(s, row) : SGT_DEFAULT_WORD;
     if (row->kind != SGT_OPT_TEXT) return word < 0 ? NULL : row->choices[word];
     const char *text = *(const char *const *)field(s, row);
-    if (row != &sgt_settings_rows[SGT_SET_VARIANT] || !text || sgt_variants_parse(&set, text, NULL) < 0) return text;
+    if (row != &sgt_settings_rows[SGT_SET_VARIANT] || !text ||
+        sgt_variants_parse(&set, text, NULL) < 0)
+        return text;
     return sgt_variants_words(names, set);
 }
 
@@ -276,8 +306,8 @@ static int render_text(char *out, size_t n, const char *text)
     return 0;
 }
 
-/* The value of an option as JSON, "" if it is undecided, off or of no use; the shortest digits that read back as the
- * same number. 0: out of memory. */
+/* The value of an option as JSON, "" if it is undecided, off or of no use; the shortest digits that
+ * read back as the same number. 0: out of memory. */
 static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -331,15 +361,17 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
     for (const sgt_option *row = next_kept(NULL); row && rc == SGT_OK; row = next_kept(row)) {
         if (row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
-        if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue; /* its shape came from there */
-        if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue; /* from before there were any */
+        /* its shape came from there */
+        if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue;
+        /* from before there were any */
+        if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)
-            rc = sgt_fail(
-                err, SGT_EUNSUPPORTED,
-                "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",
-                row->name, *now ? now : "not set", *then ? then : "not set");
+            rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                          "--%s: it is %.200s here and was %.200s in the run to resume (leave it "
+                          "out, or start a new --run)",
+                          row->name, *now ? now : "not set", *then ? then : "not set");
     }
     sgt_settings_free(&kept);
     free(now);

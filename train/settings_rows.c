@@ -14,15 +14,22 @@ static const char *const optimizers[] = {"adamw", "sgd", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* A row: its section, its member of sgt_setting, its field, its name; what its kind has; help, flags, and the rest. */
-#define ROW(kind_, s, id, f, name_, ...) \
-    [SGT_SET_##id] = {.kind = SGT_OPT_##kind_, .section = SGT_SECTION_##s, .name = name_, \
-                      .offset = offsetof(sgt_settings, f), __VA_ARGS__}
+/* A row: its section, its member of sgt_setting, its field, its name; what its kind has; help,
+ * flags, and the rest. */
+#define ROW(kind_, s, id, f, name_, ...)                   \
+    [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,             \
+                      .section = SGT_SECTION_##s,          \
+                      .name = name_,                       \
+                      .offset = offsetof(sgt_settings, f), \
+                      __VA_ARGS__}
 #define FLAG(s, id, f, n, h, ...) ROW(FLAG, s, id, f, n, .help = h, .flags = __VA_ARGS__)
-#define WORD(s, id, f, n, c, d, h, ...) ROW(WORD, s, id, f, n, .choices = c, .def = d, .help = h, .flags = __VA_ARGS__)
-#define TEXT(s, id, f, n, v, d, h, ...) ROW(TEXT, s, id, f, n, .value = v, .def = d, .help = h, .flags = __VA_ARGS__)
-#define NUMBER(k, s, id, f, n, v, least, most, d, h, ...) \
-    ROW(k, s, id, f, n, .value = v, .min = least, .max = most, .def = d, .help = h, .flags = __VA_ARGS__)
+#define WORD(s, id, f, n, c, d, h, ...) \
+    ROW(WORD, s, id, f, n, .choices = c, .def = d, .help = h, .flags = __VA_ARGS__)
+#define TEXT(s, id, f, n, v, d, h, ...) \
+    ROW(TEXT, s, id, f, n, .value = v, .def = d, .help = h, .flags = __VA_ARGS__)
+#define NUMBER(k, s, id, f, n, v, least, most, d, h, ...)                           \
+    ROW(k, s, id, f, n, .value = v, .min = least, .max = most, .def = d, .help = h, \
+        .flags = __VA_ARGS__)
 #define COUNT(...) NUMBER(COUNT, __VA_ARGS__)
 #define SIZE(...) NUMBER(SIZE, __VA_ARGS__)
 #define REAL(...) NUMBER(REAL, __VA_ARGS__)
@@ -30,7 +37,8 @@ static const char *const batchings[] = {"simd", "scalar", NULL};
 const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
     TEXT(DATA, DATA, data, "data", "DIR|FILE", "out, where ./out holds shards",
          "training data: shards, from sgt-tokenize; several sets, A:0.7,B:0.3; or prompts and "
-         "completions, FILE.jsonl", MAY_CHANGE | LATER, .letter = 'd'),
+         "completions, FILE.jsonl",
+         MAY_CHANGE | LATER, .letter = 'd'),
     TEXT(DATA, VAL_DATA, val_data, "val-data", "FILE", "no evaluation",
          "prompts and completions to evaluate on, if --data is FILE.jsonl", MAY_CHANGE | LATER,
          .needs = EXAMPLES),
@@ -141,7 +149,8 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
          DEVICE | CUDA),
     FLAG(TECHNIQUES, SYNC_KERNELS, sync_kernels, "sync-kernels",
          "wait after every launch, without graphs: a failure then names the kernel that failed "
-         "(CUDA)", NOT_KEPT | CUDA),
+         "(CUDA)",
+         NOT_KEPT | CUDA),
     FLAG(TECHNIQUES, NO_PAD_VOCAB, no_pad_vocab, "no-pad-vocab",
          "compute logits for exactly as many ids as there are (CUDA)", DEVICE | CUDA),
     TEXT(TECHNIQUES, VARIANT, variant, "variant", "NAMES", "default",

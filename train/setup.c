@@ -1,4 +1,5 @@
-/* setup.c: from settings to a run that can start. Checks come in this order: options, device, run, data, model. */
+/* setup.c: from settings to a run that can start. Checks come in this order: options, device, run,
+ * data, model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,19 +36,22 @@ static int nothing_to_resume(const sgt_trainer *t, sgt_error *err)
     char runs[700];
     sgt_run_nearby(runs, sizeof runs, t->o->run);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)", t->o->run,
-                    access(t->o->run, F_OK) < 0 ? ": there is no such run" : "", *runs ? "runs nearby: " : "", runs,
-                    *runs ? "; " : "");
+                    "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)",
+                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "",
+                    *runs ? "runs nearby: " : "", runs, *runs ? "; " : "");
 }
 
 /* Rank 0 chooses the checkpoint and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
-    int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err) : SGT_OK;
-    if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start) rc = nothing_to_resume(t, err);
+    int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
+                                   : SGT_OK;
+    if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start)
+        rc = nothing_to_resume(t, err);
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
-        sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
+        sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0",
+                t->o->run);
         return SGT_OK;
     }
     if ((rc = sgt_checkpoint_read(&t->state, t->from, err)) < 0) return rc;
@@ -55,14 +59,17 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
 }
 
 /* Where nothing is to be run, a library that was asked for by name will do without its device. */
-static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d, sgt_error *err)
+static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d,
+                     sgt_error *err)
 {
     *cuda = t->o->cuda;
-    if (t->dry && t->s->device == SGT_DEVICE_CUDA) return *cuda ? SGT_OK : sgt_device_open(cuda, err);
+    if (t->dry && t->s->device == SGT_DEVICE_CUDA)
+        return *cuda ? SGT_OK : sgt_device_open(cuda, err);
     return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
 }
 
-/* That a GPU which is there is not used is told to everybody; that there is none, to those who ask for details. */
+/* That a GPU which is there is not used is told to everybody; that there is none, to those who ask
+ * for details. */
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -75,17 +82,21 @@ static int take_device(sgt_trainer *t, sgt_error *err)
         if (!t->dry) snprintf(t->gpu, sizeof t->gpu, "%s", d.name);
     }
     if (t->s->device == SGT_DEVICE_CUDA)
-        return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
+        return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)",
+                                 why.text)
+                      : SGT_OK;
     if (rc < 0)
-        sgt_say(access("/dev/nvidiactl", F_OK) < 0 ? &t->o->detail : &t->o->notice, "device: the CPU (%s)", why.text);
+        sgt_say(access("/dev/nvidiactl", F_OK) < 0 ? &t->o->detail : &t->o->notice,
+                "device: the CPU (%s)", why.text);
     else
         sgt_say(&t->o->detail, "device: CUDA, %s (sm_%d%d, %.0f GiB)", d.name, d.major, d.minor,
                 (double)d.memory / 0x1p30);
     return SGT_OK;
 }
 
-/* Whether the device multiplies bfloat16, if the default precision depends on that. A library that is there, but cannot
- * be loaded now, ends the run: in another precision it would compute other numbers, and nobody asked for that. */
+/* Whether the device multiplies bfloat16, if the default precision depends on that. A library that
+ * is there, but cannot be loaded now, ends the run: in another precision it would compute other
+ * numbers, and nobody asked for that. */
 static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
 {
     sgt_error why;
@@ -94,9 +105,11 @@ static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
     int rc = t->o->bf16 ? t->o->bf16(&why) : sgt_gemm_bf16(&why);
     if (rc >= 0) *bf16 = rc;
     else if (rc != SGT_EUNSUPPORTED)
-        return sgt_fail(err, rc, "the default precision, bf16: %s (--precision fp32 works without)", why.text);
+        return sgt_fail(err, rc, "the default precision, bf16: %s (--precision fp32 works without)",
+                        why.text);
     else
-        sgt_say(&t->o->warning, "training in fp32 instead of bf16, this CPU's default: %s", why.text);
+        sgt_say(&t->o->warning, "training in fp32 instead of bf16, this CPU's default: %s",
+                why.text);
     return SGT_OK;
 }
 
@@ -123,14 +136,16 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     if (!r) return SGT_OK;
     if (t->s->batch != SGT_DEFAULT_COUNT && t->s->batch % r->size)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--batch-size %" PRIu64 ": its rows are divided among %u ranks, evenly (%" PRIu64
+                        "--batch-size %" PRIu64
+                        ": its rows are divided among %u ranks, evenly (%" PRIu64
                         " is the next that can be)",
                         t->s->batch, r->size, (t->s->batch / r->size + 1) * r->size);
     int rc = r->sum(r, &cuda, 1, err);
     if (rc == SGT_OK && cuda > 0 && cuda < r->size)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "--device auto: CUDA on %.0f of %u ranks (--device cuda says what the others lack)", cuda,
-                      r->size);
+        rc = sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "--device auto: CUDA on %.0f of %u ranks (--device cuda says what the others lack)",
+            cuda, r->size);
     return rc;
 }
 
@@ -139,9 +154,11 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir;
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err); /* says what is to go */
+    /* says what is to go */
+    if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)",
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "%s: it holds %s (--resume goes on from there, --force starts over)",
                       t->o->run, strrchr(dir, '/') + 1);
     free(dir);
     return rc;
@@ -149,8 +166,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- model and the numbers that follow from it ---- */
 
-/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is said after the
- * data's. */
+/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is
+ * said after the data's. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
@@ -168,12 +185,14 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
         if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
     }
     if (s->seq > t->model.positions)
-        return sgt_fail(err, SGT_EUSAGE, "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
                         t->model.positions);
     if (s->gelu != SGT_DEFAULT_WORD && !t->from) t->model.gelu = (sgt_gelu_kind)s->gelu;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     if (s->no_tie && !t->model.untied && s->init)
-        return sgt_fail(err, SGT_EUSAGE, "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
                         s->init);
     s->no_tie = t->model.untied != 0;
     if (s->init) s->model = NULL; /* its config.json says the shape */
@@ -188,14 +207,15 @@ static int decide_budget(sgt_trainer *t, sgt_error *err)
     double one = sgt_pf_days(n, (double)tokens), steps = floor(s->budget / one);
     if (steps < 1 || steps > 99999999)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--compute-budget %g: %.3g steps of this model and batch, which must be from 1 to 99999999 "
-                        "(one takes %.3g PF-days)",
+                        "--compute-budget %g: %.3g steps of this model and batch, which must be "
+                        "from 1 to 99999999 (one takes %.3g PF-days)",
                         s->budget, s->budget / one, one);
     s->steps = (uint64_t)steps;
     sgt_say(&t->o->notice,
-            "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g parameters: %" PRIu64
-            " steps of %" PRIu64,
-            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, s->steps, tokens);
+            "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g "
+            "parameters: %" PRIu64 " steps of %" PRIu64,
+            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, s->steps,
+            tokens);
     return SGT_OK;
 }
 
@@ -209,7 +229,8 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     } else if (s->steps == SGT_DEFAULT_COUNT) {
         double steps = ceil(s->epochs * (double)t->info.windows_per_epoch / (double)rows);
         if (steps > 99999999)
-            return sgt_fail(err, SGT_EUSAGE, "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
+            return sgt_fail(err, SGT_EUSAGE,
+                            "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
                             steps);
         s->steps = steps < 1 ? 1 : (uint64_t)steps;
     }
@@ -221,31 +242,35 @@ static void decide_schedule(sgt_trainer *t)
     sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
-    if (t->lr_is_ours) s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
+    if (t->lr_is_ours)
+        s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
     else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
 }
 
-/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million parameters x (10/64 rows
- * per step)^0.25". */
+/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
+ * parameters x (10/64 rows per step)^0.25". */
 static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
     const sgt_settings *s = t->s;
     char size[64] = "", power[96];
     if (range->parameters < SGT_LR_SMALLEST)
-        snprintf(size, sizeof size, " for %.3g million parameters", (double)range->parameters / 1e6);
+        snprintf(size, sizeof size, " for %.3g million parameters",
+                 (double)range->parameters / 1e6);
     if (rows < s->lr_base_batch)
-        snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows, s->lr_base_batch,
-                 SGT_LR_ROWS_POWER);
+        snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows,
+                 s->lr_base_batch, SGT_LR_ROWS_POWER);
     else
-        snprintf(power, sizeof power, "%" PRIu64 "/%" PRIu64 " rows per step%s", rows, s->lr_base_batch,
-                 s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
-    sgt_say(&t->o->detail, "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
+        snprintf(power, sizeof power, "%" PRIu64 "/%" PRIu64 " rows per step%s", rows,
+                 s->lr_base_batch, s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
+    sgt_say(&t->o->detail,
+            "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
             range->chosen, size, power);
 }
 
-/* Said once the backend is open: a model and a batch that do not fit in memory are refused before. */
+/* Said once the backend is open: a model and a batch that do not fit in memory are refused
+ * before. */
 static void say_lr(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
@@ -256,8 +281,10 @@ static void say_lr(const sgt_trainer *t)
     else if (s->scale_lr) sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
     else if (!t->from && outside)
         sgt_say(&t->o->notice,
-                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
-                outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
+                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g "
+                "to %.3g)",
+                s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
+                range.high);
 }
 
 /* The scaler goes on where it stood, if the run had one and this backend has one. */
@@ -275,7 +302,8 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* A step's events are a few for each layer and micro-step; a device's own make room for themselves. */
+/* A step's events are a few for each layer and micro-step; a device's own make room for
+ * themselves. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
     const sgt_settings *s = t->s;
@@ -283,7 +311,9 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
                            .steps = s->steps,
                            .events = s->accum * (4 * (uint64_t)t->model.layers + 32) + 256,
                            .notice = t->o->notice};
-    return t->o->profile && sgt_trainer_writes(t) ? sgt_trace_open(&t->trace, t->o->profile, &o, err) : SGT_OK;
+    return t->o->profile && sgt_trainer_writes(t)
+               ? sgt_trace_open(&t->trace, t->o->profile, &o, err)
+               : SGT_OK;
 }
 
 static int open_backend(sgt_trainer *t, sgt_error *err)
@@ -303,10 +333,11 @@ static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
     const sgt_backend *b = t->backend;
-    if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) || strcmp(st->library, b->library)))
+    if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) ||
+                    strcmp(st->library, b->library)))
         sgt_say(&t->o->warning,
-                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed "
-                "run's",
+                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ "
+                "from an undisturbed run's",
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
@@ -328,16 +359,16 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     struct {
         uint64_t whole[9];
         double real[2];
-    } first, mine = {{p->steps, p->eval_every, p->save_every, p->schedule.warmup, p->schedule.kind, t->val != NULL,
-                      t->state.step, t->state.data_hash, p->backend.precision},
+    } first, mine = {{p->steps, p->eval_every, p->save_every, p->schedule.warmup, p->schedule.kind,
+                      t->val != NULL, t->state.step, t->state.data_hash, p->backend.precision},
                      {p->schedule.lr, p->schedule.min_lr}};
     if (!r) return SGT_OK;
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "its steps, learning rate, precision or data are not those of rank 0 (all ranks run the same "
-                      "command)");
+                      "its steps, learning rate, precision or data are not those of rank 0 (all "
+                      "ranks run the same command)");
     return rc;
 }
 
@@ -352,7 +383,8 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
     if (rc < 0 || t->state.step >= t->s->steps) return rc;
     rc = sgt_run_options(t->run, json, err);
     if (rc < 0) return rc;
-    return sgt_run_start(t->run, t->state.step, t->cuda ? t->backend->peak_name : sgt_cpu_model(), t->o->command, err);
+    return sgt_run_start(t->run, t->state.step, t->cuda ? t->backend->peak_name : sgt_cpu_model(),
+                         t->o->command, err);
 }
 
 /* More steps stretch the schedule, so the rate may rise where the run left off. */
@@ -361,11 +393,12 @@ static void compare_schedules(const sgt_trainer *t)
     const sgt_schedule *then = &t->state.schedule, *now = &t->plan.schedule;
     uint64_t step = t->state.step;
     if (!t->from || step >= now->steps) return;
-    double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps), lr = sgt_schedule_lr(now, step);
+    double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps),
+           lr = sgt_schedule_lr(now, step);
     if (lr > 1.05 * expected)
         sgt_say(&t->o->notice,
-                "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step %" PRIu64
-                " and now ends at step %" PRIu64,
+                "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step "
+                "%" PRIu64 " and now ends at step %" PRIu64,
                 expected, lr, then->steps, now->steps);
 }
 
@@ -375,7 +408,8 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     char *json = sgt_settings_json(t->s);
     if (!json) return sgt_fail_memory(err, "options");
     if (t->from)
-        rc = sgt_settings_same_run(t->s, t->state.options, strcmp(t->state.device, t->backend->name) != 0, err);
+        rc = sgt_settings_same_run(t->s, t->state.options,
+                                   strcmp(t->state.device, t->backend->name) != 0, err);
     if (rc == SGT_OK) rc = sgt_trainer_take_verdicts(t, err);
     if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
@@ -384,7 +418,8 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
         snprintf(t->state.level, sizeof t->state.level, "%s", t->backend->level);
         snprintf(t->state.library, sizeof t->state.library, "%s", t->backend->library);
-        snprintf(t->state.sampling, sizeof t->state.sampling, "%s", sgt_sampling_name((sgt_sampling)t->s->sampling));
+        snprintf(t->state.sampling, sizeof t->state.sampling, "%s",
+                 sgt_sampling_name((sgt_sampling)t->s->sampling));
         t->state.seed = t->s->seed;
         t->state.schedule = t->plan.schedule;
         rc = take_run(t, json, err);
@@ -399,11 +434,12 @@ static void say_peak(const sgt_trainer *t)
     const sgt_backend *b = t->backend;
     if (b->peak_flops > 0 && b->datasheet_flops > 0)
         sgt_say(&t->o->detail,
-                "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the datasheet (mfu_datasheet)",
+                "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the "
+                "datasheet (mfu_datasheet)",
                 b->peak_name, b->peak_flops / 1e12, b->datasheet_flops / 1e12);
     else if (b->peak_flops > 0)
-        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)", b->peak_name,
-                b->peak_flops / 1e12);
+        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)",
+                b->peak_name, b->peak_flops / 1e12);
 }
 
 /* mpirun binds its ranks to a core each unless it is told otherwise. */
@@ -412,13 +448,15 @@ static void say_ranks(const sgt_trainer *t)
     const sgt_ranks *r = t->o->ranks;
     char threads[64] = "";
     if (!r) return;
-    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = t->plan.backend.threads;
+    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN),
+        n = t->plan.backend.threads;
     if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
-    sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
-            t->info.local_batch, t->s->batch, threads);
+    sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s",
+            r->size, t->info.local_batch, t->s->batch, threads);
     if (!t->cuda && r->sharing == 1 && here * (int)r->size < all)
-        sgt_say(&t->o->notice, "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all", here,
-                all);
+        sgt_say(&t->o->notice,
+                "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all",
+                here, all);
 }
 
 /* 1,234,567 */
@@ -442,12 +480,14 @@ static void say_model(const sgt_trainer *t)
     if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
     if (n < 1000000) grouped(size, n);
     else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
-    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels, m->heads, size,
-            sgt_precision_words[t->plan.backend.precision], t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
+    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels,
+            m->heads, size, sgt_precision_words[t->plan.backend.precision],
+            t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
     sgt_say(&t->o->detail,
-            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64 " parameters; %s kernels, %s",
-            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s", m->vocab, n,
-            t->backend->level, t->backend->library);
+            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64
+            " parameters; %s kernels, %s",
+            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s",
+            m->vocab, n, t->backend->level, t->backend->library);
 }
 
 static void say_data(const sgt_trainer *t)
@@ -457,8 +497,8 @@ static void say_data(const sgt_trainer *t)
     uint64_t n = examples ? t->info.windows_per_epoch : t->info.shards;
     sgt_say(&t->o->notice, "data: %s%s, %s token%s in %s %s%s%s%s", t->s->data,
             t->data_is_ours ? "/ (no --data was given)" : "", grouped(tokens, t->info.tokens),
-            t->info.tokens == 1 ? "" : "s", grouped(count, n), examples ? "completion" : "shard", n == 1 ? "" : "s",
-            *t->unevaluated ? "; " : "", t->unevaluated);
+            t->info.tokens == 1 ? "" : "s", grouped(count, n), examples ? "completion" : "shard",
+            n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
 /* What the learning rate does, and what all steps cost. */
@@ -466,22 +506,29 @@ static void say_plan(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
     char steps[96], accum[32] = "", epochs[48] = "", after[64] = "", then[64] = ", constant";
-    uint64_t left = s->steps - t->state.step, rows = s->batch * s->accum, n = sgt_model_parameters(&t->model);
+    uint64_t left = s->steps - t->state.step, rows = s->batch * s->accum,
+             n = sgt_model_parameters(&t->model);
     double passes = (double)(s->steps * rows) / (double)t->info.windows_per_epoch;
     double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
-    if (!t->state.step) snprintf(steps, sizeof steps, "%" PRIu64 " step%s", left, left == 1 ? "" : "s");
+    if (!t->state.step)
+        snprintf(steps, sizeof steps, "%" PRIu64 " step%s", left, left == 1 ? "" : "s");
     else if (left == 1) snprintf(steps, sizeof steps, "step %" PRIu64, s->steps);
-    else snprintf(steps, sizeof steps, "steps %" PRIu64 " to %" PRIu64, t->state.step + 1, s->steps);
+    else
+        snprintf(steps, sizeof steps, "steps %" PRIu64 " to %" PRIu64, t->state.step + 1, s->steps);
     if (s->accum > 1) snprintf(accum, sizeof accum, "%" PRIu64 " x ", s->accum);
     if (!s->overfit && passes >= .005)
-        snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes, passes == 1 ? "" : "s");
+        snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes,
+                 passes == 1 ? "" : "s");
     if (s->warmup)
-        snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
+        snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup,
+                 s->warmup == 1 ? "" : "s");
     if (s->schedule != SGT_CONSTANT)
         snprintf(then, sizeof then, ", %s to %.3g", sgt_schedule_words[s->schedule], s->min_lr);
-    sgt_say(&t->o->notice, "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; learning rate %.3g%s%s%s", steps, accum,
-            s->batch, s->seq, epochs, s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
-    sgt_say(&t->o->detail, "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
+    sgt_say(&t->o->notice,
+            "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; learning rate %.3g%s%s%s", steps,
+            accum, s->batch, s->seq, epochs, s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
+    sgt_say(&t->o->detail,
+            "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
             sgt_pf_days(n, tokens), (double)n, tokens);
     if (s->overfit)
         sgt_say(&t->o->notice,
@@ -496,8 +543,10 @@ static void say_sets(const sgt_trainer *t)
     for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
         sgt_loader_set_info set;
         sgt_loader_get_set(t->train, i, &set);
-        sgt_say(&t->o->detail, "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
-                set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens, set.windows_per_epoch);
+        sgt_say(&t->o->detail,
+                "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
+                set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens,
+                set.windows_per_epoch);
     }
 }
 
@@ -518,16 +567,20 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
     sgt_settings *s = t->s;
     const sgt_train_options *o = t->o;
     int rc;
-    if (o->resume && o->force) return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
+    if (o->resume && o->force)
+        return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
     if ((rc = sgt_settings_check(s, err)) < 0) return rc;
-    if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0)) return rc;
+    if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0))
+        return rc;
     if ((rc = sgt_settings_check_together(s, err)) < 0) return rc;
     if (!s->data && sgt_trainer_has_shards("out")) {
         s->data = "out";
         t->data_is_ours = 1;
     }
     if (!s->data && !t->dry)
-        return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
     if ((rc = settle_device(t, err)) < 0) return rc;
     return check_ranks(t, err);
 }
@@ -548,7 +601,8 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
         (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);
-    if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
+    if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0)
+        return rc;
     say_lr(t);
     s->scale_lr = 0; /* it is done */
     if ((rc = open_run(t, err)) < 0) return rc;

@@ -22,7 +22,8 @@ int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
     for (size_t i = 0; i < t->verdicts.count; i++) {
         const sgt_checked *c = &t->verdicts.of[i];
         if (!sgt_checked_good(c))
-            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict, c->why);
+            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict,
+                    c->why);
     }
     return SGT_OK;
 }
@@ -36,11 +37,13 @@ static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
     if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
     if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
     if (t->plan.backend.deterministic)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so that the "
-                        "bits may differ (leave --deterministic out, or start a new --run)",
-                        c->path, c->verdict, then);
-    sgt_say(&t->o->warning, "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so "
+            "that the bits may differ (leave --deterministic out, or start a new --run)",
+            c->path, c->verdict, then);
+    sgt_say(&t->o->warning,
+            "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
             c->verdict, then);
     return SGT_OK;
 }

@@ -10,8 +10,9 @@
  *     sgt_train_result_free(&r);
  *     sgt_settings_free(&s);
  *
- * The run directory is run.h's; checkpoints are checkpoint.h's. While it runs, no signal handler may run on the calling
- * thread or on one that was made since: oneDNN's products have no stack for it (see sgt_catch_signals). */
+ * The run directory is run.h's; checkpoints are checkpoint.h's. While it runs, no signal handler
+ * may run on the calling thread or on one that was made since: oneDNN's products have no stack for
+ * it (see sgt_catch_signals). */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
@@ -23,28 +24,41 @@
 #include "settings.h"
 
 typedef struct sgt_train_options {
-    const char *run;        /* the run directory */
-    int resume, force;      /* go on from its newest checkpoint; start over although it has one */
-    int or_start;           /* with resume: start at step 0 if there is no checkpoint, which is an error without it */
-    int stop_diverged;      /* save and return SGT_EUNSUPPORTED once the loss has diverged (see advice.h) */
+    const char *run;   /* the run directory */
+    int resume, force; /* go on from its newest checkpoint; start over although it has one */
+    /* with resume: start at step 0 if there is no checkpoint, which is an error without it */
+    int or_start;
+    /* save and return SGT_EUNSUPPORTED once the loss has diverged (see advice.h) */
+    int stop_diverged;
     sgt_notice notice;
-    sgt_notice detail;      /* what only some want to know: the device's speed, what decided a default */
-    sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
-    const char *command;    /* the command line, for starts.jsonl; NULL: not said there */
-    const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
-    /* Reads prompts and completions, which --data names as FILE.jsonl: fills in all but `rows` and `order` of *e,
-     * malloc'd, which sgt_train frees, after a failure too. NULL: such data is refused. */
+    /* what only some want to know: the device's speed, what decided a default */
+    sgt_notice detail;
+    /* what is wrong and yet no failure: to be said where talk is not wanted too */
+    sgt_notice warning;
+    const char *command; /* the command line, for starts.jsonl; NULL: not said there */
+    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
+    const char *profile;
+    /* Reads prompts and completions, which --data names as FILE.jsonl: fills in all but `rows` and
+     * `order` of *e, malloc'd, which sgt_train frees, after a failure too. NULL: such data is
+     * refused. */
     int (*examples)(const char *path, sgt_examples *e, sgt_error *err);
-    const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
-    const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
-    int (*bf16)(sgt_error *err); /* in the place of sgt_gemm_bf16 (kernels.h): likewise; NULL: that */
-    /* The program that the self-check of CUDA's paths starts (paths.h); NULL: there is no self-check. */
+    /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
+    const char *cache;
+    /* in the place of the one that is found: tests put themselves there */
+    const struct sgt_cuda_library *cuda;
+    /* in the place of sgt_gemm_bf16 (kernels.h): likewise; NULL: that */
+    int (*bf16)(sgt_error *err);
+    /* The program that the self-check of CUDA's paths starts (paths.h); NULL: there is no
+     * self-check. */
     const char *checker;
-    const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED; with ranks, return at once */
-    /* The other processes of this run, each of which makes the same call with the same settings; NULL: none. The run
-     * directory is the first one's to write, and it alone is to be given notices to say; all read the same files. */
+    /* finish the step, save, return SGT_ESTOPPED; with ranks, return at once */
+    const sgt_stop *stop;
+    /* The other processes of this run, each of which makes the same call with the same settings;
+     * NULL: none. The run directory is the first one's to write, and it alone is to be given
+     * notices to say; all read the same files. */
     sgt_ranks *ranks;
-    /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
+    /* After every step, and each line that a person may want to keep (an evaluation, an epoch).
+     * NULL is fine. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);
     void *ctx;
@@ -62,28 +76,32 @@ typedef struct sgt_train_losses {
     uint64_t resumed, steps; /* the step it went on from; how many it made */
     double first, mean;      /* the first step's loss; the mean of the last `of` steps */
     uint64_t of;             /* 20, or half of the steps if that is fewer */
-    double val;              /* the last evaluation's, after `val_step` steps of the run; 0: there was none */
+    /* the last evaluation's, after `val_step` steps of the run; 0: there was none */
+    double val;
     uint64_t val_step;
 } sgt_train_losses;
 
 typedef struct sgt_train_result {
-    char *last;               /* the log's last line, malloc'd; NULL: no step was made */
-    char *checkpoint;         /* the newest one's folder, malloc'd; NULL where there is none */
-    uint64_t steps;           /* completed, resumed ones included */
+    char *last;       /* the log's last line, malloc'd; NULL: no step was made */
+    char *checkpoint; /* the newest one's folder, malloc'd; NULL where there is none */
+    uint64_t steps;   /* completed, resumed ones included */
     uint64_t train_tokens, val_tokens; /* seen */
-    uint64_t documents;       /* begun in the training tokens; UINT64_MAX where the data does not say what begins one */
-    sgt_train_set *sets;      /* (set_count), where --data names several; else NULL */
+    /* begun in the training tokens; UINT64_MAX where the data does not say what begins one */
+    uint64_t documents;
+    sgt_train_set *sets; /* (set_count), where --data names several; else NULL */
     uint32_t set_count;
-    double pf_days;           /* that training on them took, by 6 N D (metrics.h) */
-    double seconds;           /* of this call, with evaluations and checkpoints */
-    double step_seconds;      /* in this call's steps alone: the sum of their ms_per_step in log.jsonl */
+    double pf_days; /* that training on them took, by 6 N D (metrics.h) */
+    double seconds; /* of this call, with evaluations and checkpoints */
+    /* in this call's steps alone: the sum of their ms_per_step in log.jsonl */
+    double step_seconds;
     uint64_t step_peak_bytes; /* most memory up to the last step's end, as log.jsonl has it */
     sgt_train_losses losses;
-    uint64_t peak_bytes, total_bytes; /* most memory, with the last checkpoint; what the machine or device has */
+    /* most memory, with the last checkpoint; what the machine or device has */
+    uint64_t peak_bytes, total_bytes;
 } sgt_train_result;
 
-/* s comes back with every default decided. Checks come in this order: options (SGT_EUSAGE), device, run, data, model.
- * On SGT_ESTOPPED the result is filled in too. */
+/* s comes back with every default decided. Checks come in this order: options (SGT_EUSAGE), device,
+ * run, data, model. On SGT_ESTOPPED the result is filled in too. */
 int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
 void sgt_train_result_free(sgt_train_result *r);
 
@@ -92,13 +110,16 @@ typedef struct sgt_train_estimate {
     const char *device; /* "cpu" or "cuda" */
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t count;
-    uint64_t total, available; /* bytes: of all kinds; that are to be had now, UINT64_MAX where nothing says */
-    uint64_t checkpoint; /* bytes of the copy that is written while steps follow, 0: none; in the host's memory, so that
+    /* bytes: of all kinds; that are to be had now, UINT64_MAX where nothing says */
+    uint64_t total, available;
+    uint64_t
+        checkpoint; /* bytes of the copy that is written while steps follow, 0: none; in the host's memory, so that
                             it is one of a CPU's kinds and beside those of CUDA's */
 } sgt_train_estimate;
 
-/* What the steps of such a run would hold, without running any. It needs no data, and for a device that is named no
- * such device. s comes back with what depends on the device decided. */
-int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e, sgt_error *err);
+/* What the steps of such a run would hold, without running any. It needs no data, and for a device
+ * that is named no such device. s comes back with what depends on the device decided. */
+int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
+                              sgt_error *err);
 
 #endif

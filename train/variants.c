@@ -5,14 +5,21 @@
 #include <string.h>
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
-    {"layernorm-rows", "LayerNorm keeps rows in registers; backward, it adds up proj's and fcproj's bias gradients"},
-    {"gemm-tune", "products have 256 MiB of workspace and 64 candidates; the best four are timed once more, on end"},
+    {"layernorm-rows",
+     "LayerNorm keeps rows in registers; backward, it adds up proj's and fcproj's bias gradients"},
+    {"gemm-tune", "products have 256 MiB of workspace and 64 candidates; the best four are timed "
+                  "once more, on end"},
     {"cross-entropy-bulk", "logits reach the loss by bulk copies of whole rows (sm_90)"},
-    {"residual-in-gemm", "proj and fcproj add the residual stream themselves, where nothing is dropped"},
-    {"qkv-bias-in-dw", "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
-    {"bias-branches", "bias gradients that nothing waits for run beside the products, as branches of the graph"},
-    {"attention-hopper", "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
-    {"gradients-written", "with one micro-step a step, weight gradients are written, not zeroed and added to"},
+    {"residual-in-gemm",
+     "proj and fcproj add the residual stream themselves, where nothing is dropped"},
+    {"qkv-bias-in-dw",
+     "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
+    {"bias-branches",
+     "bias gradients that nothing waits for run beside the products, as branches of the graph"},
+    {"attention-hopper",
+     "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
+    {"gradients-written",
+     "with one micro-step a step, weight gradients are written, not zeroed and added to"},
 };
 
 /* The set that one word of n bytes stands for; -1: none. */
@@ -25,7 +32,8 @@ static int64_t word_set(const char *word, size_t n)
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)
-        if (strlen(sgt_variants[i].name) == n && memcmp(sgt_variants[i].name, word, n) == 0) return 1u << i;
+        if (strlen(sgt_variants[i].name) == n && memcmp(sgt_variants[i].name, word, n) == 0)
+            return 1u << i;
     return -1;
 }
 
@@ -37,8 +45,10 @@ int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err)
         size_t n = strcspn(at, ",");
         int64_t one = word_set(at, n);
         if (one < 0)
-            return sgt_fail(err, SGT_EUSAGE, "--variant %s: unknown variant '%.*s' (all, none, default, %s)", words,
-                            (int)(n < 64 ? n : 64), at, sgt_variants_words(known, (1u << SGT_VARIANTS) - 1));
+            return sgt_fail(err, SGT_EUSAGE,
+                            "--variant %s: unknown variant '%.*s' (all, none, default, %s)", words,
+                            (int)(n < 64 ? n : 64), at,
+                            sgt_variants_words(known, (1u << SGT_VARIANTS) - 1));
         *set |= (uint32_t)one;
         at += n;
         if (!*at) return SGT_OK;
@@ -50,6 +60,7 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
     int n = snprintf(out, SGT_VARIANTS_TEXT, "%s", set ? "" : "none");
     for (int i = 0; i < SGT_VARIANTS; i++)
         if (set & 1u << i)
-            n += snprintf(out + n, SGT_VARIANTS_TEXT - (size_t)n, "%s%s", n ? "," : "", sgt_variants[i].name);
+            n += snprintf(out + n, SGT_VARIANTS_TEXT - (size_t)n, "%s%s", n ? "," : "",
+                          sgt_variants[i].name);
     return out;
 }

@@ -1,5 +1,6 @@
-/* variants.h: faster ways through a CUDA step, each behind a switch (--variant) until a GPU has decided about it. With
- * any set of them the step is correct and held to the same bounds; each may change its bits.
+/* variants.h: faster ways through a CUDA step, each behind a switch (--variant) until a GPU has
+ * decided about it. With any set of them the step is correct and held to the same bounds; each may
+ * change its bits.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
@@ -22,8 +23,8 @@ enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
     SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
     SGT_VARIANTS = 8, /* how many there are */
-    /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware or on a library in a
-     * way that only a GPU can confirm stays off until one has. */
+    /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware
+     * or on a library in a way that only a GPU can confirm stays off until one has. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS
 };
 
@@ -33,12 +34,12 @@ typedef struct sgt_variant {
 
 extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */
 
-/* The set that `words` is: names with commas between them; `all`, `none` and `default` too. SGT_EUSAGE says which word
- * is unknown, and lists those that are not. */
+/* The set that `words` is: names with commas between them; `all`, `none` and `default` too.
+ * SGT_EUSAGE says which word is unknown, and lists those that are not. */
 int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 
-/* The set's names with commas between them, in the table's order; "none". Writes at most SGT_VARIANTS_TEXT bytes and
- * returns `out`. */
+/* The set's names with commas between them, in the table's order; "none". Writes at most
+ * SGT_VARIANTS_TEXT bytes and returns `out`. */
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 

@@ -11,7 +11,8 @@
 #include "base/file.h"
 
 #define SPIKES_IN_A_ROW 16
-#define EPOCHS_SAID 2       /* from the third on, epochs that follow one another faster than this are not all said */
+/* from the third on, epochs that follow one another faster than this are not all said */
+#define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
 static int open_events(sgt_watch *w, sgt_error *err)
@@ -33,8 +34,8 @@ static double number(const json_t *line, const char *name)
     return json_is_number(x) ? json_number_value(x) : (double)NAN;
 }
 
-/* Diagnose the steps before a resume again, from the log, so that the run is told what it would have been told without
- * the interruption. What the log has as null counts as NaN. */
+/* Diagnose the steps before a resume again, from the log, so that the run is told what it would
+ * have been told without the interruption. What the log has as null counts as NaN. */
 static void replay_log(sgt_watch *w)
 {
     char line[1024], text[256];
@@ -45,10 +46,11 @@ static void replay_log(sgt_watch *w)
     while (f && sgt_file_line(line, sizeof line, f) > 0) {
         json_t *json = json_loads(line, 0, NULL);
         if (!json) continue;
-        double now = number(json, "skipped"), norm = scaled(w) && now > skipped ? 0 : number(json, "grad_norm");
+        double now = number(json, "skipped"),
+               norm = scaled(w) && now > skipped ? 0 : number(json, "grad_norm");
         skipped = now;
-        sgt_diagnosis_step(&w->diagnosis, text, sizeof text, (uint64_t)number(json, "step") + 1, number(json, "loss"),
-                           norm, number(json, "lr"));
+        sgt_diagnosis_step(&w->diagnosis, text, sizeof text, (uint64_t)number(json, "step") + 1,
+                           number(json, "loss"), norm, number(json, "lr"));
         json_decref(json);
     }
     if (f) fclose(f);
@@ -60,7 +62,8 @@ static int open_diagnosis(sgt_watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
     sgt_ranks *r = t->o->ranks;
-    sgt_diagnosis_start(&w->diagnosis, t->plan.schedule.lr, t->plan.tokens, t->plan.backend.skip_spikes > 0);
+    sgt_diagnosis_start(&w->diagnosis, t->plan.schedule.lr, t->plan.tokens,
+                        t->plan.backend.skip_spikes > 0);
     w->diagnosis.steps = t->plan.steps;
     if (!t->state.step || t->plan.overfit) return SGT_OK;
     if (t->run) replay_log(w);
@@ -98,8 +101,10 @@ static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
     char line[256], since[32], epoch[32];
-    double seconds = (double)(w->t->info.windows_per_epoch * w->t->plan.backend.seq) / m->tokens_per_s;
-    snprintf(line, sizeof line, "step %llu: loss %.4f, validation %.4f, %llu tokens, %s, %.0f tokens/s, %s per epoch",
+    double seconds =
+        (double)(w->t->info.windows_per_epoch * w->t->plan.backend.seq) / m->tokens_per_s;
+    snprintf(line, sizeof line,
+             "step %llu: loss %.4f, validation %.4f, %llu tokens, %s, %.0f tokens/s, %s per epoch",
              (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
              sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
              sgt_format_duration(epoch, sizeof epoch, seconds));
@@ -133,12 +138,14 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
+/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where
+ * there is one. */
 static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
     w->skipped = m->skipped;
-    m->advice = sgt_diagnosis_step(&w->diagnosis, text, n, m->step + 1, logged(m->loss), norm, logged(m->lr));
+    m->advice = sgt_diagnosis_step(&w->diagnosis, text, n, m->step + 1, logged(m->loss), norm,
+                                   logged(m->lr));
 }
 
 /* A loss that has moved for good would have every update left out from there on. */
@@ -148,8 +155,8 @@ static void watch_spikes(sgt_watch *w, const sgt_metrics *m)
     w->spikes = m->spikes;
     if (w->row == SPIKES_IN_A_ROW)
         sgt_say(&w->t->o->warning,
-                "step %llu: --skip-spikes has left out %d updates in a row: these are no spikes (start again with a "
-                "larger one, or with a lower --lr)",
+                "step %llu: --skip-spikes has left out %d updates in a row: these are no spikes "
+                "(start again with a larger one, or with a lower --lr)",
                 (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
 }
 
@@ -157,12 +164,12 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
 {
     if (!w->t->plan.overfit || steps < 2) return;
     if (w->last_loss < w->first_loss)
-        sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps", w->first_loss,
-                w->last_loss, (unsigned long long)steps);
+        sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps",
+                w->first_loss, w->last_loss, (unsigned long long)steps);
     else
         sgt_say(&w->t->o->warning,
-                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: look at --lr and at "
-                "the data",
+                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: "
+                "look at --lr and at the data",
                 w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
@@ -202,7 +209,8 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
         w->val_loss = m->val_loss;
         w->val_step = m->step + 1;
     }
-    if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged)) sgt_say(&t->o->warning, "%s", m->advice);
+    if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
+        sgt_say(&t->o->warning, "%s", m->advice);
     m->advice = NULL; /* its text goes with this call */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);

@@ -1,5 +1,6 @@
-/* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products read. Fetching ahead
- * by hand brought nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
+/* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products
+ * read. Fetching ahead by hand brought nothing on a Zen 4 (check-kernels --bench --kernel
+ * adamw). */
 #include "kernels.h"
 #include "round.h"
 #include "simd.h"
@@ -10,7 +11,8 @@ typedef struct adamw_factors {
     vf scale, b1, b1_rest, b2, b2_rest, step, root, eps, decay;
 } adamw_factors;
 
-SGT_INLINE void adamw_lanes(float *p, float *m, float *v, const float *g, size_t n, const adamw_factors *f)
+SGT_INLINE void adamw_lanes(float *p, float *m, float *v, const float *g, size_t n,
+                            const adamw_factors *f)
 {
     vf grad = vload_upto(g, n) * f->scale, old = vload_upto(p, n);
     vf m1 = vfma(f->b1, vload_upto(m, n), f->b1_rest * grad);
@@ -21,7 +23,8 @@ SGT_INLINE void adamw_lanes(float *p, float *m, float *v, const float *g, size_t
     vstore_upto(p, old - vfma(f->decay, old, change), n);
 }
 
-static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a, uint16_t *copy)
+static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
+                  uint16_t *copy)
 {
     const adamw_factors f = {
         .scale = vset(a->grad_scale),

@@ -1,21 +1,23 @@
-/* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al., "FlashAttention"
- * (2022): scores live in one block at a time, forward keeps a running maximum and sum a row, backward computes scores
- * again from lse.
+/* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al.,
+ * "FlashAttention" (2022): scores live in one block at a time, forward keeps a running maximum and
+ * sum a row, backward computes scores again from lse.
  *
- * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values transposed as well:
- * then every product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart
- * do not compete for the same cache sets. They are copied in groups of what a lane takes in one multiply-add, as
- * product.h's are: 1 float, or with ATTENTION_BF16 2 neighbours of the sum in bfloat16, either 4 bytes. So what is
- * summed over along its row (`along`) and down its column (`down`) is one array of floats, and two of bfloat16.
+ * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values
+ * transposed as well: then every product is tiles of ROWS x whole vectors with no edge to look
+ * after, and rows a large power of two apart do not compete for the same cache sets. They are
+ * copied in groups of what a lane takes in one multiply-add, as product.h's are: 1 float, or with
+ * ATTENTION_BF16 2 neighbours of the sum in bfloat16, either 4 bytes. So what is summed over along
+ * its row (`along`) and down its column (`down`) is one array of floats, and two of bfloat16.
  *
- * Blocks above the diagonal are skipped; in a block on it, so are the vectors and terms above it. So is what lies
- * before the documents of all ROWS queries of a tile: starts never fall from one query to the next, and what the first
- * of some queries does not see, none of them does. */
+ * Blocks above the diagonal are skipped; in a block on it, so are the vectors and terms above it.
+ * So is what lies before the documents of all ROWS queries of a tile: starts never fall from one
+ * query to the next, and what the first of some queries does not see, none of them does. */
 #include "dropout.h"
 #include "kernels.h"
 #include "simd.h"
 
-enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 }; /* accumulators: ROWS * TILE_VECTORS registers */
+/* accumulators: ROWS * TILE_VECTORS registers */
+enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -25,10 +27,14 @@ SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / t
 enum { GROUP = 2 };
 SGT_INLINE vf group_fma(vf a, vf b, vf sum)
 {
-    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
+                            (__m512bh)_mm512_castps_si512(b));
 }
 /* 2 W floats of a row; the lower W come first. */
-SGT_INLINE vf group_along(vf low, vf high) { return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low)); }
+SGT_INLINE vf group_along(vf low, vf high)
+{
+    return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
+}
 /* W columns of two rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
 /* As it is once grouped: bfloat16 is a float's upper half. */
@@ -60,13 +66,15 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 
 /* ---- products ---- */
 
-/* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; k in groups; a's group (i, p) is a[i*a_row + p*a_col]. */
-SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b,
-                             size_t ldb, size_t k, int vectors, int accumulate)
+/* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; k in groups; a's group (i, p) is
+ * a[i*a_row + p*a_col]. */
+SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
+                             const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
     vf sum[ROWS][TILE_VECTORS];
     for (int i = 0; i < ROWS; i++)
-        for (int v = 0; v < vectors; v++) sum[i][v] = accumulate ? vload(c + i * ldc + v * W) : vset(0);
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = accumulate ? vload(c + i * ldc + v * W) : vset(0);
     for (size_t p = 0; p < k; p++, a += a_col, b += ldb) {
         vf row[TILE_VECTORS];
         for (int v = 0; v < vectors; v++) row[v] = vload(b + v * W);
@@ -79,32 +87,37 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* The same for any number n of columns that is a multiple of W. The number of vectors is a constant in every call, so
- * that the sums are registers. */
-SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b,
-                             size_t ldb, size_t n, size_t k, int accumulate)
+/* The same for any number n of columns that is a multiple of W. The number of vectors is a constant
+ * in every call, so that the sums are registers. */
+SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
+                             const float *b, size_t ldb, size_t n, size_t k, int accumulate)
 {
     size_t x = 0;
     for (; x + TILE_VECTORS * W <= n; x += TILE_VECTORS * W)
         product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, TILE_VECTORS, accumulate);
     size_t rest = (n - x) / W;
     if (rest == 1) product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, 1, accumulate);
-    else if (TILE_VECTORS == 4 && rest == 2) product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, 2, accumulate);
-    else if (TILE_VECTORS == 4 && rest == 3) product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, 3, accumulate);
+    else if (TILE_VECTORS == 4 && rest == 2)
+        product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, 2, accumulate);
+    else if (TILE_VECTORS == 4 && rest == 3)
+        product_tile(c + x, ldc, a, a_row, a_col, b + x, ldb, k, 3, accumulate);
 }
 
 /* ---- packing ---- */
 
-/* out (rows to the next multiple of ROWS, width/GROUP) = x (rows, D) in groups along its rows, zeros around. */
+/* out (rows to the next multiple of ROWS, width/GROUP) = x (rows, D) in groups along its rows,
+ * zeros around. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t d = 0; d < width; d += GROUP * W)
             vstore(out + (i * width + d) / GROUP, load_along(x + i * ld + d, D > d ? D - d : 0));
-    memset(out + rows * width / GROUP, 0, (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
+    memset(out + rows * width / GROUP, 0,
+           (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* out (rows to the next multiple of ROWS, by GROUP; width) = the same in groups down its columns. */
+/* out (rows to the next multiple of ROWS, by GROUP; width) = the same in groups down its
+ * columns. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -116,9 +129,10 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* out (width/GROUP, BLOCK) = the transpose of x's groups along its rows (rows <= BLOCK, D), zeros around up to the next
- * multiple of W rows. */
-static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
+/* out (width/GROUP, BLOCK) = the transpose of x's groups along its rows (rows <= BLOCK, D), zeros
+ * around up to the next multiple of W rows. */
+static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
+                            size_t D)
 {
     for (size_t i = 0; i < rows; i += W)
         for (size_t d = 0; d < width; d += GROUP * W) {
@@ -130,47 +144,66 @@ static void pack_transposed(float *out, size_t width, const float *x, size_t ld,
         }
 }
 
-static void unpack_rows(float *out, size_t ld, const float *x, size_t width, size_t rows, size_t D, float factor)
+static void unpack_rows(float *out, size_t ld, const float *x, size_t width, size_t rows, size_t D,
+                        float factor)
 {
     for (size_t i = 0; i < rows; i++)
-        for (size_t d = 0; d < D; d += W) vstore_upto(out + i * ld + d, vload(x + i * width + d) * vset(factor), D - d);
+        for (size_t d = 0; d < D; d += W)
+            vstore_upto(out + i * ld + d, vload(x + i * width + d) * vset(factor), D - d);
 }
 
 /* ---- forward ---- */
 
 /* The parts of the scratch, in floats or groups. */
 typedef struct attention_parts {
-    size_t width; /* D to whole vectors of groups */
-    size_t rows;  /* T to whole blocks */
-    float *q, *dout;              /* along, (rows, width/GROUP) */
-    float *k_t, *v_t;             /* transposed, (width/GROUP, BLOCK) a block */
-    float *k, *v;                 /* down, (rows/GROUP, width) */
-    float *q_down, *dout_down;    /* likewise */
-    float *s, *dp;                /* (BLOCK, BLOCK) floats */
-    float *p, *ds;                /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down;      /* and down, (BLOCK/GROUP, BLOCK) */
-    float *dq, *dk, *dv;          /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
-    float *lse, *delta;           /* (rows) twice */
-    const sgt_dropout *drop;      /* NULL: none */
-    const int32_t *start;         /* (T), or NULL: 0 for all */
+    size_t width;              /* D to whole vectors of groups */
+    size_t rows;               /* T to whole blocks */
+    float *q, *dout;           /* along, (rows, width/GROUP) */
+    float *k_t, *v_t;          /* transposed, (width/GROUP, BLOCK) a block */
+    float *k, *v;              /* down, (rows/GROUP, width) */
+    float *q_down, *dout_down; /* likewise */
+    float *s, *dp;             /* (BLOCK, BLOCK) floats */
+    float *p, *ds;             /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down;   /* and down, (BLOCK/GROUP, BLOCK) */
+    /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
+    float *dq, *dk, *dv;
+    float *lse, *delta;      /* (rows) twice */
+    const sgt_dropout *drop; /* NULL: none */
+    const int32_t *start;    /* (T), or NULL: 0 for all */
     float scale;
     size_t T, total;
 } attention_parts;
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
-    attention_parts a = {.width = attention_round(D, GROUP * W), .rows = attention_round(T, BLOCK), .T = T};
-    size_t whole = a.rows * a.width, groups = whole / GROUP, block = BLOCK * a.width, scores = BLOCK * BLOCK;
+    attention_parts a = {
+        .width = attention_round(D, GROUP * W), .rows = attention_round(T, BLOCK), .T = T};
+    size_t whole = a.rows * a.width, groups = whole / GROUP, block = BLOCK * a.width,
+           scores = BLOCK * BLOCK;
     const struct {
         float **part;
         size_t size;
     } parts[] = {
-        {&a.q, groups}, {&a.dout, groups}, {&a.k_t, groups}, {&a.v_t, groups}, {&a.k, groups},    {&a.v, groups},
-        {&a.s, scores}, {&a.dp, scores},   {&a.dq, whole},   {&a.dk, block},   {&a.dv, block},    {&a.lse, a.rows},
+        {&a.q, groups},
+        {&a.dout, groups},
+        {&a.k_t, groups},
+        {&a.v_t, groups},
+        {&a.k, groups},
+        {&a.v, groups},
+        {&a.s, scores},
+        {&a.dp, scores},
+        {&a.dq, whole},
+        {&a.dk, block},
+        {&a.dv, block},
+        {&a.lse, a.rows},
         {&a.delta, a.rows},
 #if ATTENTION_BF16
-        {&a.q_down, groups}, {&a.dout_down, groups}, {&a.p, scores / GROUP}, {&a.ds, scores / GROUP},
-        {&a.p_down, scores / GROUP}, {&a.ds_down, scores / GROUP},
+        {&a.q_down, groups},
+        {&a.dout_down, groups},
+        {&a.p, scores / GROUP},
+        {&a.ds, scores / GROUP},
+        {&a.p_down, scores / GROUP},
+        {&a.ds_down, scores / GROUP},
 #endif
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -183,7 +216,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* The first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last one sees. */
+/* The first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last one
+ * sees. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -197,18 +231,17 @@ SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* What probabilities of query i for keys j0 + from to j0 + padded are multiplied by, where some are dropped. */
-SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i, size_t j0, size_t from,
-                                  size_t padded)
+/* What probabilities of query i for keys j0 + from to j0 + padded are multiplied by, where some are
+ * dropped. */
+SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
+                                  size_t j0, size_t from, size_t padded)
 {
     uint64_t element = a->drop->first + i * attention_round(a->T, 4) + j0;
-    for (size_t j = from / DROP * DROP; j < padded; j += DROP) drop_factors(factor + j, a->drop, element + j);
+    for (size_t j = from / DROP * DROP; j < padded; j += DROP)
+        drop_factors(factor + j, a->drop, element + j);
 }
 
-static size_t attention_scratch(size_t T, size_t D)
-{
-    return attention_lay_out(NULL, T, D).total;
-}
+static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
 /* `padded` scores scaled, the first `masked` of them masked: exp makes those 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
@@ -217,9 +250,11 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(scale s - max), zeros where
- * masked and past n. Updates the running maximum and sum, returns by what everything summed so far shrinks. */
-SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded, float *max, double *sum)
+/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(scale s
+ * - max), zeros where masked and past n. Updates the running maximum and sum, returns by what
+ * everything summed so far shrinks. */
+SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
+                                float *max, double *sum)
 {
     if (masked >= n) {
         memset(s, 0, padded * sizeof *s);
@@ -249,15 +284,18 @@ SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded
         vstore(out + j / GROUP, load_along(s + j, padded - j));
 }
 
-SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t from, size_t padded)
+SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t from,
+                               size_t padded)
 {
     float factor[BLOCK];
     attention_factors(factor, a, i, j0, from, padded);
     for (size_t j = from; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
 }
 
-/* Query rows i0 ... i0 + rows - 1 against all keys up to theirs; out (rows, width) in scratch, normalized. */
-static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0, size_t rows)
+/* Query rows i0 ... i0 + rows - 1 against all keys up to theirs; out (rows, width) in scratch,
+ * normalized. */
+static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
+                            size_t rows)
 {
     float max[BLOCK];
     double sum[BLOCK];
@@ -270,19 +308,22 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
             size_t from = attention_from(a, i0 + r0, j0);
             if (from == BLOCK) break;
             float *s = a->s + r0 * BLOCK + from, *o = out + r0 * width;
-            product_rows(s, BLOCK, a->q + (i0 + r0) * groups, groups, 1, a->k_t + j0 * groups + from, BLOCK,
-                         padded - from, groups, 0);
+            product_rows(s, BLOCK, a->q + (i0 + r0) * groups, groups, 1,
+                         a->k_t + j0 * groups + from, BLOCK, padded - from, groups, 0);
             for (size_t r = 0; r < ROWS; r++) {
-                size_t n = j0 == i0 ? r0 + r + 1 : BLOCK, first = attention_first(a, i0 + r0 + r, j0);
-                float shrink = online_softmax(s + r * BLOCK, a->scale, first - from, n - from, padded - from,
-                                              &max[r0 + r], &sum[r0 + r]);
+                size_t n = j0 == i0 ? r0 + r + 1 : BLOCK,
+                       first = attention_first(a, i0 + r0 + r, j0);
+                float shrink = online_softmax(s + r * BLOCK, a->scale, first - from, n - from,
+                                              padded - from, &max[r0 + r], &sum[r0 + r]);
                 for (size_t d = 0; d < width && shrink != 1; d += W)
                     vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
-                if (a->drop) attention_drop(a->s + (r0 + r) * BLOCK, a, i0 + r0 + r, j0, from, padded);
+                if (a->drop)
+                    attention_drop(a->s + (r0 + r) * BLOCK, a, i0 + r0 + r, j0, from, padded);
                 group_row(a->p + (r0 + r) * BLOCK / GROUP, a->s + (r0 + r) * BLOCK, from, padded);
             }
             product_rows(o, width, a->p + (r0 * BLOCK + from) / GROUP, BLOCK / GROUP, 1,
-                         a->v + (j0 + from) / GROUP * width, width, width, (keys - from) / GROUP, 1);
+                         a->v + (j0 + from) / GROUP * width, width, width, (keys - from) / GROUP,
+                         1);
         }
     }
     for (size_t r = 0; r < rows; r++) {
@@ -292,8 +333,9 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
     }
 }
 
-static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                      size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch)
+static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k,
+                      const float *v, size_t ld, size_t T, size_t D, float scale,
+                      const sgt_dropout *drop, const int32_t *start, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
@@ -311,17 +353,20 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Whether query i sees its own position and no other. Its probability is 1 whatever the score, so that the score's
- * gradient is exactly 0. Computed, it would be the rounding error between dP and delta, which AdamW divides by its own
- * size: with T = 1, where queries and keys have no other gradient, they would move by lr each step. */
+/* Whether query i sees its own position and no other. Its probability is 1 whatever the score, so
+ * that the score's gradient is exactly 0. Computed, it would be the rounding error between dP and
+ * delta, which AdamW divides by its own size: with T = 1, where queries and keys have no other
+ * gradient, they would move by lr each step. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(scale s - lse): s becomes f P, dp
- * becomes dS = P (f dP - delta), zeros above the diagonal and before a query's document. */
-SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t from, size_t padded)
+/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(scale s - lse): s
+ * becomes f P, dp becomes dS = P (f dP - delta), zeros above the diagonal and before a query's
+ * document. */
+SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
+                                size_t from, size_t padded)
 {
     float factor[BLOCK];
     for (size_t r = r0; r < r0 + ROWS; r++) {
@@ -349,14 +394,17 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
         group_row(a->ds + (r + 1) * BLOCK / GROUP, dp + BLOCK, from, padded);
         for (size_t j = from; j < padded; j += W) {
-            vstore(a->p_down + r / GROUP * BLOCK + j, group_down(vload(s + j), vload(s + BLOCK + j)));
-            vstore(a->ds_down + r / GROUP * BLOCK + j, group_down(vload(dp + j), vload(dp + BLOCK + j)));
+            vstore(a->p_down + r / GROUP * BLOCK + j,
+                   group_down(vload(s + j), vload(s + BLOCK + j)));
+            vstore(a->ds_down + r / GROUP * BLOCK + j,
+                   group_down(vload(dp + j), vload(dp + BLOCK + j)));
         }
     }
 }
 
-/* One block of queries against one block of keys: adds to dq's rows, and to dk and dv of the key block. Queries from
- * `rows` on see none of these keys, those from `last` on none of the ROWS keys in turn. */
+/* One block of queries against one block of keys: adds to dq's rows, and to dk and dv of the key
+ * block. Queries from `rows` on see none of these keys, those from `last` on none of the ROWS keys
+ * in turn. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -370,29 +418,36 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
         }
         const float *q = a->q + (i0 + r0) * groups, *dout = a->dout + (i0 + r0) * groups;
         float *s = a->s + r0 * BLOCK + from, *dp = a->dp + r0 * BLOCK + from;
-        product_rows(s, BLOCK, q, groups, 1, a->k_t + j0 * groups + from, BLOCK, padded - from, groups, 0);
-        product_rows(dp, BLOCK, dout, groups, 1, a->v_t + j0 * groups + from, BLOCK, padded - from, groups, 0);
+        product_rows(s, BLOCK, q, groups, 1, a->k_t + j0 * groups + from, BLOCK, padded - from,
+                     groups, 0);
+        product_rows(dp, BLOCK, dout, groups, 1, a->v_t + j0 * groups + from, BLOCK, padded - from,
+                     groups, 0);
         score_gradients(a, i0, r0, j0, from, padded);
         group_scores(a, r0, from, padded);
-        product_rows(a->dq + (i0 + r0) * width, width, a->ds + (r0 * BLOCK + from) / GROUP, BLOCK / GROUP, 1,
-                     a->k + (j0 + from) / GROUP * width, width, width, (used - from) / GROUP, 1);
+        product_rows(a->dq + (i0 + r0) * width, width, a->ds + (r0 * BLOCK + from) / GROUP,
+                     BLOCK / GROUP, 1, a->k + (j0 + from) / GROUP * width, width, width,
+                     (used - from) / GROUP, 1);
     }
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* where a group's second query sees none of the keys, its probabilities and scores' gradients are 0 */
+        /* where a group's second query sees none of the keys, its probabilities and scores'
+         * gradients are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
-        product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below, width, width, terms, 1);
-        product_rows(a->dk + c0 * width, width, a->ds_down + at, 1, BLOCK, a->q_down + below, width, width, terms, 1);
+        product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
+                     width, width, terms, 1);
+        product_rows(a->dk + c0 * width, width, a->ds_down + at, 1, BLOCK, a->q_down + below, width,
+                     width, terms, 1);
     }
 }
 
 /* delta_i = dout_i . out_i, of the dout that dP has: else rows of dS would not add up to 0. */
-static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout, const float *out,
-                               size_t ld_out, size_t T, size_t D)
+static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
+                               const float *out, size_t ld_out, size_t T, size_t D)
 {
-    memset(a->lse, 0, a->rows * sizeof *a->lse); /* rows past T: their scores are 0, and so must stay finite */
+    /* rows past T: their scores are 0, and so must stay finite */
+    memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {
         vf sum = vset(0);
@@ -403,10 +458,11 @@ static void attention_row_sums(const attention_parts *a, const float *lse, const
     }
 }
 
-static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
-                               size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
-                               const int32_t *start, float *scratch)
+static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
+                               const float *out, size_t ld_out, const float *lse, const float *q,
+                               const float *k, const float *v, size_t ld, size_t T, size_t D,
+                               float scale, const sgt_dropout *drop, const int32_t *start,
+                               float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
@@ -429,7 +485,8 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
         memset(a.dk, 0, BLOCK * width * sizeof *a.dk);
         memset(a.dv, 0, BLOCK * width * sizeof *a.dv);
         for (size_t i0 = j0; i0 < T && attention_first(&a, i0, j0) < BLOCK; i0 += BLOCK)
-            backward_block(&a, i0, padded - i0 < BLOCK ? padded - i0 : BLOCK, j0, attention_round(keys, ROWS));
+            backward_block(&a, i0, padded - i0 < BLOCK ? padded - i0 : BLOCK, j0,
+                           attention_round(keys, ROWS));
         unpack_rows(dk + j0 * ld_d, ld_d, a.dk, width, keys, D, scale);
         unpack_rows(dv + j0 * ld_d, ld_d, a.dv, width, keys, D, 1);
     }

@@ -1,11 +1,13 @@
-/* bias.h: the gradient of a bias, the sum over rows of float32 or bfloat16. Sums run in double, in registers, down a
- * strip of columns: thousands of rows would otherwise cost a float a few of its last bits. */
+/* bias.h: the gradient of a bias, the sum over rows of float32 or bfloat16. Sums run in double, in
+ * registers, down a strip of columns: thousands of rows would otherwise cost a float a few of its
+ * last bits. */
 #include "kernels.h"
 #include "simd.h"
 
-/* `vectors` side by side, all whole but for the last: with four a row's visit touches whole cache lines. */
-SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld, int vectors, size_t width,
-                          int bf16)
+/* `vectors` side by side, all whole but for the last: with four a row's visit touches whole cache
+ * lines. */
+SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
+                          int vectors, size_t width, int bf16)
 {
     vd low[4], high[4];
     for (int v = 0; v < vectors; v++) {
@@ -19,7 +21,8 @@ SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, s
             low[v] += vlow(d);
             high[v] += vhigh(d);
         }
-    for (int v = 0; v < vectors; v++) vstore_upto(db + v * W, vjoin(low[v], high[v]), width - v * W);
+    for (int v = 0; v < vectors; v++)
+        vstore_upto(db + v * W, vjoin(low[v], high[v]), width - v * W);
 }
 
 SGT_INLINE void bias_sums(float *db, const void *dout, size_t n, size_t C, size_t ld, int bf16)

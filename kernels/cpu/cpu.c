@@ -1,4 +1,5 @@
-/* cpu.c: which table of kernels this machine gets. loader/base/cpu decides what the CPU is; here is only the choice. */
+/* cpu.c: which table of kernels this machine gets. loader/base/cpu decides what the CPU is; here is
+ * only the choice. */
 #include "base/cpu.h"
 #include "levels.h"
 #include "product.h"
@@ -13,10 +14,7 @@ const sgt_kernels *sgt_kernels_level(int level)
     return level == SGT_CPU_PLAIN ? &sgt_table_plain : NULL;
 }
 
-const sgt_kernels *sgt_kernels_cpu(void)
-{
-    return sgt_kernels_level(sgt_cpu());
-}
+const sgt_kernels *sgt_kernels_cpu(void) { return sgt_kernels_level(sgt_cpu()); }
 
 const sgt_kernels *sgt_kernels_bf16(void)
 {

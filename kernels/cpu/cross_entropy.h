@@ -1,9 +1,10 @@
-/* cross_entropy.h: softmax, loss and gradient of a row of logits, which fits the second-level cache for GPT-2's
- * vocabulary. */
+/* cross_entropy.h: softmax, loss and gradient of a row of logits, which fits the second-level cache
+ * for GPT-2's vocabulary. */
 #include "kernels.h"
 #include "simd.h"
 
-enum { CROSS_ENTROPY_BLOCK = 1024 }; /* columns whose sum is kept in float before it goes to double */
+/* columns whose sum is kept in float before it goes to double */
+enum { CROSS_ENTROPY_BLOCK = 1024 };
 
 /* sum exp(x - max); the terms go to `out` unless that is NULL. out may be x. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
@@ -24,11 +25,12 @@ SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 
 SGT_INLINE void row_scale(float *x, size_t V, float factor)
 {
-    for (size_t c = 0; c < V; c += W) vstore_upto(x + c, vload_upto(x + c, V - c) * vset(factor), V - c);
+    for (size_t c = 0; c < V; c += W)
+        vstore_upto(x + c, vload_upto(x + c, V - c) * vset(factor), V - c);
 }
 
-static void cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
-                          float scale)
+static void cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V,
+                          size_t ld, float scale)
 {
     for (size_t i = 0; i < n; i++, logits += ld) {
         int ignored = targets[i] < 0, with_gradient = scale != 0;

@@ -1,16 +1,18 @@
-/* decode.h: making text one token at a time: products of a few rows with weights that are read from memory once, and
- * attention of one query over what came before.
+/* decode.h: making text one token at a time: products of a few rows with weights that are read from
+ * memory once, and attention of one query over what came before.
  *
- * A dot product is one vector of W sums in the order of k, then their total: the same bits in whichever tile it stands,
- * and so for any number of rows. A tile takes its weights' rows side by side; while the first rows of x pass over them,
- * the next tile's are fetched: a single row waits for memory alone. */
+ * A dot product is one vector of W sums in the order of k, then their total: the same bits in
+ * whichever tile it stands, and so for any number of rows. A tile takes its weights' rows side by
+ * side; while the first rows of x pass over them, the next tile's are fetched: a single row waits
+ * for memory alone. */
 #include "kernels.h"
 #include "simd.h"
 
-enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 }; /* DOT_ROWS * DOT_COLUMNS sums are registers */
+/* DOT_ROWS * DOT_COLUMNS sums are registers */
+enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
 
-SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const void *w, size_t k, size_t p, size_t n,
-                          int rows, int columns, int bf16)
+SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const void *w, size_t k,
+                          size_t p, size_t n, int rows, int columns, int bf16)
 {
     vf right[DOT_COLUMNS];
     for (int j = 0; j < columns; j++) right[j] = vload_either(w, j * k + p, n, bf16);
@@ -20,9 +22,11 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* `ahead`: the weights of the next tile, or NULL. rows, columns and bf16 are constants in every call. */
-SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w, const float *bias, size_t k,
-                          const char *ahead, int rows, int columns, int bf16)
+/* `ahead`: the weights of the next tile, or NULL. rows, columns and bf16 are constants in every
+ * call. */
+SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
+                          const float *bias, size_t k, const char *ahead, int rows, int columns,
+                          int bf16)
 {
     vf sum[DOT_ROWS][DOT_COLUMNS];
     size_t p = 0, size = bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -40,8 +44,9 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
 }
 
 /* All rows against `columns` rows of weights. */
-SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w, const float *bias, size_t n,
-                             size_t k, const char *ahead, int columns, int bf16)
+SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
+                             const float *bias, size_t n, size_t k, const char *ahead, int columns,
+                             int bf16)
 {
     size_t i = 0;
     for (; i + DOT_ROWS <= n; i += DOT_ROWS, ahead = NULL)
@@ -50,33 +55,36 @@ SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const vo
         dots_tile(out + i * ld_out, ld_out, x + i * k, w, bias, k, ahead, 1, columns, bf16);
 }
 
-SGT_INLINE void dots_of(float *out, size_t ld_out, const float *x, const void *w, const float *bias, size_t n, size_t m,
-                        size_t k, int bf16)
+SGT_INLINE void dots_of(float *out, size_t ld_out, const float *x, const void *w, const float *bias,
+                        size_t n, size_t m, size_t k, int bf16)
 {
     size_t j = 0, line = k * (bf16 ? sizeof(uint16_t) : sizeof(float));
     for (; j + DOT_COLUMNS <= m; j += DOT_COLUMNS) {
         const char *here = (const char *)w + j * line, *next = here + DOT_COLUMNS * line;
-        dots_columns(out + j, ld_out, x, here, bias ? bias + j : NULL, n, k, j + 2 * DOT_COLUMNS <= m ? next : NULL,
-                     DOT_COLUMNS, bf16);
+        dots_columns(out + j, ld_out, x, here, bias ? bias + j : NULL, n, k,
+                     j + 2 * DOT_COLUMNS <= m ? next : NULL, DOT_COLUMNS, bf16);
     }
     for (; j < m; j++)
-        dots_columns(out + j, ld_out, x, (const char *)w + j * line, bias ? bias + j : NULL, n, k, NULL, 1, bf16);
+        dots_columns(out + j, ld_out, x, (const char *)w + j * line, bias ? bias + j : NULL, n, k,
+                     NULL, 1, bf16);
 }
 
-static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias, size_t n, size_t m,
-                 size_t k)
+static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
+                 size_t n, size_t m, size_t k)
 {
     dots_of(out, ld_out, x, w, bias, n, m, k, 0);
 }
 
-static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w, const float *bias, size_t n,
-                      size_t m, size_t k)
+static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w,
+                      const float *bias, size_t n, size_t m, size_t k)
 {
     dots_of(out, ld_out, x, w, bias, n, m, k, 1);
 }
 
-/* out (columns) = sum_j p_j v_j over columns of v, ld from row to row, `count` of them in up to `vectors` vectors. */
-SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T, size_t count, int vectors)
+/* out (columns) = sum_j p_j v_j over columns of v, ld from row to row, `count` of them in up to
+ * `vectors` vectors. */
+SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
+                             size_t count, int vectors)
 {
     vf sum[4];
     for (int x = 0; x < vectors; x++) sum[x] = vset(0);
@@ -86,8 +94,8 @@ SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t 
     for (int x = 0; x < vectors; x++) vstore_upto(out + x * W, sum[x], count - x * W);
 }
 
-static void attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D, float scale,
-                   float *scores)
+static void attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D,
+                   float scale, float *scores)
 {
     float max = -INFINITY;
     vf sum = vset(0);
@@ -103,7 +111,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
         sum += e;
     }
     vf share = vset((float)(1 / vtotal(sum)));
-    for (size_t j = 0; j < T; j += W) vstore_upto(scores + j, vload_upto(scores + j, T - j) * share, T - j);
+    for (size_t j = 0; j < T; j += W)
+        vstore_upto(scores + j, vload_upto(scores + j, T - j) * share, T - j);
     size_t d = 0;
     for (; d + 4 * W <= D; d += 4 * W) weighted_sum(out + d, scores, v + d, D, T, 4 * W, 4);
     for (; d < D; d += W) weighted_sum(out + d, scores, v + d, D, T, D - d, 1);

@@ -8,8 +8,8 @@
 
 enum { DROP = 4 * W }; /* elements drawn at a time: W draws, a lane each */
 
-/* Factors of DROP elements from `element` on, a multiple of 4. The loop has no step that depends on another: the
- * compiler makes vectors of it. */
+/* Factors of DROP elements from `element` on, a multiple of 4. The loop has no step that depends on
+ * another: the compiler makes vectors of it. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);

@@ -2,21 +2,22 @@
 #include "kernels.h"
 #include "simd.h"
 
-static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
-                  size_t C)
+static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
+                  size_t n, size_t T, size_t C)
 {
     for (size_t i = 0; i < n; i++, out += C) {
         const float *token = wte + (size_t)ids[i] * C, *place = wpe + (row0 + i) % T * C;
         for (size_t c = 0; c < C; c += W)
-            vstore_upto(out + c, vload_upto(token + c, C - c) + vload_upto(place + c, C - c), C - c);
+            vstore_upto(out + c, vload_upto(token + c, C - c) + vload_upto(place + c, C - c),
+                        C - c);
     }
 }
 
 /* What a vector's squares grow by from old to new. */
 SGT_INLINE vd growth(vd old, vd new) { return (new - old) * (new + old); }
 
-static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                             size_t C, size_t c0, size_t c1)
+static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
+                             size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {
     vd grown = vdset(0);
     for (size_t i = 0; i < n; i++, dout += C) {

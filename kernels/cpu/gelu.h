@@ -1,31 +1,32 @@
-/* gelu.h: GELU and its slope, W lanes at a time. Both forms are x*Phi(x); errors are a few roundings of x. */
+/* gelu.h: GELU and its slope, W lanes at a time. Both forms are x*Phi(x); errors are a few
+ * roundings of x. */
 #include "kernels.h"
 #include "simd.h"
 
 /* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)): no cancellation on either side. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
-    const vf a = vset(-2 * 0.797884561f), b = vset(-2 * 0.797884561f * 0.044715f); /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
+    /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
+    const vf a = vset(-2 * 0.797884561f), b = vset(-2 * 0.797884561f * 0.044715f);
     return vexp(x * vfma(x * x, b, a));
 }
 
-SGT_INLINE vf gelu_tanh(vf x)
-{
-    return x / (vset(1) + exp_minus_2u(x));
-}
+SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    x = vmin(vset(100), vmax(vset(-100), x)); /* where the slope has long been 0 or 1: no product below overflows */
+    /* where the slope has long been 0 or 1: no product below overflows */
+    x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
     return vfma(x * s, (e * s) * vfma(x * x, b, a), s); /* s + x s (1 - s) 2u' */
 }
 
-/* The normal distribution: phi = exp(-x^2/2)/sqrt(2 pi), and Phi(-t) = exp(-t^2/2) R(t) for t = |x|, where R falls
- * slowly from 1/2: a polynomial of degree 9 in (t - 3)/(t + 3) meets it to 1.6e-8, relatively, for t up to 13.5
- * (Chebyshev fit), past which exp is 0. Phi(t) = 1 - Phi(-t), which near 0 is near 1/2 and loses nothing. */
+/* The normal distribution: phi = exp(-x^2/2)/sqrt(2 pi), and Phi(-t) = exp(-t^2/2) R(t) for t =
+ * |x|, where R falls slowly from 1/2: a polynomial of degree 9 in (t - 3)/(t + 3) meets it to
+ * 1.6e-8, relatively, for t up to 13.5 (Chebyshev fit), past which exp is 0. Phi(t) = 1 - Phi(-t),
+ * which near 0 is near 1/2 and loses nothing. */
 SGT_INLINE vf normal(vf x, vf *phi)
 {
     vf t = vmin(vset(13.5f), vabs(x));
@@ -61,15 +62,19 @@ SGT_INLINE vf gelu_erf_slope(vf x)
 static void gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind)
 {
     if (kind == SGT_GELU_TANH)
-        for (size_t i = 0; i < n; i += W) vstore_upto(out + i, gelu_tanh(vload_upto(x + i, n - i)), n - i);
+        for (size_t i = 0; i < n; i += W)
+            vstore_upto(out + i, gelu_tanh(vload_upto(x + i, n - i)), n - i);
     else
-        for (size_t i = 0; i < n; i += W) vstore_upto(out + i, gelu_erf(vload_upto(x + i, n - i)), n - i);
+        for (size_t i = 0; i < n; i += W)
+            vstore_upto(out + i, gelu_erf(vload_upto(x + i, n - i)), n - i);
 }
 
-static void gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind)
+static void gelu_backward(float *dx, const float *dout, const float *x, size_t n,
+                          sgt_gelu_kind kind)
 {
     for (size_t i = 0; i < n; i += W) {
         vf v = vload_upto(x + i, n - i), d = vload_upto(dout + i, n - i);
-        vstore_upto(dx + i, d * (kind == SGT_GELU_TANH ? gelu_tanh_slope(v) : gelu_erf_slope(v)), n - i);
+        vstore_upto(dx + i, d * (kind == SGT_GELU_TANH ? gelu_tanh_slope(v) : gelu_erf_slope(v)),
+                    n - i);
     }
 }

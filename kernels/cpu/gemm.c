@@ -1,11 +1,11 @@
-/* gemm.c: matrix products, cut into tiles that threads take as they get free. Products of float32 are our own (product.h)
- * on every CPU, those of bfloat16 where its vectors multiply it and there is no AMX. With AMX bfloat16 is oneDNN's, and
- * so is what asks for that to compare with.
+/* gemm.c: matrix products, cut into tiles that threads take as they get free. Products of float32
+ * are our own (product.h) on every CPU, those of bfloat16 where its vectors multiply it and there
+ * is no AMX. With AMX bfloat16 is oneDNN's, and so is what asks for that to compare with.
  *
- * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the number of threads.
- * For oneDNN they are cut by the product's shape alone: each tile is one single-threaded primitive with the whole sum
- * over k, so that the same bits come from any number of threads. Tiles at the edges are smaller: at most four different
- * primitives. */
+ * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the
+ * number of threads. For oneDNN they are cut by the product's shape alone: each tile is one
+ * single-threaded primitive with the whole sum over k, so that the same bits come from any number
+ * of threads. Tiles at the edges are smaller: at most four different primitives. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,44 +30,42 @@ struct sgt_gemm {
     size_t tiles_m, tiles_n; /* how many each way */
     sgt_dnnl_primitive *kind[KINDS];
     int threads;
-    worker *workers; /* one a thread */
-    sgt_product *own;        /* NULL: oneDNN's */
-    char *scratch;           /* of our own, a thread's after another's */
-    void *taken;             /* scratch, where the plan took it */
-    double *squares;         /* a part of C each, where they are wanted: of our own a tile, of oneDNN's a tile here */
+    worker *workers;  /* one a thread */
+    sgt_product *own; /* NULL: oneDNN's */
+    char *scratch;    /* of our own, a thread's after another's */
+    void *taken;      /* scratch, where the plan took it */
+    /* a part of C each, where they are wanted: of our own a tile, of oneDNN's a tile here */
+    double *squares;
     size_t parts;
 };
 
-static size_t round_up(size_t n, size_t to)
-{
-    return (n + to - 1) / to * to;
-}
+static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-static size_t scratch_of_thread(void)
-{
-    return sgt_gemm_scratch(1);
-}
+static size_t scratch_of_thread(void) { return sgt_gemm_scratch(1); }
 
 size_t sgt_gemm_scratch(int threads)
 {
     return (size_t)(threads < 1 ? 1 : threads) * round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
 }
 
-/* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the end. Measured on
- * Zen 4 with AVX-512 (AVX2 takes twice as many of each): 24 for six rows of one panel; packing a panel 8, or 20 where
- * it is turned, and six rows of a turned A 4. */
+/* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the
+ * end. Measured on Zen 4 with AVX-512 (AVX2 takes twice as many of each): 24 for six rows of one
+ * panel; packing a panel 8, or 20 where it is turned, and six rows of a turned A 4. */
 static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
-    double panels = (double)(columns / SGT_PRODUCT_COLUMNS), six = (double)((rows + 5) / SGT_PRODUCT_ROWS);
+    double panels = (double)(columns / SGT_PRODUCT_COLUMNS),
+           six = (double)((rows + 5) / SGT_PRODUCT_ROWS);
     double tile = six * (24 * panels + (s->trans_a ? 4 : 0)) + panels * (s->trans_b ? 20 : 8);
-    size_t tiles = ((s->m + rows - 1) / rows) * ((s->n + columns - 1) / columns), threads = (size_t)g->threads;
+    size_t tiles = ((s->m + rows - 1) / rows) * ((s->n + columns - 1) / columns),
+           threads = (size_t)g->threads;
     return tile * ((double)((tiles + threads - 1) / threads) + 0.1);
 }
 
-/* Most rows of a block whose sums over k are made in more than one part: C (512, 512) is still in a cache when the next
- * part is added to it. With blocks of 4096 rows, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer
- * (Zen 3, AVX2). With AVX-512 it was not measured, and blocks have as many rows as before. */
+/* Most rows of a block whose sums over k are made in more than one part: C (512, 512) is still in a
+ * cache when the next part is added to it. With blocks of 4096 rows, products of 4096 x 768 x 2304
+ * and 4096 x 3072 x 768 took a tenth longer (Zen 3, AVX2). With AVX-512 it was not measured, and
+ * blocks have as many rows as before. */
 enum { MOST_ROWS = 512 };
 
 static void cut_own(sgt_gemm *g)
@@ -96,12 +94,15 @@ static int plan_own(sgt_gemm *g, sgt_error *err)
     return g->scratch ? SGT_OK : sgt_fail_memory(err, "matrix product");
 }
 
-static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b, const float *bias, float *c)
+static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b, const float *bias,
+                    float *c)
 {
     const sgt_gemm_shape *s = &g->s;
     size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
-    size_t panels = round_up(s->n, SGT_PRODUCT_COLUMNS) / SGT_PRODUCT_COLUMNS; /* blocks begin where panels do */
-    double *squares = g->squares ? g->squares + i / SGT_PRODUCT_ROWS * panels + j / SGT_PRODUCT_COLUMNS : NULL;
+    /* blocks begin where panels do */
+    size_t panels = round_up(s->n, SGT_PRODUCT_COLUMNS) / SGT_PRODUCT_COLUMNS;
+    double *squares =
+        g->squares ? g->squares + i / SGT_PRODUCT_ROWS * panels + j / SGT_PRODUCT_COLUMNS : NULL;
     g->own(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
            s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL, squares, panels,
            g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
@@ -109,14 +110,15 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
 
 /* ---- oneDNN's ---- */
 
-/* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole product does, below
- * 64 x 64 much is lost. oneDNN 2.6 has a faster kernel, which also allocates nothing, where the tile's operands are
- * whole matrices, that is for blocks of rows with every column: taken where there are rows enough.
- * check-kernels --bench --kernel gemm measures it. */
+/* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole
+ * product does, below 64 x 64 much is lost. oneDNN 2.6 has a faster kernel, which also allocates
+ * nothing, where the tile's operands are whole matrices, that is for blocks of rows with every
+ * column: taken where there are rows enough. check-kernels --bench --kernel gemm measures it. */
 static void cut(sgt_gemm *g)
 {
     const sgt_gemm_shape *s = &g->s;
-    int whole = !s->trans_a && s->lda == s->k && s->ldc == s->n && s->ldb == (s->trans_b ? s->k : s->n);
+    int whole =
+        !s->trans_a && s->lda == s->k && s->ldc == s->n && s->ldb == (s->trans_b ? s->k : s->n);
     if (whole && s->m >= 1024 && s->n <= 4096) {
         g->tile_m = s->m >= 4096 ? 256 : s->m >= 2048 ? 128 : 64;
         g->tile_n = s->n;
@@ -147,7 +149,8 @@ static int make_primitives(sgt_gemm *g, sgt_error *err)
             .accumulate = s->accumulate,
             .bf16 = s->bf16,
         };
-        if (!tile.m || !tile.n || tile.m > s->m || tile.n > s->n) continue; /* no tile of this kind */
+        /* no tile of this kind */
+        if (!tile.m || !tile.n || tile.m > s->m || tile.n > s->n) continue;
         int rc = sgt_dnnl_primitive_new(&g->kind[kind], &tile, err);
         if (rc < 0) return rc;
     }
@@ -157,13 +160,16 @@ static int make_primitives(sgt_gemm *g, sgt_error *err)
 static int make_workers(sgt_gemm *g, sgt_error *err)
 {
     if (!(g->workers = calloc((size_t)g->threads, sizeof *g->workers)))
-        return sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory for %d threads", g->threads);
+        return sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory for %d threads",
+                        g->threads);
     for (int t = 0; t < g->threads; t++) {
         worker *w = &g->workers[t];
-        if (g->api->stream_create(&w->stream, g->api->engine, dnnl_stream_default_flags) != dnnl_success)
+        if (g->api->stream_create(&w->stream, g->api->engine, dnnl_stream_default_flags) !=
+            dnnl_success)
             return sgt_fail(err, SGT_ENOMEM, "oneDNN: no stream for thread %d", t);
         for (int kind = 0; kind < KINDS; kind++) {
-            int rc = g->kind[kind] ? sgt_dnnl_call_init(&w->call[kind], g->kind[kind], err) : SGT_OK;
+            int rc =
+                g->kind[kind] ? sgt_dnnl_call_init(&w->call[kind], g->kind[kind], err) : SGT_OK;
             if (rc < 0) return rc;
         }
     }
@@ -183,9 +189,11 @@ static int plan_onednn(sgt_gemm *g, sgt_error *err)
 
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
-    size_t rows = g->own ? SGT_PRODUCT_ROWS : g->tile_m, columns = g->own ? SGT_PRODUCT_COLUMNS : g->tile_n;
+    size_t rows = g->own ? SGT_PRODUCT_ROWS : g->tile_m,
+           columns = g->own ? SGT_PRODUCT_COLUMNS : g->tile_n;
     g->parts = 1; /* C as a whole, where there is nothing to multiply */
-    if (g->tiles_m) g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
+    if (g->tiles_m)
+        g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->parts, sizeof *g->squares);
     return g->squares ? SGT_OK : sgt_fail_memory(err, "matrix product");
 }
@@ -240,10 +248,7 @@ int sgt_gemm_bf16(sgt_error *err)
     return rc < 0 ? rc : api->bf16;
 }
 
-int sgt_gemm_has_bf16(void)
-{
-    return sgt_gemm_bf16(NULL) > 0;
-}
+int sgt_gemm_has_bf16(void) { return sgt_gemm_bf16(NULL) > 0; }
 
 const char *sgt_gemm_library(int bf16)
 {
@@ -270,20 +275,22 @@ static double squares_of(const sgt_gemm *g, const float *c, size_t i, size_t j)
     const sgt_gemm_shape *s = &g->s;
     double sum = 0;
     for (size_t r = i; r < s->m && r < i + g->tile_m; r++)
-        sum += sgt_kernels_cpu()->sum_squares(c + r * s->ldc + j, s->n - j < g->tile_n ? s->n - j : g->tile_n);
+        sum += sgt_kernels_cpu()->sum_squares(c + r * s->ldc + j,
+                                              s->n - j < g->tile_n ? s->n - j : g->tile_n);
     return sum;
 }
 
-static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, const char *b, const float *bias,
-                     float *c)
+static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, const char *b,
+                     const float *bias, float *c)
 {
     const sgt_gemm_shape *s = &g->s;
     size_t bytes = s->bf16 ? sizeof(uint16_t) : sizeof(float);
     size_t ti = tile / g->tiles_n, tj = tile % g->tiles_n;
     size_t i = ti * g->tile_m, j = tj * g->tile_n;
     int kind = (s->m - i < g->tile_m) * 2 + (s->n - j < g->tile_n);
-    sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda) * bytes,
-                 b + (s->trans_b ? j * s->ldb : j) * bytes, s->bias ? bias + j : NULL, c + i * s->ldc + j);
+    sgt_dnnl_run(
+        g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda) * bytes,
+        b + (s->trans_b ? j * s->ldb : j) * bytes, s->bias ? bias + j : NULL, c + i * s->ldc + j);
     if (g->squares) g->squares[tile] = squares_of(g, c, i, j);
 }
 
@@ -294,14 +301,16 @@ typedef struct run {
     const void *a, *b;
     const float *bias;
     float *c;
-    size_t next, done;  /* tiles begun; tiles complete */
+    size_t next, done; /* tiles begun; tiles complete */
 } run;
 
 /* The next of `count`; `count`: there is none. */
 static size_t take_next(size_t *next, size_t count)
 {
     size_t i = __atomic_load_n(next, __ATOMIC_RELAXED);
-    while (i < count && !__atomic_compare_exchange_n(next, &i, i + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+    while (i < count &&
+           !__atomic_compare_exchange_n(next, &i, i + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
     return i;
 }
 
@@ -321,7 +330,8 @@ static int do_tile(run *r)
     if (t == tiles) return 0;
     if (g->own) run_own(g, t, r->a, r->b, r->bias, r->c);
     else run_tile(g, &g->workers[omp_get_thread_num()], t, r->a, r->b, r->bias, r->c);
-    __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED); /* the region's end makes tiles seen by all */
+    /* the region's end makes tiles seen by all */
+    __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -330,7 +340,8 @@ static int is_done(const run *r)
     return __atomic_load_n(&r->done, __ATOMIC_RELAXED) == r->g->tiles_m * r->g->tiles_n;
 }
 
-void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w)
+void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
+                         float *c, sgt_beside *w)
 {
     run r = {.g = g, .a = a, .b = b, .bias = bias, .c = c};
     unsigned rank = w ? w->rank : 0;
@@ -340,7 +351,8 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
     }
 #pragma omp parallel num_threads(g->threads)
     {
-        /* In a region of one thread OpenMP says "not in parallel", and oneDNN would start a team of its own. */
+        /* In a region of one thread OpenMP says "not in parallel", and oneDNN would start a team of
+         * its own. */
         if (!g->own) omp_set_num_threads(1);
         while (((unsigned)omp_get_thread_num() + rank) % 2 && !is_done(&r) && do_share(w)) continue;
         while (do_tile(&r)) continue;

@@ -1,7 +1,8 @@
-/* head.c: the head, its softmax and its loss with our own products, so that logits exist a block of 6 x 512 at a time,
- * in the first-level cache: each part of a row is stored as exp(logit - the part's largest), already in the format of
- * products, once, and what makes a gradient of that, a factor for each row and part, goes into both products with it.
- * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
+/* head.c: the head, its softmax and its loss with our own products, so that logits exist a block of
+ * 6 x 512 at a time, in the first-level cache: each part of a row is stored as exp(logit - the
+ * part's largest), already in the format of products, once, and what makes a gradient of that, a
+ * factor for each row and part, goes into both products with it. After Milakov & Gimelshein,
+ * "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 
 enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
 
-/* Columns of a part: as many panels as the scratch holds with all of C, and no more than one step of dx's sum. */
+/* Columns of a part: as many panels as the scratch holds with all of C, and no more than one step
+ * of dx's sum. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -37,7 +39,10 @@ static size_t line_of(const sgt_head *h)
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
 /* Of C, as a task of weight_gradient has columns. */
-static size_t across_of(const sgt_head *h) { return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS; }
+static size_t across_of(const sgt_head *h)
+{
+    return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
+}
 
 size_t sgt_head_memory(const sgt_head *h)
 {
@@ -56,19 +61,21 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
     float max = -INFINITY;
-    for (size_t p = 0; p * s->part < s->V; p++) max = s->max[p * s->n + i] > max ? s->max[p * s->n + i] : max;
+    for (size_t p = 0; p * s->part < s->V; p++)
+        max = s->max[p * s->n + i] > max ? s->max[p * s->n + i] : max;
     return s->at_target[i] >= max;
 }
 
-/* From the parts of row i: loss, factors, and 1 less where the target is. Where the target's part is nothing beside the
- * rest (e^-60), that one number is all that is left of it. */
+/* From the parts of row i: loss, factors, and 1 less where the target is. Where the target's part
+ * is nothing beside the rest (e^-60), that one number is all that is left of it. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
     double sum = 0;
     float max = -INFINITY;
     for (size_t p = 0; p < parts; p++) max = s->max[p * n + i] > max ? s->max[p * n + i] : max;
-    for (size_t p = 0; p < parts; p++) sum += (double)s->sum[p * n + i] * exp((double)s->max[p * n + i] - (double)max);
+    for (size_t p = 0; p < parts; p++)
+        sum += (double)s->sum[p * n + i] * exp((double)s->max[p * n + i] - (double)max);
     int ignored = s->targets[i] < 0;
     double weight = ignored ? 0 : scale / sum;
     for (size_t p = 0; p < parts; p++)
@@ -92,31 +99,41 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* dx (n, C) = sum_j factor e_ij w_j, cut into columns, and into rows only where threads would be idle: each cut into
- * rows packs w once more. */
+/* dx (n, C) = sum_j factor e_ij w_j, cut into columns, and into rows only where threads would be
+ * idle: each cut into rows packs w once more. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
-    const sgt_gemm_shape g = {.m = s->n, .n = s->C, .k = s->V, .lda = s->lde, .ldb = s->C, .ldc = s->C};
+    const sgt_gemm_shape g = {
+        .m = s->n, .n = s->C, .k = s->V, .lda = s->lde, .ldb = s->C, .ldc = s->C};
     const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n};
     size_t across = (s->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS, down = 1;
     size_t columns = ((s->C + across - 1) / across + 63) / 64 * 64;
     across = (s->C + columns - 1) / columns;
     while (down * across % (size_t)h->threads) down++;
-    size_t rows = ((s->n + down - 1) / down + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS * SGT_PRODUCT_ROWS;
+    size_t rows =
+        ((s->n + down - 1) / down + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS * SGT_PRODUCT_ROWS;
     down = (s->n + rows - 1) / rows;
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
     for (size_t t = 0; t < down * across; t++) {
         size_t i = t / across * rows, j = t % across * columns;
         sgt_own_product(h->bf16)(&g, s->e, s->w, NULL, dx, i, s->n - i < rows ? s->n - i : rows, j,
-                                 s->C - j < columns ? s->C - j : columns, &f, NULL, 0, scratch_of(h));
+                                 s->C - j < columns ? s->C - j : columns, &f, NULL, 0,
+                                 scratch_of(h));
     }
 }
 
-/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part and 512 columns. Returns the sum of dw's squares. */
-static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, const float *x, float *dw,
-                              int add, double *squares)
+/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part and 512 columns. Returns the sum of dw's
+ * squares. */
+static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
+                              const float *x, float *dw, int add, double *squares)
 {
-    const sgt_gemm_shape g = {.m = s->V, .n = s->C, .k = s->n, .trans_a = 1, .lda = s->lde, .ldb = s->C, .ldc = s->C,
+    const sgt_gemm_shape g = {.m = s->V,
+                              .n = s->C,
+                              .k = s->n,
+                              .trans_a = 1,
+                              .lda = s->lde,
+                              .ldb = s->C,
+                              .ldc = s->C,
                               .accumulate = add};
     const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n, .right = x};
     size_t across = across_of(h), tasks = parts_of(h) * across;
@@ -128,7 +145,8 @@ static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const flo
         size_t columns = s->C - j < SGT_SOFTMAX_COLUMNS ? s->C - j : SGT_SOFTMAX_COLUMNS;
         size_t down = (rows + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS;
         size_t panels = (columns + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS;
-        sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, rows, j, columns, &f, tile, panels, scratch_of(h));
+        sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, rows, j, columns, &f, tile, panels,
+                                 scratch_of(h));
         squares[t] = 0;
         for (size_t k = 0; k < down * panels; k++) squares[t] += tile[k];
     }
@@ -138,10 +156,18 @@ static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const flo
 }
 
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
-                    const int32_t *targets, double scale, float *loss, float *dx, float *dw, int add)
+                    const int32_t *targets, double scale, float *loss, float *dx, float *dw,
+                    int add)
 {
-    sgt_softmax s = {.n = n, .V = h->V, .C = h->C, .part = part_of(h), .lde = line_of(h), .x = x, .w = w,
-                     .targets = targets, .e = h->memory};
+    sgt_softmax s = {.n = n,
+                     .V = h->V,
+                     .C = h->C,
+                     .part = part_of(h),
+                     .lde = line_of(h),
+                     .x = x,
+                     .w = w,
+                     .targets = targets,
+                     .e = h->memory};
     size_t e = (n * s.lde * (h->bf16 ? 2 : 4) + 63) / 64 * 64, each = parts_of(h) * n;
     double *squares = (double *)(void *)((char *)h->memory + e);
     s.max = (float *)(void *)((char *)h->memory + e + parts_of(h) * across_of(h) * sizeof *squares);

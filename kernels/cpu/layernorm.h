@@ -1,8 +1,10 @@
-/* layernorm.h: layer normalization, a row at a time: it stays in the first-level cache between the passes over it. */
+/* layernorm.h: layer normalization, a row at a time: it stays in the first-level cache between the
+ * passes over it. */
 #include "kernels.h"
 #include "simd.h"
 
-/* Mean and 1/sqrt(variance + eps) of a row. Two passes: the one-pass formula cancels when the mean is large. */
+/* Mean and 1/sqrt(variance + eps) of a row. Two passes: the one-pass formula cancels when the mean
+ * is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
     vf a = vset(0), b = vset(0); /* two sums at once hide the additions' latency */
@@ -28,8 +30,8 @@ SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t 
     *rstd = (float)(1 / sqrt(vtotal(a + b) / (double)C + eps));
 }
 
-SGT_INLINE void row_normalize(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b,
-                              size_t C, float eps)
+SGT_INLINE void row_normalize(float *out, float *mean, float *rstd, const float *x, const float *w,
+                              const float *b, size_t C, float eps)
 {
     row_statistics(mean, rstd, x, C, eps);
     vf m = vset(*mean), r = vset(*rstd);
@@ -39,14 +41,16 @@ SGT_INLINE void row_normalize(float *out, float *mean, float *rstd, const float 
     }
 }
 
-static void layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
-                      size_t C, float eps)
+static void layernorm(float *out, float *mean, float *rstd, const float *x, const float *w,
+                      const float *b, size_t n, size_t C, float eps)
 {
-    for (size_t i = 0; i < n; i++) row_normalize(out + i * C, &mean[i], &rstd[i], x + i * C, w, b, C, eps);
+    for (size_t i = 0; i < n; i++)
+        row_normalize(out + i * C, &mean[i], &rstd[i], x + i * C, w, b, C, eps);
 }
 
-static void residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,
-                               const float *w, const float *b, size_t n, size_t C, float eps)
+static void residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x,
+                               const float *y, const float *w, const float *b, size_t n, size_t C,
+                               float eps)
 {
     for (size_t i = 0; i < n; i++, sum += C, out += C, x += C, y += C) {
         for (size_t c = 0; c < C; c += W)
@@ -56,12 +60,13 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
 }
 
 /* mean(g) and mean(g*xhat) of one row, g = dout*w. */
-SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, const float *x, const float *w, float mean,
-                          float rstd, size_t C)
+SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, const float *x,
+                          const float *w, float mean, float rstd, size_t C)
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c); /* 0 past the end: so are both sums' terms */
+        /* 0 past the end: so are both sums' terms */
+        vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
         gx_sum = vfma(g, xhat, gx_sum);
@@ -70,12 +75,12 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* The rest of `rows` rows whose means are known: dx, and dw and db summed over the rows in registers before they are
- * added. */
+/* The rest of `rows` rows whose means are known: dx, and dw and db summed over the rows in
+ * registers before they are added. */
 enum { LAYERNORM_ROWS = 8 };
-SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
-                              const float *rstd, const float *w, const float *mean_g, const float *mean_gx, size_t rows,
-                              size_t C)
+SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
+                              const float *mean, const float *rstd, const float *w,
+                              const float *mean_g, const float *mean_gx, size_t rows, size_t C)
 {
     for (size_t c = 0; c < C; c += W) {
         vf weight = vload_upto(w + c, C - c), w_sum = vset(0), b_sum = vset(0);
@@ -85,21 +90,25 @@ SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout
             vf g = vfma(d, weight, -vfma(xhat, vset(mean_gx[i]), vset(mean_g[i])));
             w_sum = vfma(d, xhat, w_sum);
             b_sum += d;
-            vstore_upto(dx + i * C + c, vfma(g, vset(rstd[i]), vload_upto(dx + i * C + c, C - c)), C - c);
+            vstore_upto(dx + i * C + c, vfma(g, vset(rstd[i]), vload_upto(dx + i * C + c, C - c)),
+                        C - c);
         }
         vstore_upto(dw + c, vload_upto(dw + c, C - c) + w_sum, C - c);
         vstore_upto(db + c, vload_upto(db + c, C - c) + b_sum, C - c);
     }
 }
 
-static void layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
-                               const float *rstd, const float *w, size_t n, size_t C)
+static void layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
+                               const float *mean, const float *rstd, const float *w, size_t n,
+                               size_t C)
 {
     float mean_g[LAYERNORM_ROWS], mean_gx[LAYERNORM_ROWS];
     for (size_t i = 0; i < n; i += LAYERNORM_ROWS) {
         size_t rows = n - i < LAYERNORM_ROWS ? n - i : LAYERNORM_ROWS;
         for (size_t r = 0; r < rows; r++)
-            row_means(&mean_g[r], &mean_gx[r], dout + (i + r) * C, x + (i + r) * C, w, mean[i + r], rstd[i + r], C);
-        rows_backward(dx + i * C, dw, db, dout + i * C, x + i * C, mean + i, rstd + i, w, mean_g, mean_gx, rows, C);
+            row_means(&mean_g[r], &mean_gx[r], dout + (i + r) * C, x + (i + r) * C, w, mean[i + r],
+                      rstd[i + r], C);
+        rows_backward(dx + i * C, dw, db, dout + i * C, x + i * C, mean + i, rstd + i, w, mean_g,
+                      mean_gx, rows, C);
     }
 }

@@ -5,8 +5,8 @@
 #include "kernels.h"
 
 extern const sgt_kernels sgt_table_plain;
-extern const sgt_kernels sgt_table_avx2;   /* x86-64 only */
-extern const sgt_kernels sgt_table_avx512; /* x86-64 only */
+extern const sgt_kernels sgt_table_avx2;        /* x86-64 only */
+extern const sgt_kernels sgt_table_avx512;      /* x86-64 only */
 extern const sgt_kernels sgt_table_bf16_avx512; /* x86-64 only; attention's products in bfloat16 */
 
 #endif

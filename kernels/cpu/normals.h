@@ -1,5 +1,6 @@
-/* normals.h: normal numbers, W draws at a time. Only operations that IEEE rounds in one way, and no fused ones: the
- * same bits from every level. Polynomials for logf, sinf and cosf are Cephes's (Moshier, 1989). */
+/* normals.h: normal numbers, W draws at a time. Only operations that IEEE rounds in one way, and no
+ * fused ones: the same bits from every level. Polynomials for logf, sinf and cosf are Cephes's
+ * (Moshier, 1989). */
 #ifndef SGT_CPU_NORMALS_H
 #define SGT_CPU_NORMALS_H
 
@@ -30,20 +31,24 @@ SGT_INLINE float normal_log(float u)
     return (f + y) + 0.693359375f * k;
 }
 
-/* cos and sin of x parts in 2^32 of a turn: to the nearest quarter turn, then at most an eighth of one on. */
+/* cos and sin of x parts in 2^32 of a turn: to the nearest quarter turn, then at most an eighth of
+ * one on. */
 SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 {
     uint32_t quarter = (x + 0x20000000u) >> 30;
-    float r = (float)(int32_t)(x - (quarter << 30)) * (float)(2 * 3.14159265358979324 * 0x1p-32), z = r * r;
+    float r = (float)(int32_t)(x - (quarter << 30)) * (float)(2 * 3.14159265358979324 * 0x1p-32),
+          z = r * r;
     float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
-    float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1;
+    float c =
+        ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+        0.5f * z + 1;
     float a = quarter & 1 ? s : c, b = quarter & 1 ? c : s;
     *cosine = (quarter + 1) & 2 ? -a : a;
     *sine = quarter & 2 ? -b : b;
 }
 
-/* The 4 * W numbers from `element` on, a multiple of 4. Loops without a step that depends on another: the compiler
- * makes vectors of them. */
+/* The 4 * W numbers from `element` on, a multiple of 4. Loops without a step that depends on
+ * another: the compiler makes vectors of them. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
     uint32_t word[4][W];
@@ -53,7 +58,8 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
         for (int i = 0; i < 4; i++) word[i][l] = r.x[i];
     }
     for (int p = 0; p < 2; p++) {
-        for (size_t l = 0; l < W; l++) radius[p][l] = -2 * normal_log(((float)word[2 * p][l] + 1.0f) * 0x1p-32f);
+        for (size_t l = 0; l < W; l++)
+            radius[p][l] = -2 * normal_log(((float)word[2 * p][l] + 1.0f) * 0x1p-32f);
         for (size_t l = 0; l < W; l++) normal_turn(&cosine[p][l], &sine[p][l], word[2 * p + 1][l]);
         vf r = vset(d->sigma) * vsqrt(vload(radius[p]));
         vstore(cosine[p], r * vload(cosine[p]));

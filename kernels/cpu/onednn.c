@@ -13,7 +13,8 @@
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
-/* The structures passed are those of the headers this was compiled with, so only that major version will do. */
+/* The structures passed are those of the headers this was compiled with, so only that major version
+ * will do. */
 #define LIBRARY "libdnnl.so." TEXT(DNNL_VERSION_MAJOR)
 
 static sgt_dnnl table; /* constant once it is filled: oneDNN itself is one per process */
@@ -32,8 +33,8 @@ static const char *status_text(dnnl_status_t status)
 static int check(dnnl_status_t status, const char *what, sgt_error *err)
 {
     if (status == dnnl_success) return SGT_OK;
-    return sgt_fail(err, status == dnnl_out_of_memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "oneDNN: %s: %s", what,
-                    status_text(status));
+    return sgt_fail(err, status == dnnl_out_of_memory ? SGT_ENOMEM : SGT_EUNSUPPORTED,
+                    "oneDNN: %s: %s", what, status_text(status));
 }
 
 static int ready(void *library, sgt_error *err)
@@ -43,10 +44,13 @@ static int ready(void *library, sgt_error *err)
     /* --cpu limits the library too; it can be told so only before its first primitive. */
     if (sgt_cpu() < SGT_CPU_AVX512) {
         dnnl_cpu_isa_t isa = sgt_cpu() == SGT_CPU_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41;
-        if ((rc = check(table.set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0) return rc;
+        if ((rc = check(table.set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0)
+            return rc;
     }
-    if ((rc = check(table.engine_create(&table.engine, dnnl_cpu, 0), "CPU engine", err)) < 0) return rc;
-    table.bf16 = (table.get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    if ((rc = check(table.engine_create(&table.engine, dnnl_cpu, 0), "CPU engine", err)) < 0)
+        return rc;
+    table.bf16 = (table.get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+                 dnnl_cpu_isa_avx512_core_bf16;
     const dnnl_version_t *v = table.version();
     snprintf(table.title, sizeof table.title, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     return SGT_OK;
@@ -57,7 +61,7 @@ static const sgt_symbol symbols[] = {
 #define ROW(name) {"dnnl_" #name, &table.name},
     SGT_DNNL_BOTH(ROW) SGT_DNNL_OWN(ROW)
 #undef ROW
-    {NULL, NULL}};
+        {NULL, NULL}};
 static sgt_library onednn = {.what = "oneDNN",
                              .names = names,
                              .symbols = symbols,
@@ -77,10 +81,7 @@ int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err)
     return rc;
 }
 
-const char *sgt_dnnl_title(void)
-{
-    return sgt_library_loaded(&onednn) ? table.title : NULL;
-}
+const char *sgt_dnnl_title(void) { return sgt_library_loaded(&onednn) ? table.title : NULL; }
 
 /* ---- memory descriptors: a structure in version 2, an owned handle in version 3 ---- */
 
@@ -103,11 +104,12 @@ static void desc_free(const sgt_dnnl *api, desc d)
 }
 #endif
 
-static int desc_new(const sgt_dnnl *api, desc *d, int bf16, size_t rows, size_t cols, size_t row_stride,
-                    size_t col_stride, sgt_error *err)
+static int desc_new(const sgt_dnnl *api, desc *d, int bf16, size_t rows, size_t cols,
+                    size_t row_stride, size_t col_stride, sgt_error *err)
 {
     dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols}, strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
+    dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols},
+                strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = api->memory_desc_create_with_strides(d, 2, dims, type, strides);
 #else
@@ -126,11 +128,13 @@ struct sgt_dnnl_primitive {
     int has_bias;
 };
 
-static int attributes(const sgt_dnnl *api, dnnl_primitive_attr_t *attr, int accumulate, sgt_error *err)
+static int attributes(const sgt_dnnl *api, dnnl_primitive_attr_t *attr, int accumulate,
+                      sgt_error *err)
 {
     int rc = check(api->primitive_attr_create(attr), "attributes", err);
     if (rc < 0) return rc;
-    if ((rc = check(api->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", err)) < 0)
+    if ((rc = check(api->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user),
+                    "scratchpad", err)) < 0)
         goto fail;
     if (!accumulate) return SGT_OK;
     dnnl_post_ops_t ops;
@@ -152,11 +156,14 @@ static int describe(sgt_dnnl_primitive *p, dnnl_primitive_attr_t attr, sgt_error
 {
     desc_view bias = p->has_bias ? VIEW(p->bias) : NULL;
 #if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = p->api->matmul_primitive_desc_create(&p->pd, p->api->engine, p->a, p->b, bias, p->c, attr);
+    dnnl_status_t status =
+        p->api->matmul_primitive_desc_create(&p->pd, p->api->engine, p->a, p->b, bias, p->c, attr);
 #else
     dnnl_matmul_desc_t matmul;
-    dnnl_status_t status = p->api->matmul_desc_init(&matmul, VIEW(p->a), VIEW(p->b), bias, VIEW(p->c));
-    if (status == dnnl_success) status = p->api->primitive_desc_create(&p->pd, &matmul, attr, p->api->engine, NULL);
+    dnnl_status_t status =
+        p->api->matmul_desc_init(&matmul, VIEW(p->a), VIEW(p->b), bias, VIEW(p->c));
+    if (status == dnnl_success)
+        status = p->api->primitive_desc_create(&p->pd, &matmul, attr, p->api->engine, NULL);
 #endif
     return check(status, "matrix product", err);
 }
@@ -172,7 +179,8 @@ static int build(sgt_dnnl_primitive *p, const sgt_dnnl_matmul *s, sgt_error *err
     p->has_bias = s->bias;
     if ((rc = attributes(p->api, &attr, s->accumulate, err)) < 0) return rc;
     rc = describe(p, attr, err);
-    if (rc == SGT_OK) rc = check(p->api->primitive_create(&p->primitive, p->pd), "matrix product", err);
+    if (rc == SGT_OK)
+        rc = check(p->api->primitive_create(&p->primitive, p->pd), "matrix product", err);
     p->api->primitive_attr_destroy(attr);
     return rc;
 }
@@ -185,7 +193,8 @@ int sgt_dnnl_primitive_new(sgt_dnnl_primitive **out, const sgt_dnnl_matmul *shap
     sgt_dnnl_primitive *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, "oneDNN");
     p->api = api;
-    /* The library blocks for as many threads as OpenMP would give it now; each of ours runs its own tile. */
+    /* The library blocks for as many threads as OpenMP would give it now; each of ours runs its own
+     * tile. */
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
     rc = build(p, shape, err);
@@ -212,7 +221,8 @@ void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p)
 
 /* ---- calls ---- */
 
-static int new_memory(const sgt_dnnl *api, dnnl_memory_t *memory, desc_view d, void *data, sgt_error *err)
+static int new_memory(const sgt_dnnl *api, dnnl_memory_t *memory, desc_view d, void *data,
+                      sgt_error *err)
 {
     return check(api->memory_create(memory, d, api->engine, data), "memory", err);
 }
@@ -228,12 +238,15 @@ int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_err
         size_t whole = (bytes + SGT_ARENA_ALIGN - 1) & ~(size_t)(SGT_ARENA_ALIGN - 1);
         if (!(call->scratch_bytes = aligned_alloc(SGT_ARENA_ALIGN, whole)))
             return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory (%zu bytes of scratch)", whole);
-        if ((rc = new_memory(api, &call->scratch, scratch, call->scratch_bytes, err)) < 0) goto fail;
+        if ((rc = new_memory(api, &call->scratch, scratch, call->scratch_bytes, err)) < 0)
+            goto fail;
     }
     if ((rc = new_memory(api, &call->a, VIEW(p->a), DNNL_MEMORY_NONE, err)) < 0) goto fail;
     if ((rc = new_memory(api, &call->b, VIEW(p->b), DNNL_MEMORY_NONE, err)) < 0) goto fail;
     if ((rc = new_memory(api, &call->c, VIEW(p->c), DNNL_MEMORY_NONE, err)) < 0) goto fail;
-    if (p->has_bias && (rc = new_memory(api, &call->bias, VIEW(p->bias), DNNL_MEMORY_NONE, err)) < 0) goto fail;
+    if (p->has_bias &&
+        (rc = new_memory(api, &call->bias, VIEW(p->bias), DNNL_MEMORY_NONE, err)) < 0)
+        goto fail;
     return SGT_OK;
 fail:
     sgt_dnnl_call_clear(call);
@@ -257,10 +270,11 @@ static void point(const sgt_dnnl *api, dnnl_memory_t memory, const void *data)
     (void)status;
 }
 
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const void *a,
-                  const void *b, const float *bias, float *c)
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream,
+                  const void *a, const void *b, const float *bias, float *c)
 {
-    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, call->a}, {DNNL_ARG_WEIGHTS, call->b}, {DNNL_ARG_DST, call->c}};
+    dnnl_exec_arg_t args[5] = {
+        {DNNL_ARG_SRC, call->a}, {DNNL_ARG_WEIGHTS, call->b}, {DNNL_ARG_DST, call->c}};
     int n = 3;
     point(p->api, call->a, a);
     point(p->api, call->b, b);

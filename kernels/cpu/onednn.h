@@ -1,6 +1,6 @@
-/* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here: single-threaded
- * matrix products of float32 or bfloat16 into float32, and nothing else. Programs start without the library; the first
- * plan loads it. */
+/* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here:
+ * single-threaded matrix products of float32 or bfloat16 into float32, and nothing else. Programs
+ * start without the library; the first plan loads it. */
 #ifndef SGT_ONEDNN_H
 #define SGT_ONEDNN_H
 
@@ -11,14 +11,18 @@
 #include "base/error.h"
 
 /* Every function used, once: the struct's members, and the names looked up. */
-#define SGT_DNNL_BOTH(X)                                                                                               \
-    X(version) X(set_max_cpu_isa) X(get_effective_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy)         \
-    X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)                           \
-    X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum)                       \
-    X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) X(primitive_execute) \
+// clang-format off
+#define SGT_DNNL_BOTH(X) \
+    X(version) X(set_max_cpu_isa) X(get_effective_cpu_isa) X(engine_create) X(stream_create) \
+    X(stream_destroy) X(primitive_attr_create) X(primitive_attr_destroy) \
+    X(primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops) X(post_ops_create) \
+    X(post_ops_destroy) X(post_ops_append_sum) X(primitive_desc_destroy) \
+    X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) X(primitive_execute) \
     X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle)
+// clang-format on
 #if DNNL_VERSION_MAJOR >= 3
-#define SGT_DNNL_OWN(X) X(memory_desc_create_with_strides) X(memory_desc_destroy) X(matmul_primitive_desc_create)
+#define SGT_DNNL_OWN(X) \
+    X(memory_desc_create_with_strides) X(memory_desc_destroy) X(matmul_primitive_desc_create)
 #else
 #define SGT_DNNL_OWN(X) X(memory_desc_init_by_strides) X(matmul_desc_init) X(primitive_desc_create)
 #endif
@@ -29,7 +33,8 @@ typedef struct sgt_dnnl {
     SGT_DNNL_OWN(SGT_DNNL_MEMBER)
     dnnl_engine_t engine;
     char title[32]; /* "oneDNN 2.6.3" */
-    int bf16;       /* the CPU has products of bfloat16: without, the library would go by way of floats, slowly */
+    /* the CPU has products of bfloat16: without, the library would go by way of floats, slowly */
+    int bf16;
 } sgt_dnnl;
 
 /* One product: c (m, n) = a (m, k) b (k, n), each with its two strides in numbers. */
@@ -41,14 +46,15 @@ typedef struct sgt_dnnl_matmul {
 
 typedef struct sgt_dnnl_primitive sgt_dnnl_primitive;
 
-/* What one thread needs to run one primitive: made at plan time, so that a run allocates nothing here. */
+/* What one thread needs to run one primitive: made at plan time, so that a run allocates nothing
+ * here. */
 typedef struct sgt_dnnl_call {
     dnnl_memory_t a, b, bias, c, scratch;
     void *scratch_bytes;
 } sgt_dnnl_call;
 
-/* The library, loaded at the first call; later calls return the same. SGT_EUNSUPPORTED where it is missing, SGT_EIO
- * where it is there and cannot be loaded. */
+/* The library, loaded at the first call; later calls return the same. SGT_EUNSUPPORTED where it is
+ * missing, SGT_EIO where it is there and cannot be loaded. */
 int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err);
 const char *sgt_dnnl_title(void); /* NULL until it has been loaded */
 
@@ -58,8 +64,9 @@ void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p); /* NULL is fine */
 int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_error *err);
 void sgt_dnnl_call_clear(sgt_dnnl_call *call); /* a zeroed one is fine */
 
-/* Runs on the calling thread if that is inside an OpenMP parallel region whose threads were limited to one. */
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const void *a,
-                  const void *b, const float *bias, float *c);
+/* Runs on the calling thread if that is inside an OpenMP parallel region whose threads were limited
+ * to one. */
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream,
+                  const void *a, const void *b, const float *bias, float *c);
 
 #endif

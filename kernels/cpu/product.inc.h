@@ -1,26 +1,30 @@
-/* product.inc.h: sgt_product and sgt_softmax_part, compiled once a level for float32, and with AVX-512 once more for
- * bfloat16: a file of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
+/* product.inc.h: sgt_product and sgt_softmax_part, compiled once a level for float32, and with
+ * AVX-512 once more for bfloat16: a file of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
+ * PRODUCT_BF16 and includes this.
  *
- * On an AMD Zen 4 with AVX-512 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's
- * widths worse, and prefetching B's panels by hand brought nothing.
+ * On an AMD Zen 4 with AVX-512 tiles run at 98 % of what the instruction can do; 8 x 48 is as good
+ * but fits GPT-2's widths worse, and prefetching B's panels by hand brought nothing.
  *
- * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, which multiplies and adds at 103 GFLOP/s there), 2026-11-23,
- * check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with 256 to 4096 rows. Beside oneDNN 2.6,
- * medians of turns of both in one process: 1.00 to 1.12 times as fast forward and to the input, 1.02 to 1.24 to the
- * weight, and twice as fast for fc's output and for both weights of the MLP, with 768 and 3072 channels. */
+ * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, which multiplies and adds at 103 GFLOP/s
+ * there), 2026-11-23, check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with
+ * 256 to 4096 rows. Beside oneDNN 2.6, medians of turns of both in one process: 1.00 to 1.12 times
+ * as fast forward and to the input, 1.02 to 1.24 to the weight, and twice as fast for fc's output
+ * and for both weights of the MLP, with 768 and 3072 channels. */
 #include "product.h"
 #include "simd.h"
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    VECTORS = W == 16 ? 4 : 2, /* of a tile's row: of 32 registers 24 are sums, of 16 registers 12 */
-    WIDE = VECTORS * W,        /* columns of a tile, and of a strip of packed B */
+    /* of a tile's row: of 32 registers 24 are sums, of 16 registers 12 */
+    VECTORS = W == 16 ? 4 : 2,
+    WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
     PER_GROUP = PRODUCT_BF16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
 
-/* All the compilers we build with unroll these short loops of constant length; the sums must be registers. */
-#define UNROLLED _Pragma("GCC unroll 8")
+/* All the compilers we build with unroll these short loops of constant length; the sums must be
+ * registers. */
+#define UNROLLED_FOR(...) _Pragma("GCC unroll 8") for (__VA_ARGS__)
 
 /* A group in each of W lanes. */
 #if PRODUCT_BF16
@@ -48,7 +52,10 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 #else
 typedef vf group_vector;
 
-SGT_INLINE group_vector group_everywhere(const char *p) { return vset(*(const float *)(const void *)p); }
+SGT_INLINE group_vector group_everywhere(const char *p)
+{
+    return vset(*(const float *)(const void *)p);
+}
 SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum) { return vfma(a, b, sum); }
 SGT_INLINE group_vector load_groups(const char *p) { return vload((const float *)(const void *)p); }
 SGT_INLINE void store_groups(char *p, group_vector v) { vstore((float *)(void *)p, v); }
@@ -61,8 +68,9 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 /* What becomes of a tile: written, added to what is there, or written past the caches. */
 enum { WRITE, ADD, STREAM };
 
-/* Where it goes and what is done to it first: * factor of the row, + bias, + what is there if it is to be added; NULL:
- * nothing. And what the squares of what is written are added to, NULL: nothing. */
+/* Where it goes and what is done to it first: * factor of the row, + bias, + what is there if it is
+ * to be added; NULL: nothing. And what the squares of what is written are added to, NULL:
+ * nothing. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -71,19 +79,17 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* c (rows, WIDE) from the sums over groups of a and b. a's group p of row i is at a + i*row + p*step, b's p-th WIDE
- * groups at b + p*WIDE*4. `rows` is a constant in every call. */
-SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                        int rows)
+/* c (rows, WIDE) from the sums over groups of a and b. a's group p of row i is at a + i*row +
+ * p*step, b's p-th WIDE groups at b + p*WIDE*4. `rows` is a constant in every call. */
+SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
+                        size_t groups, int rows)
 {
     float *c = e->c;
     const size_t ldc = e->ldc;
     const int how = e->how;
     vf sum[ROWS_OF][VECTORS];
-    UNROLLED for (int i = 0; i < rows; i++)
-    {
-        UNROLLED for (int v = 0; v < VECTORS; v++)
-        {
+    UNROLLED_FOR (int i = 0; i < rows; i++) {
+        UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
             /* wanted when the sums are ready */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
@@ -91,18 +97,16 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     }
     for (size_t p = 0; p < groups; p++, a += step, b += WIDE * 4) {
         group_vector right[VECTORS];
-        UNROLLED for (int v = 0; v < VECTORS; v++) right[v] = load_groups(b + v * W * 4);
-        UNROLLED for (int i = 0; i < rows; i++)
-        {
+        UNROLLED_FOR (int v = 0; v < VECTORS; v++) right[v] = load_groups(b + v * W * 4);
+        UNROLLED_FOR (int i = 0; i < rows; i++) {
             group_vector left = group_everywhere(a + i * row);
-            UNROLLED for (int v = 0; v < VECTORS; v++) sum[i][v] = multiply_add(left, right[v], sum[i][v]);
+            UNROLLED_FOR (int v = 0; v < VECTORS; v++)
+                sum[i][v] = multiply_add(left, right[v], sum[i][v]);
         }
     }
     vf squares = vset(0);
-    UNROLLED for (int i = 0; i < rows; i++)
-    {
-        UNROLLED for (int v = 0; v < VECTORS; v++)
-        {
+    UNROLLED_FOR (int i = 0; i < rows; i++) {
+        UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             float *at = c + i * ldc + v * W;
             vf total = sum[i][v];
             if (e->factor) total *= vset(e->factor[i]);
@@ -116,7 +120,8 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-static void tile(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups, size_t rows)
+static void tile(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
+                 size_t groups, size_t rows)
 {
     switch (rows) {
     case 6: tile_of(e, a, row, step, b, groups, 6); break;
@@ -132,21 +137,26 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-enum { AHEAD = 4 }; /* groups, and lines of a turned B: packing often reads memory that no cache has */
+/* groups, and lines of a turned B: packing often reads memory that no cache has */
+enum { AHEAD = 4 };
 
 #if PRODUCT_BF16
 /* Of two rows' 32 numbers, the first 16 and the last 16 pairs of what is one above the other. */
 SGT_INLINE group_vector pair_low(void)
 {
-    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006, 0x270007, 0x280008,
-                             0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f);
+    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
+                             0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
+                             0x2e000e, 0x2f000f);
 }
 
-SGT_INLINE group_vector pair_high(void) { return _mm512_add_epi32(pair_low(), _mm512_set1_epi32(0x100010)); }
+SGT_INLINE group_vector pair_high(void)
+{
+    return _mm512_add_epi32(pair_low(), _mm512_set1_epi32(0x100010));
+}
 #endif
 
-/* One group's WIDE columns, `left` of which are there; `at` is its first element, `line` bytes below it the second where
- * k has one. */
+/* One group's WIDE columns, `left` of which are there; `at` is its first element, `line` bytes
+ * below it the second where k has one. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16
@@ -169,21 +179,24 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* B stored (k, n): a group's elements are one above the other. b is at column j0 of row 0; all panels row by row, as it
- * lies. */
-static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0, size_t groups)
+/* B stored (k, n): a group's elements are one above the other. b is at column j0 of row 0; all
+ * panels row by row, as it lies. */
+static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
+                        size_t p0, size_t groups)
 {
     size_t line = s->ldb * ELEMENT;
     for (size_t p = 0; p < groups; p++) {
         size_t k = (p0 + p) * PER_GROUP;
         for (size_t j = 0; j < columns; j += WIDE)
-            pack_group(out + (j * groups + p * WIDE) * 4, b + k * line + j * ELEMENT, line, k + 1 < s->k, columns - j);
+            pack_group(out + (j * groups + p * WIDE) * 4, b + k * line + j * ELEMENT, line,
+                       k + 1 < s->k, columns - j);
     }
 }
 
-/* B is float32 and stored (k, n), its row k multiplied by factor[k]; `at` is at column j of row 0. */
-static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor, size_t columns,
-                          size_t p0, size_t groups)
+/* B is float32 and stored (k, n), its row k multiplied by factor[k]; `at` is at column j of row
+ * 0. */
+static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor,
+                          size_t columns, size_t p0, size_t groups)
 {
     for (size_t p = p0; p < p0 + groups; p++, out += WIDE * 4)
         for (size_t j = 0; j < WIDE; j += W) {
@@ -201,9 +214,11 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* B stored (n, k): W rows of W groups change places, and then the next groups of these rows: 64 rows at a time, a
- * power of two apart or near it, push each other's lines out of the first-level cache. b is at row j of column 0. */
-static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0, size_t groups)
+/* B stored (n, k): W rows of W groups change places, and then the next groups of these rows: 64
+ * rows at a time, a power of two apart or near it, push each other's lines out of the first-level
+ * cache. b is at row j of column 0. */
+static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
+                       size_t groups)
 {
     for (size_t j = 0; j < WIDE; j += W)
         for (size_t p = 0; p < groups; p += W) {
@@ -223,24 +238,28 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
 /* Bytes of six rows of A as packed, a group after the other; 8 more for the last store. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* `rows` <= 30 elements of A's groups that follow one another at `at`, `line` bytes below them the second ones where k
- * has them: six groups to `out`, six more to `out + bytes`, and so on. Each store is of eight, the last two of which are
- * overwritten next. Each line of A is read once: 32 columns of bfloat16. */
+/* `rows` <= 30 elements of A's groups that follow one another at `at`, `line` bytes below them the
+ * second ones where k has them: six groups to `out`, six more to `out + bytes`, and so on. Each
+ * store is of eight, the last two of which are overwritten next. Each line of A is read once: 32
+ * columns of bfloat16. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
     _mm256_storeu_si256((__m256i *)(void *)at, _mm512_castsi512_si256((__m512i)x));
 }
 
-SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too, size_t rows)
+SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too,
+                           size_t rows)
 {
 #if PRODUCT_BF16
-    group_vector first = load_elements(at, rows), second = load_elements(at + line, second_too ? rows : 0);
+    group_vector first = load_elements(at, rows),
+                 second = load_elements(at + line, second_too ? rows : 0);
     __m512i x = _mm512_permutex2var_epi16(first, pair_low(), second);
     __m512i y = _mm512_permutex2var_epi16(first, pair_high(), second);
 #else
     (void)line, (void)second_too;
-    __m512i x = (__m512i)load_elements(at, rows), y = (__m512i)load_elements(at + 64, left_of(rows, W));
+    __m512i x = (__m512i)load_elements(at, rows),
+            y = (__m512i)load_elements(at + 64, left_of(rows, W));
 #endif
     store_six(out, (group_vector)x);
     if (rows > 6) store_six(out + bytes, (group_vector)_mm512_alignr_epi32(y, x, 6));
@@ -249,7 +268,8 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
     if (rows > 24) store_six(out + 4 * bytes, (group_vector)_mm512_alignr_epi32(y, y, 8));
 }
 #else
-SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too, size_t rows)
+SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too,
+                           size_t rows)
 {
     (void)line, (void)second_too;
     for (size_t i = 0; i < rows; i += ROWS_OF, out += bytes)
@@ -258,9 +278,10 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* A stored (k, m), `rows` <= 30 of its columns: up to five times six groups beside each other, as one step of a tile
- * takes them. */
-static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0, size_t groups)
+/* A stored (k, m), `rows` <= 30 of its columns: up to five times six groups beside each other, as
+ * one step of a tile takes them. */
+static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
+                      size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* of the columns packed next */
@@ -272,8 +293,10 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* A stored (m, k) where k ends within a group: the same layout as a step of 4 from row to row of groups*4. */
-static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0, size_t groups)
+/* A stored (m, k) where k ends within a group: the same layout as a step of 4 from row to row of
+ * groups*4. */
+static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
+                        size_t groups)
 {
     size_t bytes = (s->k - p0 * PER_GROUP) * ELEMENT;
     memset(out, 0, rows * groups * 4);
@@ -290,8 +313,8 @@ typedef struct product_room {
 } product_room;
 
 /* rows x columns of C at the block's edge: by way of a whole tile. */
-static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row, size_t step,
-                      const char *b, size_t groups, size_t rows, size_t columns)
+static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
+                      size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
     const tile_end whole = {.c = room->edge, .ldc = WIDE, .factor = e->factor};
     vf squares = vset(0);
@@ -310,16 +333,18 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* The gradient of a weight, the product with a turned A, is next read when the whole backward pass is over: writing it
- * past the caches spares fetching it first. */
+/* The gradient of a weight, the product with a turned A, is next read when the whole backward pass
+ * is over: writing it past the caches spares fetching it first. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
-    return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 && (uintptr_t)c % 64 == 0;
+    return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
+           (uintptr_t)c % 64 == 0;
 }
 
-/* Up to six rows of C, from `end` on, against all of the block's panels; a is packed where it is turned. */
-static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a, tile_end end, size_t rows,
-                         size_t columns, size_t p0, size_t groups)
+/* Up to six rows of C, from `end` on, against all of the block's panels; a is packed where it is
+ * turned. */
+static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
+                         tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
 {
     size_t row = s->lda * ELEMENT, step = 4;
     const char *left = a + p0 * 4;
@@ -347,54 +372,61 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
 static product_room room_in(void *scratch)
 {
     product_room room = {.right = scratch};
-    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS);
+    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS *
+                                                   SGT_PRODUCT_COLUMNS);
     room.left = (char *)(room.edge + ROWS_OF * SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS);
     return room;
 }
 
 /* Columns j0 .. j0 + columns - 1 of B, in panels. */
-static void pack_right(const product_room *room, const sgt_gemm_shape *s, const void *b, size_t j0, size_t columns,
-                       size_t p0, size_t groups)
+static void pack_right(const product_room *room, const sgt_gemm_shape *s, const void *b, size_t j0,
+                       size_t columns, size_t p0, size_t groups)
 {
     const char *from = (const char *)b + (s->trans_b ? j0 * s->ldb : j0) * ELEMENT;
     if (!s->trans_b) pack_across(room->right, s, from, columns, p0, groups);
     for (size_t j = 0; s->trans_b && j < columns; j += WIDE)
-        pack_along(room->right + j * groups * 4, s, from + j * s->ldb * ELEMENT, columns - j, p0, groups);
+        pack_along(room->right + j * groups * 4, s, from + j * s->ldb * ELEMENT, columns - j, p0,
+                   groups);
 }
 
-void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
-                  size_t rows, size_t j0, size_t columns, const sgt_factors *f, double *squares, size_t ld_squares,
-                  void *scratch)
+void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
+                  float *c, size_t i0, size_t rows, size_t j0, size_t columns, const sgt_factors *f,
+                  double *squares, size_t ld_squares, void *scratch)
 {
     size_t all = (s->k + PER_GROUP - 1) / PER_GROUP, most = SGT_PRODUCT_GROUPS;
     const product_room room = room_in(scratch);
-    const float *right = f && s->trans_a ? f->of + i0 / f->part * f->ld : NULL, *left = f && !s->trans_a ? f->of : NULL;
+    const float *right = f && s->trans_a ? f->of + i0 / f->part * f->ld : NULL,
+                *left = f && !s->trans_a ? f->of : NULL;
     if (left) most = f->part / PER_GROUP;
     for (size_t p = 0; p < all; p += most, left += left ? f->ld : 0) {
         size_t groups = all - p < most ? all - p : most;
         if (!right) pack_right(&room, s, b, j0, columns, p, groups);
         for (size_t j = 0; right && j < columns; j += WIDE)
-            pack_factored(room.right + j * groups * 4, s, f->right + j0 + j, right, columns - j, p, groups);
+            pack_factored(room.right + j * groups * 4, s, f->right + j0 + j, right, columns - j, p,
+                          groups);
         for (size_t i = i0; i < i0 + rows; i += ROWS_OF) {
             const char *from = (const char *)a + (s->trans_a ? i : i * s->lda) * ELEMENT;
             size_t packed = (i - i0) % SGT_PRODUCT_LEFT, some = left_of(i0 + rows, i);
             if (s->trans_a && packed == 0)
-                pack_left(room.left, s, from, some < SGT_PRODUCT_LEFT ? some : SGT_PRODUCT_LEFT, p, groups);
+                pack_left(room.left, s, from, some < SGT_PRODUCT_LEFT ? some : SGT_PRODUCT_LEFT, p,
+                          groups);
             if (s->trans_a) from = room.left + packed / ROWS_OF * left_bytes(groups);
             const tile_end end = {.c = c + i * s->ldc + j0,
                                   .factor = left ? left + i : NULL,
                                   .bias = s->bias ? bias + j0 : NULL,
-                                  .squares = squares ? squares + (i - i0) / ROWS_OF * ld_squares : NULL};
+                                  .squares =
+                                      squares ? squares + (i - i0) / ROWS_OF * ld_squares : NULL};
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    if (s->trans_a) vstream_end(); /* streaming stores are ordered by nothing else, not by the barrier of threads */
+    /* streaming stores are ordered by nothing else, not by the barrier of threads */
+    if (s->trans_a) vstream_end();
 }
 
 /* ---- softmax ---- */
 
-/* 2 W numbers past the caches: they are read again after megabytes of others, and to have a line fetched first in order
- * to write all of it costs as much as the exponentials. */
+/* 2 W numbers past the caches: they are read again after megabytes of others, and to have a line
+ * fetched first in order to write all of it costs as much as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if PRODUCT_BF16
@@ -405,9 +437,10 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error is below 2^-22 near 0 and
- * grows to |y| 2^-24, where it is small beside the row's largest, 1; 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2
- * with q of degree 4 (fitted for the least error of 2^r, 9e-8). */
+/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error is
+ * below 2^-22 near 0 and grows to |y| 2^-24, where it is small beside the row's largest, 1; 0 below
+ * -87.33. 2^r = 1 + r q(r) for |r| <= 1/2 with q of degree 4 (fitted for the least error of 2^r,
+ * 9e-8). */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* in this order NaN passes */
@@ -420,11 +453,12 @@ SGT_INLINE vf exp_part(vf x)
     return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
 }
 
-/* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN is no largest, but
- * makes the sum one. */
+/* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN
+ * is no largest, but makes the sum one. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
-    size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS, j = 0;
+    size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS,
+           j = 0;
     *max = vlargest_of(logits, n);
     vf top = vset(*max), total = vset(0);
     for (; j + 2 * W <= n; j += 2 * W) {
@@ -445,20 +479,24 @@ static float exp_row(char *e, const float *logits, size_t n, float *max)
 void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
 {
     const product_room room = room_in(scratch);
-    const sgt_gemm_shape g = {.m = s->n, .n = s->V, .k = s->C, .trans_b = 1, .lda = s->C, .ldb = s->C, .ldc = s->part};
-    size_t groups = s->C / PER_GROUP, columns = s->V - j0 < s->part ? s->V - j0 : s->part, part = j0 / s->part;
+    const sgt_gemm_shape g = {
+        .m = s->n, .n = s->V, .k = s->C, .trans_b = 1, .lda = s->C, .ldb = s->C, .ldc = s->part};
+    size_t groups = s->C / PER_GROUP, columns = s->V - j0 < s->part ? s->V - j0 : s->part,
+           part = j0 / s->part;
     size_t wide = (columns + WIDE - 1) / WIDE * WIDE;
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
         /* panels are whole, and so are tiles: what lies past V is 0 until exp_row leaves it out */
         const tile_end end = {.c = room.edge};
-        row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0, groups);
+        row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
+                     groups);
         for (size_t r = i; r < i + rows; r++) {
             const float *logits = room.edge + (r - i) * s->part;
             size_t at = part * s->n + r, target = s->targets[r] < 0 ? 0 : (size_t)s->targets[r];
             if (target >= j0 && target < j0 + columns) s->at_target[r] = logits[target - j0];
-            s->sum[at] = exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
+            s->sum[at] =
+                exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
     vstream_end(); /* as above */

@@ -4,7 +4,8 @@
 
 static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 {
-    const vf scale = vset(o->grad_scale), momentum = vset(o->momentum), lr = vset(o->lr), decay = vset(o->decay);
+    const vf scale = vset(o->grad_scale), momentum = vset(o->momentum), lr = vset(o->lr),
+             decay = vset(o->decay);
     for (size_t i = 0; i < n; i += W) {
         vf grad = vload_upto(g + i, n - i) * scale, old = vload_upto(p + i, n - i);
         vf m1 = vfma(momentum, vload_upto(m + i, n - i), grad);

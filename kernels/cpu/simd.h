@@ -1,6 +1,6 @@
-/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each kernel is written
- * once and compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in plain C (the compiler's own vectors:
- * any machine).
+/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each
+ * kernel is written once and compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4
+ * in plain C (the compiler's own vectors: any machine).
  *
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
@@ -54,12 +54,10 @@ SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(f
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
 SGT_INLINE vf vwiden(const uint16_t *p)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
 }
-SGT_INLINE vf vkeep(vf v, size_t n)
-{
-    return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v);
-}
+SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v); }
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 SGT_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
@@ -69,7 +67,10 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
-SGT_INLINE vf vround(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+SGT_INLINE vf vround(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, lowest, _CMP_NLT_UQ), e, n);
@@ -78,7 +79,8 @@ SGT_INLINE vd vlow(vf v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 SGT_INLINE vd vhigh(vf v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
 SGT_INLINE vf vjoin(vd low, vd high)
 {
-    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high),
+                              1);
 }
 SGT_INLINE vd vdset(double x) { return _mm512_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
@@ -112,9 +114,13 @@ SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm256_maskload_ps(p, f
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
 SGT_INLINE vf vwiden(const uint16_t *p)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
 }
-SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm256_and_ps(v, _mm256_castsi256_ps(first_lanes(n))); }
+SGT_INLINE vf vkeep(vf v, size_t n)
+{
+    return n >= W ? v : _mm256_and_ps(v, _mm256_castsi256_ps(first_lanes(n)));
+}
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 SGT_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return _mm256_min_ps(a, b); }
@@ -124,20 +130,26 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
 {
     return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
-SGT_INLINE vf vround(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+SGT_INLINE vf vround(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 /* 2^n by its half and the other half: 2^128 is no float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), one = _mm256_set1_epi32(127);
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
+            one = _mm256_set1_epi32(127);
     vf low = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, one), 23));
-    vf high = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), one), 23));
+    vf high = _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), one), 23));
     return vpick_less(x, lowest, vset(0), e * low * high);
 }
 SGT_INLINE vd vlow(vf v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
 SGT_INLINE vd vhigh(vf v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
 SGT_INLINE vf vjoin(vd low, vd high)
 {
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high), 1);
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
+                                1);
 }
 SGT_INLINE vd vdset(double x) { return _mm256_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
@@ -193,7 +205,8 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* Two roundings here: a library call for each lane would cost far more than the last bit is worth. */
+/* Two roundings here: a library call for each lane would cost far more than the last bit is
+ * worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
@@ -204,13 +217,18 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, n
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f); /* the same trick: the sum's low bits are n */
+    /* the same trick: the sum's low bits are n */
+    vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
     vi half = whole >> 1; /* 2^n by its half and the other half: 2^128 is no float */
-    return vpick_less(x, lowest, vset(0), e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
+    return vpick_less(x, lowest, vset(0),
+                      e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
 }
 SGT_INLINE vd vlow(vf v) { return (vd){v[0], v[1]}; }
 SGT_INLINE vd vhigh(vf v) { return (vd){v[2], v[3]}; }
-SGT_INLINE vf vjoin(vd low, vd high) { return (vf){(float)low[0], (float)low[1], (float)high[0], (float)high[1]}; }
+SGT_INLINE vf vjoin(vd low, vd high)
+{
+    return (vf){(float)low[0], (float)low[1], (float)high[0], (float)high[1]};
+}
 SGT_INLINE vd vdset(double x) { return (vd){x, x}; }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return a * b + c; }
 SGT_INLINE vf vzip_low(vf a, vf b) { return (vf){a[0], b[0], a[1], b[1]}; }
@@ -274,13 +292,14 @@ SGT_INLINE float vlargest_of(const float *x, size_t n)
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 
-/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.72; NaN stays NaN.
- * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r)
- * with q of degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a float's). */
+/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.72; NaN stays
+ * NaN. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact;
+ * exp(r) = 1 + r + r^2 q(r) with q of degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a
+ * float's). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x)); /* in this order NaN passes */
+    vf y = vmin(highest, vmax(lowest, x));               /* in this order NaN passes */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -293,8 +312,8 @@ SGT_INLINE vf vexp(vf x)
 
 /* W vectors of W floats: rows become columns. */
 #if defined(__AVX512F__)
-/* 4 x 4 within the quarters of vectors, then the quarters. By zips, as below, packing from memory took half as long
- * again (Zen 5). */
+/* 4 x 4 within the quarters of vectors, then the quarters. By zips, as below, packing from memory
+ * took half as long again (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -309,8 +328,10 @@ SGT_INLINE void vtranspose(vf v[W])
             v[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
         }
     for (int i = 0; i < 4; i++) {
-        vf a = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88), b = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
-        vf c = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd), d = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
+        vf a = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88),
+           b = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
+        vf c = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd),
+           d = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
         v[i] = _mm512_shuffle_f32x4(a, b, 0x88);
         v[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
         v[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
@@ -320,8 +341,8 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's place by one; after log2 W
- * times lane and vector have changed places. */
+/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's place by
+ * one; after log2 W times lane and vector have changed places. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

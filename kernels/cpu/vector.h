@@ -4,7 +4,8 @@
 
 static void add(float *x, const float *y, size_t n)
 {
-    for (size_t i = 0; i < n; i += W) vstore_upto(x + i, vload_upto(x + i, n - i) + vload_upto(y + i, n - i), n - i);
+    for (size_t i = 0; i < n; i += W)
+        vstore_upto(x + i, vload_upto(x + i, n - i) + vload_upto(y + i, n - i), n - i);
 }
 
 typedef struct squares {

@@ -1,6 +1,7 @@
-// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 or 128 queries and
-// walks over the keys before them, from their first document's on, 64 or 32 at a time, the next ones on their way while
-// these are computed; a running maximum and sum make the softmax, so that no row of T scores is ever stored.
+// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64
+// or 128 queries and walks over the keys before them, from their first document's on, 64 or 32 at a
+// time, the next ones on their way while these are computed; a running maximum and sum make the
+// softmax, so that no row of T scores is ever stored.
 #include "attention.cuh"
 
 using namespace sgt;
@@ -8,11 +9,13 @@ using namespace sgt;
 // Rows of a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Groups of 16 queries a warp has. With two, what is read of the keys' tile from shared memory, which takes longer than
-// the products with one, serves twice; wider heads, and drawing for dropout, leave no registers for that.
+// Groups of 16 queries a warp has. With two, what is read of the keys' tile from shared memory,
+// which takes longer than the products with one, serves twice; wider heads, and drawing for
+// dropout, leave no registers for that.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
-template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+template <class T, int DP>
+DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + key * h.packed_ld;
@@ -22,19 +25,18 @@ template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h,
 
 // A tile of keys, some of which the warp's queries see.
 template <class T, int DP, int M, bool DROP>
-DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a, const Kept<DROP> &kept,
-                  const Sight<T> &sight, const T *own, const T *keys, const T *values, int query, int key)
+DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
+                  const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,
+                  const T *values, int query, int key)
 {
     constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
-    DEV_UNROLL
-    for (int m = 0; m < M; m++) // drawn first, while few registers are taken
+    DEV_UNROLL_FOR (int m = 0; m < M; m++) // drawn first, while few registers are taken
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
     bool masked = key < sight.first_key(query + 16 * M - 1);
-    DEV_UNROLL
-    for (int m = 0; m < M; m++) {
+    DEV_UNROLL_FOR (int m = 0; m < M; m++) {
         if (key + N > query + 16 * m) mask_later(s[m], query + 16 * m, key);
         if (masked) mask_earlier(s[m], sight, query + 16 * m, key);
         float down[2];
@@ -53,42 +55,41 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     Sight<T> sight(a, blockIdx.x);
     constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEY_ROWS<T>, TILE_N = TILE<T, DP, N>;
     // the longest walks first, so that the last blocks to run are short
-    int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M, query = first + mine;
+    int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M,
+        query = first + mine;
     int begin = sight.first_key(first) / N * N; // keys that any of these queries sees
     int end = first + QUERIES < a.length ? first + QUERIES : a.length;
     T *own = (T *)dev::dyn_smem(), *keys = own + TILE<T, DP, QUERIES>, *values = keys + 2 * TILE_N;
-    start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld, a.length - first, a.D);
+    start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld,
+                               a.length - first, a.D);
     int turn = begin / N % 2 * TILE_N;
     start_keys<T, DP>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
     float out[M][DP / 8][4] = {};
     Running r[M];
-    DEV_UNROLL
-    for (int m = 0; m < M; m++) r[m] = {{NONE_YET, NONE_YET}, {0, 0}};
+    DEV_UNROLL_FOR (int m = 0; m < M; m++) r[m] = {{NONE_YET, NONE_YET}, {0, 0}};
     for (int key = begin; key < end; key += N) {
         int now = key / N % 2 * TILE_N, next = TILE_N - now;
         if (key + N < end) start_keys<T, DP>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
-        if (key < query + 16 * M && key + N > sight.first_key(query)) // else its queries see none of them
-            add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now, values + now, query,
-                               key);
+        if (key < query + 16 * M &&
+            key + N > sight.first_key(query)) // else its queries see none of them
+            add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
+                               values + now, query, key);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
-    DEV_UNROLL
-    for (int m = 0; m < M; m++) finish<T, DP>(a, h, out[m], r[m], query + 16 * m, kept.keep);
+    DEV_UNROLL_FOR (int m = 0; m < M; m++)
+        finish<T, DP>(a, h, out[m], r[m], query + 16 * m, kept.keep);
 }
 
-int sgt_cuda_attention_serves(size_t D)
-{
-    return D >= 8 && D <= 128 && D % 8 == 0;
-}
+int sgt_cuda_attention_serves(size_t D) { return D >= 8 && D <= 128 && D % 8 == 0; }
 
-static void attend(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                   size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                   const sgt_cuda_documents *documents)
+static void attend(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                   const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                   const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
@@ -96,24 +97,26 @@ static void attend(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *out, 
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             constexpr int QUERIES = GROUPS<width, dropping> * OWN;
-            constexpr size_t bytes = (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEY_ROWS<N>>) * sizeof(N);
+            constexpr size_t bytes =
+                (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEY_ROWS<N>>)*sizeof(N);
             static_assert(bytes <= MOST_SHARED, "a block's shared memory");
-            DEV_LAUNCH((attention_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, QUERIES)),
-                       dim3(ATTENTION_THREADS), bytes, s, a);
+            DEV_LAUNCH((attention_kernel<N, width, dropping>),
+                       dim3((unsigned)(B * H), blocks_for(T, QUERIES)), dim3(ATTENTION_THREADS),
+                       bytes, s, a);
         });
     });
 }
 
-void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                        const sgt_cuda_documents *documents)
+void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                        const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                        const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
 {
     attend(false, s, type, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }
 
-void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                             size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                             const sgt_cuda_documents *documents)
+void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                             const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                             const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
 {
     attend(true, s, type, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }

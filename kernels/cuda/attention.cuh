@@ -1,18 +1,21 @@
-// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu;
-// what rows of scores become is attention_hopper.cuh's too.
+// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and
+// attention_backward.cu; what rows of scores become is attention_hopper.cuh's too.
 //
-// A tile holds rows of a head, DP numbers each (D of them, then zeros), 16 bytes apart: successive rows then start in
-// other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
-// one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an
-// accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+// A tile holds rows of a head, DP numbers each (D of them, then zeros), 16 bytes apart: successive
+// rows then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block
+// has four warps; each takes one or two groups of 16 rows of the block's own tile against all rows
+// of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds elements (g, 8n+2t), (g,
+// 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 //
-// The type T says how numbers lie in memory and how they are multiplied: bf16, f16, and two ways to take float32. One
-// step of a product covers the columns in 32 bytes of a tile's row, 16 or 8 of them, whatever the type.
+// The type T says how numbers lie in memory and how they are multiplied: bf16, f16, and two ways to
+// take float32. One step of a product covers the columns in 32 bytes of a tile's row, 16 or 8 of
+// them, whatever the type.
 #pragma once
 
 #include "dropout.cuh"
 
-namespace sgt {
+namespace sgt
+{
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
 // The largest of no scores: finite, so that what is masked weighs 0 beside it and is no NaN.
@@ -23,14 +26,15 @@ enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 struct Tf32 {
     float x;
 };
-// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products make one of float32:
-// big with big, big with small and small with big. They leave out at most 2^-21 of the product: small with small,
-// 2^-22, and the last bit of either number, 2^-23.
+// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products
+// make one of float32: big with big, big with small and small with big. They leave out at most
+// 2^-21 of the product: small with small, 2^-22, and the last bit of either number, 2^-23.
 struct Tf32x3 {
     float x;
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores do not look at
-template <class T> constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // products for one
+template <class T>
+constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // products for one
 
 template <class T> DEV float number(T x)
 {
@@ -46,7 +50,7 @@ template <class T> struct Heads {
     T *dqkv;
     int length, heads, D;
     const int32_t *start, *end; // (B, T) of documents, or NULL
-    float scale, scale_log2; // the second: times log2(e), as exponentials are taken to base 2
+    float scale, scale_log2;    // the second: times log2(e), as exponentials are taken to base 2
     sgt_cuda_dropout drop;
     uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from a query to the next
     float keep;
@@ -67,13 +71,16 @@ struct Head {
     }
 };
 
-// What the positions of one row see of one another. Starts and ends never fall from one position to the next; positions
-// past the row have the last one's. They are read where they are needed: a register is worth more.
+// What the positions of one row see of one another. Starts and ends never fall from one position to
+// the next; positions past the row have the last one's. They are read where they are needed: a
+// register is worth more.
 template <class T> struct Sight {
     const Heads<T> &a;
     int row; // its first position of all
 
-    DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length) {}
+    DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
+    {
+    }
 
     DEV int first_key(int query) const
     {
@@ -90,13 +97,10 @@ template <class T> struct Sight {
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
+    DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
         int at = limit(g + half * 8) - 2 * t;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
-            DEV_UNROLL
-            for (int e = 0; e < 2; e++)
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            DEV_UNROLL_FOR (int e = 0; e < 2; e++)
                 if ((n * 8 + e < at) == BEFORE) s[n][2 * half + e] = -INFINITY;
     }
 }
@@ -108,7 +112,8 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
     mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
-// Which probabilities of one head are kept. A kernel without dropout has DROP false and pays nothing for it.
+// Which probabilities of one head are kept. A kernel without dropout has DROP false and pays
+// nothing for it.
 template <bool DROP> struct Kept {
     uint64_t seed, draw, first; // first: the element of query 0 and key 0
     uint32_t limit, pitch;
@@ -134,9 +139,9 @@ template <bool DROP> struct Kept {
     }
 };
 
-// Of a warp's accumulators, with queries in rows or in columns, which elements are kept. Four keys are one draw and one
-// lane holds but two of them, or one: each lane draws for its neighbours too, one word of four bits a column block, and
-// they exchange words.
+// Of a warp's accumulators, with queries in rows or in columns, which elements are kept. Four keys
+// are one draw and one lane holds but two of them, or one: each lane draws for its neighbours too,
+// one word of four bits a column block, and they exchange words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // of element e, at bit 4n + shift[e]
@@ -147,8 +152,8 @@ template <int N> struct KeptTile {
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         uint32_t mine = 0, other;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++) mine |= k.four(query + g + t % 2 * 8, key + n * 8 + t / 2 * 4) << 4 * n;
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            mine |= k.four(query + g + t % 2 * 8, key + n * 8 + t / 2 * 4) << 4 * n;
         other = dev::shfl_xor(mine, 1);
         word[0] = t % 2 ? other : mine;
         word[2] = t % 2 ? mine : other;
@@ -157,16 +162,15 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws for element m of each.
+    // Keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws for
+    // element m of each.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
         uint32_t mine = 0;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
             mine |= k.four(query + n * 8 + 2 * t + m % 2, key + g / 4 * 4 + m / 2 * 8) << 4 * n;
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) word[e] = dev::shfl(mine, lane - 4 * m + 4 * e);
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++) word[e] = dev::shfl(mine, lane - 4 * m + 4 * e);
         shift = m;
     }
 
@@ -176,10 +180,8 @@ template <int N> struct KeptTile {
 // 0 where an element is not kept; the others as they are.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++)
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++)
             if (!kept.at(n, e)) x[n][e] = 0;
 }
 
@@ -187,7 +189,8 @@ template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>; // numbers
 
 // Starts copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
-template <class T, int DP, int ROWS> DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
+template <class T, int DP, int ROWS>
+DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
     constexpr int EACH = PER16<T>, PIECES = DP / EACH;
     for (int i = threadIdx.x; i < ROWS * PIECES; i += ATTENTION_THREADS) {
@@ -217,19 +220,18 @@ template <class T> struct Operand {
     {
         dev::ldmatrix_x4(big, row);
         if constexpr (sizeof(T) == 4)
-            DEV_UNROLL for (int i = 0; i < 4; i++) set(i, dev::bits_float(big[i]));
+            DEV_UNROLL_FOR (int i = 0; i < 4; i++) set(i, dev::bits_float(big[i]));
     }
 };
 
-// For M groups of 16 rows: blocks n and n + 1 of c[m] += a[m] b. Of three products the small ones go first.
+// For M groups of 16 rows: blocks n and n + 1 of c[m] += a[m] b. Of three products the small ones
+// go first.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
-    DEV_UNROLL
-    for (int pass = PASSES<T> - 1; pass >= 0; pass--) {
+    DEV_UNROLL_FOR (int pass = PASSES<T> - 1; pass >= 0; pass--) {
         const uint32_t(&right)[4] = pass == 1 ? b.small : b.big;
-        DEV_UNROLL
-        for (int m = 0; m < M; m++) {
+        DEV_UNROLL_FOR (int m = 0; m < M; m++) {
             const uint32_t(&left)[4] = pass == 2 ? a[m].small : a[m].big;
             if constexpr (sizeof(T) == 2) {
                 dev::mma<T>(c[m][n], left, right[0], right[1]);
@@ -249,16 +251,16 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// For M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows of a tile: one step of
-// own x tile^T. What is read of the tile serves all groups.
+// For M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows of a
+// tile: one step of own x tile^T. What is read of the tile serves all groups.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
     int lane = threadIdx.x % 32;
-    DEV_UNROLL
-    for (int n = 0; n < N; n += 2) {
+    DEV_UNROLL_FOR (int n = 0; n < N; n += 2) {
         Operand<T> b;
-        b.read(tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<T, DP> + (2 * k + lane / 8 % 2) * PER16<T>);
+        b.read(tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<T, DP> +
+               (2 * k + lane / 8 % 2) * PER16<T>);
         multiply(c, a, b, n);
     }
 }
@@ -267,44 +269,44 @@ DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile
 template <class T, int DP, int M, int N>
 DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 {
-    DEV_UNROLL
-    for (int m = 0; m < M; m++)
-        DEV_UNROLL
-        for (int n = 0; n < N; n++) c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
+    DEV_UNROLL_FOR (int m = 0; m < M; m++)
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     constexpr int STEPS = DP / (2 * PER16<T>);
-    DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS) // all of them at once, with two parts each, take too many registers
+    // all of them at once, with two parts each, take too many registers
+    DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS)
     for (int k = 0; k < STEPS; k++) {
         Operand<T> a[M];
-        DEV_UNROLL
-        for (int m = 0; m < M; m++) left<DP>(a[m], own, row + 16 * m, k);
+        DEV_UNROLL_FOR (int m = 0; m < M; m++) left<DP>(a[m], own, row + 16 * m, k);
         times_rows<T, DP>(c, a, tile, k);
     }
 }
 
-// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them. In float32 a lane
-// has columns 2t and 2t + 1 where mma takes t and t + 4: the sum is the same in any order of columns, so long as the
-// tile's rows are in that order too.
+// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them.
+// In float32 a lane has columns 2t and 2t + 1 where mma takes t and t + 4: the sum is the same in
+// any order of columns, so long as the tile's rows are in that order too.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
-    DEV_UNROLL
-    for (int i = 0; i < 4; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
         if constexpr (sizeof(T) == 2)
             a.big[i] = dev::pack2<T>(p[2 * k + i / 2][i % 2 * 2], p[2 * k + i / 2][i % 2 * 2 + 1]);
         else a.set(i, p[k][i % 2 * 2 + i / 2]);
     }
 }
 
-// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of. ldmatrix transposes
-// 16-bit numbers alone; floats are read one by one, without conflict, as rows 2t lie 8 banks apart.
+// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of.
+// ldmatrix transposes 16-bit numbers alone; floats are read one by one, without conflict, as rows
+// 2t lie 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
     if constexpr (sizeof(T) == 2) {
-        dev::ldmatrix_x4_t(b.big, tile + (k * 16 + lane % 16) * PITCH<T, DP> + n * 8 + lane / 16 * 8);
+        dev::ldmatrix_x4_t(b.big,
+                           tile + (k * 16 + lane % 16) * PITCH<T, DP> + n * 8 + lane / 16 * 8);
     } else {
         const T *at = tile + (k * 8 + lane % 4 * 2) * PITCH<T, DP> + n * 8 + lane / 4;
-        DEV_UNROLL
-        for (int i = 0; i < 4; i++) b.set(i, number(at[i % 2 * PITCH<T, DP> + i / 2 * 8]));
+        DEV_UNROLL_FOR (int i = 0; i < 4; i++)
+            b.set(i, number(at[i % 2 * PITCH<T, DP> + i / 2 * 8]));
     }
 }
 
@@ -312,13 +314,10 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
-    DEV_UNROLL
-    for (int k = 0; k < N * 4 / PER16<T>; k++) {
+    DEV_UNROLL_FOR (int k = 0; k < N * 4 / PER16<T>; k++) {
         Operand<T> a[M];
-        DEV_UNROLL
-        for (int m = 0; m < M; m++) left_of(a[m], p[m], k);
-        DEV_UNROLL
-        for (int n = 0; n < DP / 8; n += 2) {
+        DEV_UNROLL_FOR (int m = 0; m < M; m++) left_of(a[m], p[m], k);
+        DEV_UNROLL_FOR (int n = 0; n < DP / 8; n += 2) {
             Operand<T> b;
             right_of<T, DP>(b, tile, k, n);
             multiply(sum, a, b, n);
@@ -338,12 +337,11 @@ template <class T> DEV void store_two(T *at, float x, float y)
 
 // Rows g and g + 8 of the warp's 16, from `first` on, times their factors.
 template <class T, int DP>
-DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4], float by_g,
-                    float by_g8)
+DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
+                    float by_g, float by_g8)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < DP / 8; n++) {
+    DEV_UNROLL_FOR (int n = 0; n < DP / 8; n++) {
         if (n * 8 >= D) break;
         T *at = rows + (size_t)(first + g) * ld + n * 8 + 2 * t;
         if (first + g < length) store_two(at, c[n][0] * by_g, c[n][1] * by_g);
@@ -365,33 +363,30 @@ DEV float quad_max(float x)
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
+// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g +
+// 8 (e >> 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++)
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is to be scaled by `down`.
+// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is to be scaled
+// by `down`.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
+    DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
         float max = -INFINITY;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
         max = fmaxf(r.max[half], quad_max(max) * scale_log2);
         down[half] = dev::exp2_fast(r.max[half] - max);
         r.max[half] = max;
         r.sum[half] *= down[half];
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
-            DEV_UNROLL
-            for (int e = 2 * half; e < 2 * half + 2; e++) {
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            DEV_UNROLL_FOR (int e = 2 * half; e < 2 * half + 2; e++) {
                 s[n][e] = dev::exp2_fast(s[n][e] * scale_log2 - max);
                 r.sum[half] += s[n][e];
             }
@@ -400,19 +395,17 @@ template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2],
 
 template <int DP> DEV void scale_down(float (&out)[DP / 8][4], const float (&down)[2])
 {
-    DEV_UNROLL
-    for (int n = 0; n < DP / 8; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) out[n][e] *= down[e >> 1];
+    DEV_UNROLL_FOR (int n = 0; n < DP / 8; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++) out[n][e] *= down[e >> 1];
 }
 
 template <class T, int DP>
-DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query, float keep)
+DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r,
+                int query, float keep)
 {
     int g = threadIdx.x % 32 / 4;
     float by[2];
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
+    DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
         r.sum[half] += dev::shfl_xor(r.sum[half], 1);
         r.sum[half] += dev::shfl_xor(r.sum[half], 2);
         by[half] = keep / r.sum[half];
@@ -425,15 +418,30 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
 
 // ---- on the host ----
 
-template <class T> Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t length, size_t H,
-                                     size_t D, float scale, const sgt_cuda_dropout *drop,
-                                     const sgt_cuda_documents *documents)
+template <class T>
+Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t length, size_t H,
+                  size_t D, float scale, const sgt_cuda_dropout *drop,
+                  const sgt_cuda_documents *documents)
 {
     sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
     sgt_cuda_documents seen = documents ? *documents : sgt_cuda_documents();
-    return {(const T *)qkv, (T *)out, (float *)lse, NULL, NULL, NULL, (int)length, (int)H, (int)D, seen.start, seen.end,
-            scale, scale * LOG2E, d, sgt_dropout_limit(d.rate),
-            (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, H, length), sgt_dropout_keep(d.rate)};
+    return {(const T *)qkv,
+            (T *)out,
+            (float *)lse,
+            NULL,
+            NULL,
+            NULL,
+            (int)length,
+            (int)H,
+            (int)D,
+            seen.start,
+            seen.end,
+            scale,
+            scale * LOG2E,
+            d,
+            sgt_dropout_limit(d.rate),
+            (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, H, length),
+            sgt_dropout_keep(d.rate)};
 }
 
 // f(true or false, as a type): whether anything is dropped.
@@ -443,7 +451,8 @@ template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
     else f(std::false_type());
 }
 
-// f(T(), DP) for the least DP that a head size fits. float32, which is not for speed, has two alone.
+// f(T(), DP) for the least DP that a head size fits. float32, which is not for speed, has two
+// alone.
 template <class F> void by_head_size(sgt_cuda_type type, bool tf32, size_t D, F f)
 {
     auto wide = [&](auto zero) {

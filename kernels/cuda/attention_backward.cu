@@ -1,39 +1,47 @@
-// attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale q_i.k_j - lse_i) and
-// delta_i = dout_i.out_i:
+// attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale
+// q_i.k_j - lse_i) and delta_i = dout_i.out_i:
 //   dv_j = sum_i f_ij p_ij dout_i    ds_ij = p_ij (f_ij dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
 //   dk_j = scale sum_i ds_ij q_i
-// where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of f_ij p_ij v_j.
-// Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
-// before them, within documents. Scores are computed in both, five products becoming seven, and every sum is one
-// warp's alone: no atomics, the same bits each time. (With five, dq's sums go through memory tile by tile, in
-// float32: 32 KiB to and fro for the 1 MFLOP saved, and all keys of a head are one block's for the order to be
-// fixed.) Both compute p with the kept rows on the left, so that p's accumulators are the left operand of the sums as
-// they stand.
+// where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of
+// f_ij p_ij v_j. Two kernels: one keeps keys and walks over the queries after them, the other keeps
+// queries and walks over the keys before them, within documents. Scores are computed in both, five
+// products becoming seven, and every sum is one warp's alone: no atomics, the same bits each time.
+// (With five, dq's sums go through memory tile by tile, in float32: 32 KiB to and fro for the 1
+// MFLOP saved, and all keys of a head are one block's for the order to be fixed.) Both compute p
+// with the kept rows on the left, so that p's accumulators are the left operand of the sums as they
+// stand.
 #include "attention.cuh"
 #include "attention_slopes.cuh"
 
 using namespace sgt;
 
-// Rows of the walked tile: fewer where a row's sums take up the registers, and where numbers take up shared memory.
+// Rows of the walked tile: fewer where a row's sums take up the registers, and where numbers take
+// up shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where the walked queries' lse and delta lie: behind all tiles; for float32, whose tiles can fill a block's shared
-// memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta DELTA further on, the next tile's TURN.
+// Where the walked queries' lse and delta lie: behind all tiles; for float32, whose tiles can fill
+// a block's shared memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta
+// DELTA further on, the next tile's TURN.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
-    static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1, DELTA = BETWEEN ? 1 : N;
-    static constexpr int TURN = BETWEEN ? TILE<T, DP, N> : 2 * N, BYTES = BETWEEN ? 0 : 4 * N * (int)sizeof(float);
+    static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
+                         DELTA = BETWEEN ? 1 : N;
+    static constexpr int TURN = BETWEEN ? TILE<T, DP, N> : 2 * N,
+                         BYTES = BETWEEN ? 0 : 4 * N * (int)sizeof(float);
 };
 
 // ---- dk and dv ----
 
-// The walked queries: q, dout, and for each lse in log2 and delta. Beyond the last one lse is infinite: p is 0 there.
-template <class T, int DP> DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats,
-                                                  int query)
+// The walked queries: q, dout, and for each lse in log2 and delta. Beyond the last one lse is
+// infinite: p is 0 there.
+template <class T, int DP>
+DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
     constexpr int N = WALKED<T, DP>;
-    start_tile<T, DP, N>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
-    start_tile<T, DP, N>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
+    start_tile<T, DP, N>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query,
+                         a.D);
+    start_tile<T, DP, N>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query,
+                         a.D);
     int i = threadIdx.x;
     if (i >= N) return;
     bool there = query + i < a.length;
@@ -44,9 +52,9 @@ template <class T, int DP> DEV void start_queries(const Heads<T> &a, const Head 
 
 // The two sums of a walked tile of queries, with p and dout.v in registers.
 template <class T, int DP, bool DROP>
-DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a, const Kept<DROP> &kept,
-                     const Sight<T> &sight, const T *keys, const T *values, const T *q, const T *dout,
-                     const float *stats, int key, int query)
+DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a,
+                     const Kept<DROP> &kept, const Sight<T> &sight, const T *keys, const T *values,
+                     const T *q, const T *dout, const float *stats, int key, int query)
 {
     using At = Stats<T, DP>;
     constexpr int N = WALKED<T, DP>;
@@ -55,13 +63,12 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     KeptTile<N / 8> tile; // drawn first, while few registers are taken
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
-    if (a.end && query + N > sight.after_queries(key + mine)) mask_ended(p[0], sight, key + mine, query);
+    if (a.end && query + N > sight.after_queries(key + mine))
+        mask_ended(p[0], sight, key + mine, query);
     soften_columns<At::STEP>(p[0], stats, a.scale_log2, key + mine, query);
     if constexpr (DROP) {
-        DEV_UNROLL
-        for (int n = 0; n < N / 8; n++)
-            DEV_UNROLL
-            for (int e = 0; e < 4; e++) dp[0][n][e] = p[0][n][e];
+        DEV_UNROLL_FOR (int n = 0; n < N / 8; n++)
+            DEV_UNROLL_FOR (int e = 0; e < 4; e++) dp[0][n][e] = p[0][n][e];
         drop_elements(dp[0], tile);
         weigh_rows<T, DP>(dv, dp, dout);
     } else {
@@ -73,9 +80,11 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// Two blocks to a multiprocessor where three are a few registers out of reach; 0 leaves it to the compiler.
+// Two blocks to a multiprocessor where three are a few registers out of reach; 0 leaves it to the
+// compiler.
 template <class T, int DP, bool DROP>
-__global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) keys_kernel(Heads<T> a)
+__global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
+    keys_kernel(Heads<T> a)
 {
     using At = Stats<T, DP>;
     constexpr int N = WALKED<T, DP>, TILE_N = TILE<T, DP, N>;
@@ -85,7 +94,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) 
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
     int end = sight.after_queries(key + OWN - 1); // queries that see any of these keys
-    T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>, *q = values + TILE<T, DP, OWN>;
+    T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>,
+      *q = values + TILE<T, DP, OWN>;
     T *dout = q + 2 * TILE_N;
     float *stats = (float *)(At::BETWEEN ? q + DP : dout + 2 * TILE_N);
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
@@ -99,23 +109,26 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) 
     for (int query = key; query < end; query += N, turn ^= 1) {
         int now = turn * TILE_N, next = TILE_N - now;
         if (query + N < end)
-            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * At::TURN, query + N);
+            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * At::TURN,
+                                 query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // this tile's copies and numbers are there
         if (query < sight.after_queries(key + mine + 15)) // else they see none of the warp's keys
-            add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now, stats + turn * At::TURN, key,
-                               query);
+            add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
+                               stats + turn * At::TURN, key, query);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
     store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk[0], a.scale, a.scale);
-    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv[0], kept.keep, kept.keep);
+    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv[0], kept.keep,
+                      kept.keep);
 }
 
 // ---- dq ----
 
-template <class T, int DP> DEV void start_walked(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+template <class T, int DP>
+DEV void start_walked(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
@@ -134,15 +147,16 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     int end = query + OWN < a.length ? query + OWN : a.length;
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<T, DP, OWN>, *keys = dout + TILE<T, DP, OWN>;
     T *values = keys + 2 * TILE_N;
-    start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
-    start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
+    start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query,
+                           a.D);
+    start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld,
+                           a.length - query, a.D);
     int turn = begin / N % 2 * TILE_N;
     start_walked<T, DP>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
     float dq[1][DP / 8][4] = {}, lse[2], delta[2];
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
+    DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
         int row = query + mine + threadIdx.x % 32 / 4 + half * 8;
         lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
         delta[half] = row < a.length ? a.delta[h.row + row] : 0;
@@ -165,25 +179,31 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
-    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale, a.scale);
+    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale,
+                      a.scale);
 }
 
-// Of float32 three blocks to a multiprocessor are asked for, or the compiler aims at four and spills.
+// Of float32 three blocks to a multiprocessor are asked for, or the compiler aims at four and
+// spills.
 template <class T, int DP>
-__global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0) queries_kernel(Heads<T> a)
+__global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
+    queries_kernel(Heads<T> a)
 {
     walk_keys<T, DP, false>(a);
 }
 
-// Drawing takes registers: two blocks to a multiprocessor are asked for, or the compiler aims at three and spills.
-template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
+// Drawing takes registers: two blocks to a multiprocessor are asked for, or the compiler aims at
+// three and spills.
+template <class T, int DP>
+__global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {
     walk_keys<T, DP, true>(a);
 }
 
-static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
-                     const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H, size_t D,
-                     float scale, const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
+static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                     const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                     size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                     const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
@@ -192,31 +212,36 @@ static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqk
             constexpr int W = WALKED<N, width>;
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
-            constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>) * sizeof(N);
+            // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            if (T == 1) a.scale = 0;
+            constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>)*sizeof(N);
             constexpr size_t with_stats = bytes + Stats<N, width>::BYTES;
             static_assert(with_stats <= MOST_SHARED, "a block's shared memory");
             size_t rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
-            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
+            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s,
+                       a, rows);
             DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, with_stats, s, a);
-            if constexpr (dropping) DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
+            if constexpr (dropping)
+                DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
             else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
         });
     });
 }
 
-void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
-                                 const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                 const void *dout, const void *out, const float *lse,
+                                 const void *qkv, size_t B, size_t T, size_t H, size_t D,
+                                 float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents)
 {
     backward(false, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }
 
-void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                      const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                      size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                      float *delta, const void *dout, const void *out,
+                                      const float *lse, const void *qkv, size_t B, size_t T,
+                                      size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents)
 {
     backward(true, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);

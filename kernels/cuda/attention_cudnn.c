@@ -1,7 +1,9 @@
-/* attention_cudnn.c: the operation graphs that cuDNN knows as fused attention, and the runs of their plans.
+/* attention_cudnn.c: the operation graphs that cuDNN knows as fused attention, and the runs of
+ * their plans.
  *
- * cuDNN recognises a graph by its shape: which operations, in which types, on which strides. What is written here
- * follows the graphs that its own frontend makes of attention with a causal mask, operation for operation. */
+ * cuDNN recognises a graph by its shape: which operations, in which types, on which strides. What
+ * is written here follows the graphs that its own frontend makes of attention with a causal mask,
+ * operation for operation. */
 #include "attention_cudnn.h"
 
 #include <assert.h>
@@ -80,11 +82,12 @@ static sgt_cudnn_desc joined(const shape *s, enum uid uid)
 /* A number a row, (B, H, T) float: in memory, or with uid 0 inside the graph alone */
 static sgt_cudnn_desc rows(const shape *s, int uid)
 {
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
-                                                     .type = N(DATA_FLOAT),
-                                                     .dim = {s->B, s->H, s->T, 1},
-                                                     .stride = {s->H * s->T, s->T, 1, 1}});
+    return sgt_cudnn_tensor(s->g,
+                            &(sgt_cudnn_place){.uid = uid,
+                                               .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
+                                               .type = N(DATA_FLOAT),
+                                               .dim = {s->B, s->H, s->T, 1},
+                                               .stride = {s->H * s->T, s->T, 1, 1}});
 }
 
 /* A number for each query and key, (B, H, T, T), which never lies in memory */
@@ -116,14 +119,16 @@ static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
                                                      .stride = {b, h, t, 1}});
 }
 
-/* dQ's sums, (B, H, T, D) float in memory, in the order that the engines' tensor cores leave them in */
+/* dQ's sums, (B, H, T, D) float in memory, in the order that the engines' tensor cores leave them
+ * in */
 static sgt_cudnn_desc dq_sums(const shape *s)
 {
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = DQ_SUMS,
-                                                     .type = N(DATA_FLOAT),
-                                                     .dim = {s->B, s->H, s->T, s->D},
-                                                     .stride = {s->H * s->T * s->D, s->T * s->D, s->D, 1},
-                                                     .reordering = N(TENSOR_REORDERING_F16x16)});
+    return sgt_cudnn_tensor(s->g,
+                            &(sgt_cudnn_place){.uid = DQ_SUMS,
+                                               .type = N(DATA_FLOAT),
+                                               .dim = {s->B, s->H, s->T, s->D},
+                                               .stride = {s->H * s->T * s->D, s->T * s->D, s->D, 1},
+                                               .reordering = N(TENSOR_REORDERING_F16x16)});
 }
 
 static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
@@ -148,7 +153,8 @@ static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt
 static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
 {
     sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
-    sgt_cudnn_desc seen = pairs(s, N(DATA_BOOLEAN)), y = pairs(s, N(DATA_FLOAT)), masked = scalar(s, MASKED);
+    sgt_cudnn_desc seen = pairs(s, N(DATA_BOOLEAN)), y = pairs(s, N(DATA_FLOAT)),
+                   masked = scalar(s, MASKED);
     sgt_cudnn_index(s->g, 3, x, key);
     sgt_cudnn_index(s->g, 2, x, query);
     sgt_cudnn_compare(s->g, N(POINTWISE_CMP_GE), query, key, seen);
@@ -172,8 +178,8 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
 
 /* ---- the two graphs ---- */
 
-/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16 bits when they meet
- * V. */
+/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16
+ * bits when they meet V. */
 static void describe_forward(const shape *s)
 {
     sgt_cudnn_graph *g = s->g;
@@ -193,8 +199,8 @@ static void describe_forward(const shape *s)
     sgt_cudnn_matmul(g, p, v, joined(s, O));
 }
 
-/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph it knows has a factor there, of dropout's
- * share: 1. */
+/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph it knows has a factor
+ * there, of dropout's share: 1. */
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
@@ -206,8 +212,8 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* dQ = dS K. Added in float in the caller's memory, by blocks of keys in whatever order they come; or written
- * at once, from a dS that lies in the engine's workspace, always in the same order. */
+/* dQ = dS K. Added in float in the caller's memory, by blocks of keys in whatever order they come;
+ * or written at once, from a dS that lies in the engine's workspace, always in the same order. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
@@ -228,7 +234,8 @@ static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, in
 static void describe_backward(const shape *s, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
-    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), vt = packed_transposed(s, V), dout = joined(s, DO);
+    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), vt = packed_transposed(s, V),
+                   dout = joined(s, DO);
     sgt_cudnn_desc scale = scalar(s, SCALE);
     sgt_cudnn_desc delta = describe_delta(s, dout);
 
@@ -255,24 +262,28 @@ static void describe_backward(const shape *s, int deterministic)
 
 /* ---- options ---- */
 
-static const char *type_name(sgt_cuda_type type)
-{
-    return type == SGT_BF16 ? "bf16" : "fp16";
-}
+static const char *type_name(sgt_cuda_type type) { return type == SGT_BF16 ? "bf16" : "fp16"; }
 
 static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
 {
-    if (!o->B || !o->T || !o->H || !o->D) return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over nothing");
+    if (!o->B || !o->T || !o->H || !o->D)
+        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over nothing");
     if (!(o->scale > 0 && isfinite(o->scale)))
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention scaled by %g", (double)o->scale);
     if (o->type != SGT_BF16 && o->type != SGT_F16)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: fused attention takes bf16 and fp16, not fp32");
-    if (o->D % 8 || o->D > 128)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not %zu", o->D);
-    if (o->T < 2) return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: fused attention takes 2 tokens or more, not 1");
+                        "cuDNN: fused attention takes bf16 and fp16, not fp32");
+    if (o->D % 8 || o->D > 128)
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not %zu",
+            o->D);
+    if (o->T < 2)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "cuDNN: fused attention takes 2 tokens or more, not 1");
     size_t most = (size_t)1 << 62; /* pairs and packed rows, in numbers */
-    if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H || o->B > most / o->T / o->H / o->D / 3)
+    if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
+        o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
     return SGT_OK;
 }
@@ -282,12 +293,14 @@ static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options
 {
     if (api->version <= 91500 && o->T % 128)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: fused attention takes a multiple of 128 tokens, not %zu (9.15.1 or newer takes any)",
+                        "%s: fused attention takes a multiple of 128 tokens, not %zu (9.15.1 or "
+                        "newer takes any)",
                         api->title, o->T);
     return SGT_OK;
 }
 
-/* Both graphs and their plans: for the handle's device, or without a handle for the one described. */
+/* Both graphs and their plans: for the handle's device, or without a handle for the one
+ * described. */
 static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
 {
     const sgt_cudnn_attention_options *o = &a->o;
@@ -301,8 +314,9 @@ static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
         shape s = shape_of(g, o);
         if (i) describe_backward(&s, o->deterministic);
         else describe_forward(&s);
-        snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s", pass, type_name(o->type),
-                 o->D, o->B, o->T, o->H, o->deterministic ? ", deterministic" : "");
+        snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s", pass,
+                 type_name(o->type), o->D, o->B, o->T, o->H,
+                 o->deterministic ? ", deterministic" : "");
         rc = sgt_cudnn_graph_plan(g, what, o->deterministic, i ? &a->backward : &a->forward);
         if (rc < 0) return rc;
     }
@@ -327,7 +341,8 @@ static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options 
     return SGT_OK;
 }
 
-int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o, sgt_error *err)
+int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
+                             sgt_error *err)
 {
     sgt_cudnn_attention *a = NULL;
     int rc = prepare(&a, o, err);
@@ -351,7 +366,8 @@ int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_a
     rc = plan_both(a, device_json, err);
     *out = (sgt_cudnn_attention_offer){.forward = a->forward.offered,
                                        .backward = a->backward.offered,
-                                       .workspace = rc == SGT_OK ? sgt_cudnn_attention_workspace(a) : 0};
+                                       .workspace =
+                                           rc == SGT_OK ? sgt_cudnn_attention_workspace(a) : 0};
     sgt_cudnn_attention_close(a);
     return rc;
 }
@@ -367,10 +383,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
 
 /* ---- workspace: backward's sums lie first, the engine's own after them ---- */
 
-static size_t round_up(size_t n)
-{
-    return (n + 255) / 256 * 256;
-}
+static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
 static size_t delta_bytes(const sgt_cudnn_attention_options *o)
 {
@@ -401,7 +414,8 @@ static void put(pack *p, enum uid uid, const void *at)
 {
     assert(p->count < UIDS);
     p->uid[p->count] = uid;
-    p->at[p->count++] = (void *)at; /* cuDNN takes no const; what a graph only reads stays as it is */
+    /* cuDNN takes no const; what a graph only reads stays as it is */
+    p->at[p->count++] = (void *)at;
 }
 
 static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
@@ -414,24 +428,28 @@ static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
     put(p, MASKED, &a->masked);
 }
 
-static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s, const sgt_cudnn_plan *plan,
-                   const pack *p, void *workspace)
+static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
+                   const sgt_cudnn_plan *plan, const pack *p, void *workspace)
 {
     const sgt_cudnn *api = a->api;
-    int status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_UNIQUE_IDS), N(TYPE_INT64), p->count, p->uid);
+    int status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_UNIQUE_IDS), N(TYPE_INT64),
+                                          p->count, p->uid);
     if (!status)
-        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_DATA_POINTERS), N(TYPE_VOID_PTR), p->count, p->at);
+        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_DATA_POINTERS), N(TYPE_VOID_PTR),
+                                          p->count, p->at);
     if (!status)
-        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_WORKSPACE), N(TYPE_VOID_PTR), 1, &workspace);
+        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_WORKSPACE), N(TYPE_VOID_PTR), 1,
+                                          &workspace);
     if (!status) status = api->BackendFinalize(d);
     if (!status) status = api->SetStream(a->handle, s);
     if (!status) status = api->BackendExecute(a->handle, plan->plan, d);
     return status;
 }
 
-/* A variant pack cannot be changed once it is finalized, so each run makes one: 0.3 us, and host memory alone. */
-static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const sgt_cudnn_plan *plan, const pack *p,
-                void *workspace)
+/* A variant pack cannot be changed once it is finalized, so each run makes one: 0.3 us, and host
+ * memory alone. */
+static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s,
+                const sgt_cudnn_plan *plan, const pack *p, void *workspace)
 {
     sgt_cudnn_desc d = NULL;
     if (a->failed.code) return;
@@ -442,15 +460,16 @@ static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, con
     }
     sgt_cuda_count_launch();
     if (!status) {
-        sgt_cuda_launched(s, "cuDNN: %s (%zu x %zu x %zu x %zu)", what, a->o.B, a->o.T, a->o.H, a->o.D);
+        sgt_cuda_launched(s, "cuDNN: %s (%zu x %zu x %zu x %zu)", what, a->o.B, a->o.T, a->o.H,
+                          a->o.D);
         return;
     }
     sgt_cudnn_check(a->api, status, what, &a->failed);
     sgt_cuda_note_failure(a->failed.text, status);
 }
 
-void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse, const void *qkv,
-                                 void *workspace)
+void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse,
+                                 const void *qkv, void *workspace)
 {
     pack p = {.count = 0};
     put_common(&p, a, qkv);
@@ -459,8 +478,9 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
     run(a, "attention forward", s, &a->forward, &p, workspace);
 }
 
-void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv, const void *dout,
-                                  const void *out, const float *lse, const void *qkv, void *workspace)
+void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv,
+                                  const void *dout, const void *out, const float *lse,
+                                  const void *qkv, void *workspace)
 {
     size_t third = a->o.H * a->o.D * 2;
     char *sums = workspace;

@@ -1,19 +1,22 @@
-// attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A block keeps 128
-// queries and walks over the keys before them, 128 at a time, from the diagonal down. Two things overlap: while a
-// consumer turns one tile's scores into probabilities, the tensor cores compute its next scores; and while one consumer
-// is busy with exponentials, the other has the tensor cores, for which they take turns.
+// attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A
+// block keeps 128 queries and walks over the keys before them, 128 at a time, from the diagonal
+// down. Two things overlap: while a consumer turns one tile's scores into probabilities, the tensor
+// cores compute its next scores; and while one consumer is busy with exponentials, the other has
+// the tensor cores, for which they take turns.
 #include "attention_hopper.cuh"
 
 using namespace sgt;
 
 enum { KEYS = 128 };
 
-// A block's shared memory. Keys and values have rings of their own: scores need not wait for values.
+// A block's shared memory. Keys and values have rings of their own: scores need not wait for
+// values.
 template <class T, int D> struct Forward {
     uint64_t *queries;
     Ring *keys, *values;
     T *own, *key_tiles, *value_tiles;
-    static constexpr size_t BYTES = BARRIERS + (WIDE_TILE<D, BOTH> + 2 * STAGES * WIDE_TILE<D, KEYS>) * sizeof(T);
+    static constexpr size_t BYTES =
+        BARRIERS + (WIDE_TILE<D, BOTH> + 2 * STAGES * WIDE_TILE<D, KEYS>)*sizeof(T);
 
     DEV Forward()
     {
@@ -30,7 +33,8 @@ template <class T, int D> struct Forward {
 };
 
 template <class T, int D>
-DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Columns &c, int first, int last, int begin)
+DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Columns &c, int first,
+                 int last, int begin)
 {
     dev::mbar_arrive_expect(f.queries, WIDE_TILE<D, BOTH> * (int)sizeof(T));
     load_rows<D, BOTH>(f.own, qkv, f.queries, c.plain, first, c.plane);
@@ -40,15 +44,16 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
         load_rows<D, KEYS>(f.key_tile(i), qkv, f.keys->bar(i), c.plain + c.width, key, c.plane);
         f.values->wait_empty(i);
         dev::mbar_arrive_expect(f.values->bar(i), WIDE_TILE<D, KEYS> * (int)sizeof(T));
-        load_rows<D, KEYS>(f.value_tile(i), qkv, f.values->bar(i), c.plain + 2 * c.width, key, c.plane);
+        load_rows<D, KEYS>(f.value_tile(i), qkv, f.values->bar(i), c.plain + 2 * c.width, key,
+                           c.plane);
     }
 }
 
-// Scores of a tile become probabilities, not yet divided by their sum. What was summed so far is to be scaled by
-// `down`.
+// Scores of a tile become probabilities, not yet divided by their sum. What was summed so far is to
+// be scaled by `down`.
 template <class T, int N, bool DROP>
-DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a, const Draws<DROP, N> &draws,
-               const Sight<T> &sight, int query, int key)
+DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
+               const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
 {
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
@@ -57,8 +62,9 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
 }
 
 template <class T, int D, bool DROP>
-DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &kept, const Sight<T> &sight, int first,
-                 int last, int begin, float (&out)[D / 8][4], Running &r)
+DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &kept,
+                 const Sight<T> &sight, int first, int last, int begin, float (&out)[D / 8][4],
+                 Running &r)
 {
     constexpr int N = KEYS / 8;
     int group = threadIdx.x / 128, row = group * MINE, query = first + threadIdx.x / 32 * 16;
@@ -113,7 +119,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     make_barriers(f.queries, f.keys, f.values);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * 128) produce(f, &qkv, Columns(a, blockIdx.x), first, last, begin);
+        if (threadIdx.x == CONSUMERS * 128)
+            produce(f, &qkv, Columns(a, blockIdx.x), first, last, begin);
         return;
     }
     dev::regs_inc<CONSUMER_REGISTERS>();
@@ -129,9 +136,9 @@ int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D)
     return type != SGT_F32 && (D == 64 || D == 128) && dev::device_is_hopper();
 }
 
-void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                               const sgt_cuda_documents *documents)
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_wide_head(type, D, drop, [&](auto zero, auto width, auto dropping) {
@@ -139,7 +146,8 @@ void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out,
         Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
         dev::TensorMap map;
         if (!map_rows(&map, a.qkv, B, T, 3 * H * D)) return;
-        DEV_LAUNCH((attention_hopper_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, BOTH)),
-                   dim3(HOPPER_THREADS), (Forward<N, width>::BYTES), s, a, map);
+        DEV_LAUNCH((attention_hopper_kernel<N, width, dropping>),
+                   dim3((unsigned)(B * H), blocks_for(T, BOTH)), dim3(HOPPER_THREADS),
+                   (Forward<N, width>::BYTES), s, a, map);
     });
 }

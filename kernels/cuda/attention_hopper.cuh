@@ -1,24 +1,27 @@
-// attention_hopper.cuh: what the attention kernels for sm_90 have in common, attention_hopper.cu and
-// attention_hopper_backward.cu. A block has three groups of 128 threads. Two consume: each keeps 64 rows of the block's
-// own 128 and multiplies them with the walked tiles, by wgmma. The third produces: one thread of it has TMA copy tiles
-// into a ring of stages. Accumulators have the layout of attention.cuh's, so that its softmax and masks serve here too.
+// attention_hopper.cuh: what the attention kernels for sm_90 have in common, attention_hopper.cu
+// and attention_hopper_backward.cu. A block has three groups of 128 threads. Two consume: each
+// keeps 64 rows of the block's own 128 and multiplies them with the walked tiles, by wgmma. The
+// third produces: one thread of it has TMA copy tiles into a ring of stages. Accumulators have the
+// layout of attention.cuh's, so that its softmax and masks serve here too.
 //
-// A tile of ROWS rows lies in shared memory as D/64 parts one after another, each of ROWS rows of 64 numbers, swizzled
-// as TMA leaves them. Rows past the end of their sequence are zeros: a sequence is a plane of the tensor map.
+// A tile of ROWS rows lies in shared memory as D/64 parts one after another, each of ROWS rows of
+// 64 numbers, swizzled as TMA leaves them. Rows past the end of their sequence are zeros: a
+// sequence is a plane of the tensor map.
 #pragma once
 
 #include "attention.cuh"
 #include "hopper.cuh"
 #include "runtime.h"
 
-namespace sgt {
+namespace sgt
+{
 
 enum {
     CONSUMERS = 2,
     HOPPER_THREADS = 128 * (CONSUMERS + 1),
-    MINE = 64,              // rows of one consumer
+    MINE = 64,               // rows of one consumer
     BOTH = MINE * CONSUMERS, // rows of a block's own tile
-    BOX = 64,               // rows that one TMA copy brings
+    BOX = 64,                // rows that one TMA copy brings
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
     CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 of 65,536
@@ -27,7 +30,8 @@ enum {
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers
 
-// The barriers of a ring of stages. Stage i % STAGES is filled for the i-th time that the producer fills one.
+// The barriers of a ring of stages. Stage i % STAGES is filled for the i-th time that the producer
+// fills one.
 struct Ring {
     uint64_t full[STAGES], empty[STAGES];
 
@@ -69,20 +73,20 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 
 // Start to copy ROWS rows of a head into a tile.
 template <int D, int ROWS, class T>
-DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row, int plane)
+DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
+                   int plane)
 {
-    DEV_UNROLL
-    for (int part = 0; part < D / 64; part++)
-        DEV_UNROLL
-        for (int r = 0; r < ROWS; r += BOX)
-            dev::tma_load(tile + part * ROWS * 64 + r * 64, map, bar, column + part * 64, row + r, plane);
+    DEV_UNROLL_FOR (int part = 0; part < D / 64; part++)
+        DEV_UNROLL_FOR (int r = 0; r < ROWS; r += BOX)
+            dev::tma_load(tile + part * ROWS * 64 + r * 64, map, bar, column + part * 64, row + r,
+                          plane);
 }
 
 // s (64, N*8) = rows `row`.. of an own tile (BOTH, D)  x  tile (N*8, D)^T; issued and committed.
-template <class T, int D, int N> DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
+template <class T, int D, int N>
+DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
 {
-    DEV_UNROLL
-    for (int k = 0; k < D / 16; k++) {
+    DEV_UNROLL_FOR (int k = 0; k < D / 16; k++) {
         uint64_t a = dev::desc_rows(own + k / 4 * BOTH * 64 + row * 64);
         uint64_t b = dev::desc_rows(tile + k / 4 * N * 8 * 64);
         dev::wgmma<T>(s, a + k % 4 * dev::DESC_K16, b + k % 4 * dev::DESC_K16, k > 0);
@@ -95,18 +99,15 @@ template <class T, int D, int K>
 DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
 {
     uint64_t b = dev::desc_columns(tile, K * 16 * 128);
-    DEV_UNROLL
-    for (int k = 0; k < K; k++) dev::wgmma<T>(sum, p[k], b + k * dev::DESC_ROWS16, true);
+    DEV_UNROLL_FOR (int k = 0; k < K; k++) dev::wgmma<T>(sum, p[k], b + k * dev::DESC_ROWS16, true);
     dev::wgmma_commit();
 }
 
 // Accumulators, rounded to T, as a left operand.
 template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const float (&s)[N][4])
 {
-    DEV_UNROLL
-    for (int k = 0; k < N / 2; k++)
-        DEV_UNROLL
-        for (int i = 0; i < 4; i++)
+    DEV_UNROLL_FOR (int k = 0; k < N / 2; k++)
+        DEV_UNROLL_FOR (int i = 0; i < 4; i++)
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
@@ -117,41 +118,44 @@ template <bool DROP, int N> struct Draws {
     DEV void by_rows(const Kept<DROP> &kept, int query, int key)
     {
         if constexpr (DROP) {
-            DEV_UNROLL
-            for (int i = 0; i < N / 8; i++) tile[i].by_rows(kept, query, key + 64 * i);
+            DEV_UNROLL_FOR (int i = 0; i < N / 8; i++) tile[i].by_rows(kept, query, key + 64 * i);
         }
     }
     DEV void by_columns(const Kept<DROP> &kept, int key, int query)
     {
         if constexpr (DROP) {
-            DEV_UNROLL
-            for (int i = 0; i < N / 8; i++) tile[i].by_columns(kept, key, query + 64 * i);
+            DEV_UNROLL_FOR (int i = 0; i < N / 8; i++)
+                tile[i].by_columns(kept, key, query + 64 * i);
         }
     }
     DEV void drop(float (&x)[N][4]) const
     {
         if constexpr (DROP) {
-            DEV_UNROLL
-            for (int n = 0; n < N; n++)
-                DEV_UNROLL
-                for (int e = 0; e < 4; e++)
+            DEV_UNROLL_FOR (int n = 0; n < N; n++)
+                DEV_UNROLL_FOR (int e = 0; e < 4; e++)
                     if (!tile[n / 8].at(n % 8, e)) x[n][e] = 0;
         }
     }
 };
 
-// Where a block's head lies for TMA: its sequence is a plane; the first column of its q, or of its out.
+// Where a block's head lies for TMA: its sequence is a plane; the first column of its q, or of its
+// out.
 struct Columns {
     int plane, plain, width;
 
-    template <class T> DEV Columns(const Heads<T> &a, int which)
-        : plane(which / a.heads), plain(which % a.heads * a.D), width(a.heads * a.D) {}
+    template <class T>
+    DEV Columns(const Heads<T> &a, int which)
+        : plane(which / a.heads), plain(which % a.heads * a.D), width(a.heads * a.D)
+    {
+    }
 };
 
 // ---- on the host ----
 
-// Make the map of (B, T, columns) for boxes of BOX rows. On failure the next sgt_cuda_check says so; return false.
-template <class T> bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
+// Make the map of (B, T, columns) for boxes of BOX rows. On failure the next sgt_cuda_check says
+// so; return false.
+template <class T>
+bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
 {
     bool made = dev::tensor_map(map, base, B, length, columns, columns, BOX);
     if (!made) sgt_cuda_note_failure("attention for sm_90: cuTensorMapEncodeTiled", 1);
@@ -159,7 +163,8 @@ template <class T> bool map_rows(dev::TensorMap *map, const T *base, size_t B, s
 }
 
 // f(T(), D, whether anything is dropped) for the head sizes that are served.
-template <class F> void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
+template <class F>
+void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
 {
     auto sized = [&](auto zero) {
         by_dropout(drop, [&](auto dropping) {

@@ -14,8 +14,8 @@ using namespace sgt;
 // _s are scores (q and k); those of tiles _dp are dp (dout and v).
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
-    static constexpr size_t BYTES = BARRIERS + 2 * (OWN_TILE + STAGES * TILE_N) * sizeof(T) +
-                                    STAGES * STATS * sizeof(float);
+    static constexpr size_t BYTES =
+        BARRIERS + 2 * (OWN_TILE + STAGES * TILE_N) * sizeof(T) + STAGES * STATS * sizeof(float);
     uint64_t *own;
     Ring *ring;
     T *own_s, *own_dp, *ring_s, *ring_dp;
@@ -35,10 +35,7 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
     DEV T *walked_s(int i) const { return ring_s + i % STAGES * TILE_N; }
     DEV T *walked_dp(int i) const { return ring_dp + i % STAGES * TILE_N; }
     DEV float *stats(int i) const { return ring_stats + i % STAGES * STATS; }
-    DEV void expect_own() const
-    {
-        dev::mbar_arrive_expect(own, 2 * OWN_TILE * (int)sizeof(T));
-    }
+    DEV void expect_own() const { dev::mbar_arrive_expect(own, 2 * OWN_TILE * (int)sizeof(T)); }
     DEV void expect_walked(int i) const
     {
         dev::mbar_arrive_expect(ring->bar(i), 2 * TILE_N * (int)sizeof(T));
@@ -68,15 +65,13 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
         float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before the wait
-        DEV_UNROLL
-        for (int j = 0; j < QUERIES / 32; j++) {
+        DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
             lse[j] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
             delta[j] = row < a.length ? a.delta[h.row + row] : 0;
         }
         m.ring->wait_empty(i);
-        DEV_UNROLL
-        for (int j = 0; j < QUERIES / 32; j++) {
+        DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             m.stats(i)[lane + 32 * j] = lse[j];
             m.stats(i)[QUERIES + lane + 32 * j] = delta[j];
         }
@@ -98,8 +93,9 @@ template <class T, int D, bool DROP> struct KeySums {
 // second's operand is computed. No product is under way at the end: ptxas would serialize products
 // that a loop carries over.
 template <class T, int D, bool DROP>
-DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a, const Kept<DROP> &kept,
-                     const Sight<T> &sight, int row, int key, int query, int i)
+DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
+                        const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
+                        int i)
 {
     constexpr int N = QUERIES / 8;
     float s[N][4], dp[N][4];
@@ -114,10 +110,8 @@ DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, co
     soften_columns(s, m.stats(i), a.scale_log2, key, query);
     if constexpr (DROP) {
         float kept_p[N][4];
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
-            DEV_UNROLL
-            for (int e = 0; e < 4; e++) kept_p[n][e] = s[n][e];
+        DEV_UNROLL_FOR (int n = 0; n < N; n++)
+            DEV_UNROLL_FOR (int e = 0; e < 4; e++) kept_p[n][e] = s[n][e];
         draws.drop(kept_p);
         pack_rows<T>(sums.p, kept_p);
     } else {
@@ -136,7 +130,8 @@ DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, co
 }
 
 template <class T, int D, bool DROP>
-DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight, int first, int end)
+DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight,
+                         int first, int end)
 {
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
@@ -144,17 +139,17 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
     int seen = sight.after_queries(first + row + MINE - 1); // queries before it see my keys
     int i = 0, query = first;
-    DEV_UNROLL
-    for (int n = 0; n < D / 8; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) sums.dk[n][e] = sums.dv[n][e] = 0;
+    DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++) sums.dk[n][e] = sums.dv[n][e] = 0;
     dev::mbar_wait(m.own, 0);
     for (; query < first + row && query < end; i++, query += QUERIES) m.ring->skip(i);
-    for (; query < seen; i++, query += QUERIES) add_query_tile(sums, m, a, kept, sight, row, key, query, i);
+    for (; query < seen; i++, query += QUERIES)
+        add_query_tile(sums, m, a, kept, sight, row, key, query, i);
     for (; query < end; i++, query += QUERIES) m.ring->skip(i);
     T *to = a.dqkv + h.packed + (size_t)a.heads * a.D;
     store_rows<T, D>(to, h.packed_ld, key, a.length, D, sums.dk, a.scale, a.scale);
-    store_rows<T, D>(to + (size_t)a.heads * a.D, h.packed_ld, key, a.length, D, sums.dv, kept.keep, kept.keep);
+    store_rows<T, D>(to + (size_t)a.heads * a.D, h.packed_ld, key, a.length, D, sums.dv, kept.keep,
+                     kept.keep);
 }
 
 template <class T, int D, bool DROP>
@@ -164,7 +159,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1); // queries that see any of these keys
+    // queries that see any of these keys
+    int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();
@@ -205,8 +201,7 @@ struct RowStats {
 
     template <class T> DEV RowStats(const Heads<T> &a, const Head &h, int query)
     {
-        DEV_UNROLL
-        for (int half = 0; half < 2; half++) {
+        DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
             int row = query + threadIdx.x % 32 / 4 + half * 8;
             lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
             delta[half] = row < a.length ? a.delta[h.row + row] : 0;
@@ -215,8 +210,8 @@ struct RowStats {
 };
 
 template <class T, int D, bool DROP>
-DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight, int first, int begin,
-                      int end)
+DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight,
+                      int first, int begin, int end)
 {
     constexpr int N = WALKED_KEYS<D> / 8;
     Kept<DROP> kept(a, blockIdx.x);
@@ -266,16 +261,19 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * 128) produce_keys(m, Columns(a, blockIdx.x), &qkv, &dout, first, begin, end);
+        if (threadIdx.x == CONSUMERS * 128)
+            produce_keys(m, Columns(a, blockIdx.x), &qkv, &dout, first, begin, end);
         return;
     }
     dev::regs_inc<CONSUMER_REGISTERS>();
     consume_keys<T, D, DROP>(m, a, sight, first, begin, end);
 }
 
-void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                        float *delta, const void *dout, const void *out,
+                                        const float *lse, const void *qkv, size_t B, size_t T,
+                                        size_t H, size_t D, float scale,
+                                        const sgt_cuda_dropout *drop,
                                         const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
@@ -283,16 +281,18 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
         using N = decltype(zero);
         Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
         a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-        if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+        // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+        if (T == 1) a.scale = 0;
         dev::TensorMap packed, plain;
-        if (!map_rows(&packed, a.qkv, B, T, 3 * H * D) || !map_rows(&plain, a.dout, B, T, H * D)) return;
+        if (!map_rows(&packed, a.qkv, B, T, 3 * H * D) || !map_rows(&plain, a.dout, B, T, H * D))
+            return;
         size_t rows = B * T * H;
         dim3 grid((unsigned)(B * H), blocks_for(T, BOTH)), block(HOPPER_THREADS);
-        DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), dim3(ATTENTION_THREADS), 0, s, a,
-                   rows);
-        DEV_LAUNCH((keys_hopper_kernel<N, width, dropping>), grid, block, (KeysShared<N, width>::BYTES), s, a, packed,
-                   plain);
-        DEV_LAUNCH((queries_hopper_kernel<N, width, dropping>), grid, block, (QueriesShared<N, width>::BYTES), s, a,
-                   packed, plain);
+        DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)),
+                   dim3(ATTENTION_THREADS), 0, s, a, rows);
+        DEV_LAUNCH((keys_hopper_kernel<N, width, dropping>), grid, block,
+                   (KeysShared<N, width>::BYTES), s, a, packed, plain);
+        DEV_LAUNCH((queries_hopper_kernel<N, width, dropping>), grid, block,
+                   (QueriesShared<N, width>::BYTES), s, a, packed, plain);
     });
 }

@@ -1,5 +1,6 @@
-// attention_naive.cu: what attention by whole T x T matrices needs beside its products (--attention naive): heads cut
-// out of rows and put back, and the causal softmax over stored scores. A warp takes a row of scores.
+// attention_naive.cu: what attention by whole T x T matrices needs beside its products (--attention
+// naive): heads cut out of rows and put back, and the causal softmax over stored scores. A warp
+// takes a row of scores.
 #include "dropout.cuh"
 #include "softmax.cuh"
 
@@ -15,7 +16,8 @@ template <class T> struct Parts {
     int parts, length, heads, D;
 };
 
-template <class T, int V, bool SPLIT> __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
+template <class T, int V, bool SPLIT>
+__global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
 {
     size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V, rest = i / a.D;
     if (i >= a.n) return;
@@ -27,73 +29,83 @@ template <class T, int V, bool SPLIT> __global__ void __launch_bounds__(THREADS)
     store(SPLIT ? part : a.packed + i, x);
 }
 
-static void move_heads(sgt_cuda_stream s, sgt_cuda_type type, bool split, int parts, void *const part[3], void *packed,
-                       size_t B, size_t T, size_t H, size_t D)
+static void move_heads(sgt_cuda_stream s, sgt_cuda_type type, bool split, int parts,
+                       void *const part[3], void *packed, size_t B, size_t T, size_t H, size_t D)
 {
     size_t n = B * T * parts * H * D;
     if (n == 0) return;
     by_type_and_width(type, D, [&](auto zero, auto width) {
         using N = decltype(zero);
-        Parts<N> a = {{(N *)part[0], (N *)part[1], (N *)part[2]}, (N *)packed, n, parts, (int)T, (int)H, (int)D};
+        Parts<N> a = {{(N *)part[0], (N *)part[1], (N *)part[2]},
+                      (N *)packed,
+                      n,
+                      parts,
+                      (int)T,
+                      (int)H,
+                      (int)D};
         dim3 grid(blocks_for(n, THREADS * width)), block(THREADS);
         if (split) DEV_LAUNCH((heads_kernel<N, width, true>), grid, block, 0, s, a);
         else DEV_LAUNCH((heads_kernel<N, width, false>), grid, block, 0, s, a);
     });
 }
 
-void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v, const void *qkv, size_t B,
-                          size_t T, size_t H, size_t D)
+void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
+                          const void *qkv, size_t B, size_t T, size_t H, size_t D)
 {
     void *part[] = {q, k, v};
     move_heads(s, type, true, 3, part, (void *)qkv, B, T, H, D);
 }
 
-void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q, const void *k, const void *v,
-                         size_t B, size_t T, size_t H, size_t D)
+void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
+                         const void *k, const void *v, size_t B, size_t T, size_t H, size_t D)
 {
     void *part[] = {(void *)q, (void *)k, (void *)v};
     move_heads(s, type, false, 3, part, qkv, B, T, H, D);
 }
 
-void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T, size_t H,
-                         size_t D)
+void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
+                         size_t T, size_t H, size_t D)
 {
     void *part[] = {out, NULL, NULL};
     move_heads(s, type, true, 1, part, (void *)x, B, T, H, D);
 }
 
-void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T,
-                          size_t H, size_t D)
+void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
+                          size_t T, size_t H, size_t D)
 {
     void *part[] = {(void *)x, NULL, NULL};
     move_heads(s, type, false, 1, part, out, B, T, H, D);
 }
 
-// ---- rows of scores: row r of (B, H, T), of which keys 0 .. r % T count, or those from its document's start on ----
+// ---- rows of scores: row r of (B, H, T), of which keys 0 .. r % T count, or those from its
+// document's start on ----
 
 template <class T> struct Scores {
-    T *x;           // scores, becoming probabilities; or their gradient; or what drop_probs writes
+    T *x; // scores, becoming probabilities; or their gradient; or what drop_probs writes
     const T *probs;
     size_t rows;
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
-    const int32_t *start; // (B, T), or NULL; probabilities are 0 where keys do not count, their gradients anything
+    // (B, T), or NULL; probabilities are 0 where keys do not count, their gradients anything
+    const int32_t *start;
 };
 
 // The factors of V keys from `key` on, in row r.
-template <class T, int V> DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
+template <class T, int V>
+DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {
-    DEV_UNROLL for (int i = 0; i < V; i++) factor[i] = 1;
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) factor[i] = 1;
     if (!(a.drop.rate > 0)) return;
     const sgt_cuda_place &place = *a.drop.place;
     size_t query = r % a.length, h = r / a.length % a.heads, b = r / a.length / a.heads;
     uint64_t draw = sgt_dropout_draw(place.step, a.drop.layer, a.drop.site);
-    uint64_t at = sgt_dropout_attention_element(step_row(place, b), h, query, key, a.heads, a.length);
+    uint64_t at =
+        sgt_dropout_attention_element(step_row(place, b), h, query, key, a.heads, a.length);
     if constexpr (V == 1) {
         factor[0] = sgt_dropout_factor(place.seed, draw, at, a.drop.rate);
     } else {
-        DEV_UNROLL for (int i = 0; i < V; i += 4)
+        DEV_UNROLL_FOR (int i = 0; i < V; i += 4)
             sgt_dropout_four(factor + i, place.seed, draw, at + i, a.drop.rate);
     }
 }
@@ -103,7 +115,8 @@ template <class T> DEV int first_key(const Scores<T> &a, size_t r)
     return a.start ? a.start[r / a.length / a.heads * a.length + r % a.length] : 0;
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_softmax_kernel(Scores<T> a)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS) causal_softmax_kernel(Scores<T> a)
 {
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
@@ -114,14 +127,15 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_soft
     float x[V] = {};
     for (int c = first; c <= last; c += 32 * V) {
         load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = c + i <= last && c + i >= from ? x[i] * a.scale : -INFINITY;
+        DEV_UNROLL_FOR (int i = 0; i < V; i++)
+            x[i] = c + i <= last && c + i >= from ? x[i] * a.scale : -INFINITY;
         add_exps(s, x);
     }
     s = warp_combine(s);
     float by = 1 / s.total;
     for (int c = first; c < a.length; c += 32 * V) {
         if (c <= last) load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++)
+        DEV_UNROLL_FOR (int i = 0; i < V; i++)
             x[i] = c + i <= last && c + i >= from ? exp_fast(x[i] * a.scale - s.max) * by : 0;
         store(row + c, x);
     }
@@ -137,24 +151,27 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
         if (c <= last) {
             load(x, a.probs + r * a.length + c);
             key_factors(factor, a, r, c);
-            DEV_UNROLL for (int i = 0; i < V; i++) x[i] *= factor[i];
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] *= factor[i];
         }
         store(a.x + r * a.length + c, x);
     }
 }
 
 // A lane's numbers of one row: p, and the gradient at what dropout gave, times its factor.
-template <class T, int V> DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
+template <class T, int V>
+DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {
     float factor[V];
     int last = (int)(r % a.length), from = first_key(a, r);
     load(p, a.probs + r * a.length + c);
     load(dp, a.x + r * a.length + c);
     key_factors(factor, a, r, c);
-    DEV_UNROLL for (int i = 0; i < V; i++) dp[i] = c + i <= last && c + i >= from ? dp[i] * factor[i] : 0;
+    DEV_UNROLL_FOR (int i = 0; i < V; i++)
+        dp[i] = c + i <= last && c + i >= from ? dp[i] * factor[i] : 0;
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores<T> a)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores<T> a)
 {
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
@@ -162,14 +179,14 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_soft
     float p[V], dp[V], mean = 0;
     for (int c = first; c <= last; c += 32 * V) {
         load_slopes(p, dp, a, r, c);
-        DEV_UNROLL for (int i = 0; i < V; i++) mean += p[i] * dp[i]; // p is 0 after the last
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) mean += p[i] * dp[i]; // p is 0 after the last
     }
     mean = dev::warp_sum(mean);
     for (int c = first; c < a.length; c += 32 * V) {
         float ds[V] = {};
         if (c <= last) {
             load_slopes(p, dp, a, r, c);
-            DEV_UNROLL for (int i = 0; i < V; i++) ds[i] = a.scale * p[i] * (dp[i] - mean);
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) ds[i] = a.scale * p[i] * (dp[i] - mean);
         }
         store(a.x + r * a.length + c, ds);
     }
@@ -177,24 +194,25 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_soft
 
 template <class F> static void by_rows(sgt_cuda_type type, size_t B, size_t H, size_t T, F f)
 {
-    if (B * H * T > 0) by_type_and_width(type, T, [&](auto zero, auto width) {
-        f(zero, width, dim3(blocks_for(B * H * T, WARPS)), dim3(THREADS));
-    });
+    if (B * H * T > 0)
+        by_type_and_width(type, T, [&](auto zero, auto width) {
+            f(zero, width, dim3(blocks_for(B * H * T, WARPS)), dim3(THREADS));
+        });
 }
 
-void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B, size_t H, size_t T,
-                             float scale, const sgt_cuda_documents *documents)
+void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
+                             size_t H, size_t T, float scale, const sgt_cuda_documents *documents)
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
-        Scores<N> a = {(N *)scores, NULL, B * H * T, (int)T, (int)H, scale, sgt_cuda_dropout(),
-                       documents ? documents->start : NULL};
+        Scores<N> a = {(N *)scores, NULL,  B * H * T,          (int)T,
+                       (int)H,      scale, sgt_cuda_dropout(), documents ? documents->start : NULL};
         DEV_LAUNCH((causal_softmax_kernel<N, width>), grid, block, 0, s, a);
     });
 }
 
-void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs, size_t B, size_t H,
-                         size_t T, const sgt_cuda_dropout *drop)
+void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
+                         size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop)
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
@@ -203,14 +221,21 @@ void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
     });
 }
 
-void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs, const void *probs, size_t B,
-                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs,
+                                      const void *probs, size_t B, size_t H, size_t T, float scale,
+                                      const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents)
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
-        Scores<N> a = {(N *)dprobs, (const N *)probs, B * H * T, (int)T, (int)H, scale,
-                       drop ? *drop : sgt_cuda_dropout(), documents ? documents->start : NULL};
+        Scores<N> a = {(N *)dprobs,
+                       (const N *)probs,
+                       B * H * T,
+                       (int)T,
+                       (int)H,
+                       scale,
+                       drop ? *drop : sgt_cuda_dropout(),
+                       documents ? documents->start : NULL};
         DEV_LAUNCH((causal_softmax_backward_kernel<N, width>), grid, block, 0, s, a);
     });
 }

@@ -3,10 +3,12 @@
 // attention.cuh describes; include that file first.
 #pragma once
 
-namespace sgt {
+namespace sgt
+{
 
 // delta (B, H, T) = the sum of dout * out over a head's columns; a warp computes one sum.
-template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
+template <class T>
+__global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
     size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32; // of (B, T, H)
     if (i >= rows) return;
@@ -32,25 +34,25 @@ template <int STEP = 1, int N>
 DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) {
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++) {
             int column = n * 8 + 2 * t + (e & 1), row = key + g + (e >> 1) * 8;
-            s[n][e] = row > query + column ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[column * STEP]);
+            s[n][e] = row > query + column
+                          ? 0
+                          : dev::exp2_fast(s[n][e] * scale_log2 - lse[column * STEP]);
         }
 }
 
 // Replace dp by ds = p (keep dp - delta), for keys in rows and queries in columns. Column i's delta
 // is at delta[i * STEP]; `keep` is the factor of probabilities that dropout keeps.
 template <int STEP = 1, int N>
-DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
+DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta,
+                             float keep)
 {
     int t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++)
+            dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
 // The same two for queries in rows and keys in columns. lse (in log2) and delta hold the numbers of
@@ -59,22 +61,20 @@ template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) {
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++) {
             int column = key + n * 8 + 2 * t + (e & 1), row = query + g + (e >> 1) * 8;
             s[n][e] = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
         }
 }
 
 template <int N>
-DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float (&delta)[2], float keep)
+DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float (&delta)[2],
+                          float keep)
 {
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
+    DEV_UNROLL_FOR (int n = 0; n < N; n++)
+        DEV_UNROLL_FOR (int e = 0; e < 4; e++)
+            dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
 }
 
 } // namespace sgt

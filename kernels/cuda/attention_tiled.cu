@@ -1,4 +1,5 @@
-// attention_tiled.cu: causal attention for what tensor cores do not serve: head sizes that are no multiple of 8 or over
+// attention_tiled.cu: causal attention for what tensor cores do not serve: head sizes that are no
+// multiple of 8 or over
 // 128. By tiles of floats in shared memory: a block keeps 16 rows and walks over the others 32 at a time; eight
 // neighbouring lanes share a row. T x T is never stored, and every sum is one thread's.
 #include "attention.cuh"
@@ -6,10 +7,12 @@
 using namespace sgt;
 
 enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 184 };
-enum { WEIGHTS = WALK + 1 }; // between rows of weights: an odd number of banks, as between the rows of a tile
+// between rows of weights: an odd number of banks, as between the rows of a tile
+enum { WEIGHTS = WALK + 1 };
 
 // rows of D numbers as floats, D + 1 apart; those from `present` on become 0.
-template <class T> DEV void read_tile(float *tile, const T *rows, size_t ld, int count, int present, int D)
+template <class T>
+DEV void read_tile(float *tile, const T *rows, size_t ld, int count, int present, int D)
 {
     for (int i = threadIdx.x; i < count * D; i += THREADS) {
         int row = i / D, d = i % D;
@@ -60,28 +63,31 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = (gridDim.y - 1 - blockIdx.y) * ROWS, query = first + row, width = a.heads * D;
     float *own = (float *)dev::dyn_smem(), *keys = own + ROWS * P, *values = keys + WALK * P;
-    float *out = values + WALK * P + row * P, *weights = values + WALK * P + ROWS * P + row * WEIGHTS;
+    float *out = values + WALK * P + row * P,
+          *weights = values + WALK * P + ROWS * P + row * WEIGHTS;
     const T *qkv = a.qkv + h.packed;
     read_tile(own, qkv + first * h.packed_ld, h.packed_ld, ROWS, a.length - first, D);
     for (int d = part; d < D; d += SHARE) out[d] = 0;
     float max = NONE_YET, sum = 0;
     int from = sight.first_key(query);
-    for (int key = sight.first_key(first) / WALK * WALK; key < first + ROWS && key < a.length; key += WALK) {
+    for (int key = sight.first_key(first) / WALK * WALK; key < first + ROWS && key < a.length;
+         key += WALK) {
         read_tile(keys, qkv + width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
-        read_tile(values, qkv + 2 * width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
+        read_tile(values, qkv + 2 * width + key * h.packed_ld, h.packed_ld, WALK, a.length - key,
+                  D);
         dev::block_sync(); // the tiles are complete
         float s[EACH], before = max;
-        DEV_UNROLL
-        for (int i = 0; i < EACH; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < EACH; i++) {
             int j = part + i * SHARE;
-            s[i] = key + j > query || key + j < from ? -INFINITY : dot(own + row * P, keys + j * P, D) * a.scale_log2;
+            s[i] = key + j > query || key + j < from
+                       ? -INFINITY
+                       : dot(own + row * P, keys + j * P, D) * a.scale_log2;
             max = fmaxf(max, s[i]);
         }
         max = row_max(max);
         float down = dev::exp2_fast(before - max);
         sum *= down;
-        DEV_UNROLL
-        for (int i = 0; i < EACH; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < EACH; i++) {
             float p = dev::exp2_fast(s[i] - max);
             sum += p;
             weights[part + i * SHARE] = p * factor(kept, query, key + part + i * SHARE);
@@ -99,7 +105,8 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
 
 // ---- backward: the formulas of attention_backward.cu ----
 
-template <class T> __global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t rows)
+template <class T>
+__global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t rows)
 {
     size_t i = (size_t)blockIdx.x * ROWS + threadIdx.x / SHARE; // of (B, T, H)
     float sum = 0;
@@ -112,8 +119,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) tiled_delta_kernel
         a.delta[(place / a.length * a.heads + head) * a.length + place % a.length] = sum;
 }
 
-// What a block keeps and what it walks over: two tiles each, (k, v) and (q, dout) or the other way around, so that
-// s = kept[0] . walked[0] and dp = kept[1] . walked[1] either way.
+// What a block keeps and what it walks over: two tiles each, (k, v) and (q, dout) or the other way
+// around, so that s = kept[0] . walked[0] and dp = kept[1] . walked[1] either way.
 template <class T> struct Pair {
     const T *first, *second;
     size_t first_ld, second_ld;
@@ -128,14 +135,14 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
     Sight<T> sight(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = blockIdx.y * ROWS, mine = first + row, width = a.heads * D;
-    int seen = KEYS ? sight.after_queries(mine) : sight.first_key(mine); // queries before it, or keys from it on
+    // queries before it, or keys from it on
+    int seen = KEYS ? sight.after_queries(mine) : sight.first_key(mine);
     const T *q = a.qkv + h.packed;
     Pair<T> queries = {q, a.dout + h.plain, h.packed_ld, h.plain_ld};
     Pair<T> keys = {q + width, q + 2 * width, h.packed_ld, h.packed_ld};
     Pair<T> kept = KEYS ? keys : queries, walked = KEYS ? queries : keys;
     float *own[2], *tile[2], *sum[2], *weights[2], *at = (float *)dev::dyn_smem();
-    DEV_UNROLL
-    for (int i = 0; i < 2; i++, at += (2 * ROWS + WALK) * P + ROWS * WEIGHTS) {
+    DEV_UNROLL_FOR (int i = 0; i < 2; i++, at += (2 * ROWS + WALK) * P + ROWS * WEIGHTS) {
         own[i] = at;
         tile[i] = at + ROWS * P;
         sum[i] = at + (ROWS + WALK) * P + row * P;
@@ -143,12 +150,17 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
         for (int d = part; d < D; d += SHARE) sum[i][d] = 0;
     }
     read_tile(own[0], kept.first + first * kept.first_ld, kept.first_ld, ROWS, a.length - first, D);
-    read_tile(own[1], kept.second + first * kept.second_ld, kept.second_ld, ROWS, a.length - first, D);
+    read_tile(own[1], kept.second + first * kept.second_ld, kept.second_ld, ROWS, a.length - first,
+              D);
     int from = (KEYS ? first : sight.first_key(first)) / WALK * WALK;
-    int end = KEYS ? sight.after_queries(first + ROWS - 1) : first + ROWS < a.length ? first + ROWS : a.length;
+    int end = KEYS                      ? sight.after_queries(first + ROWS - 1)
+              : first + ROWS < a.length ? first + ROWS
+                                        : a.length;
     for (int other = from; other < end; other += WALK) {
-        read_tile(tile[0], walked.first + other * walked.first_ld, walked.first_ld, WALK, a.length - other, D);
-        read_tile(tile[1], walked.second + other * walked.second_ld, walked.second_ld, WALK, a.length - other, D);
+        read_tile(tile[0], walked.first + other * walked.first_ld, walked.first_ld, WALK,
+                  a.length - other, D);
+        read_tile(tile[1], walked.second + other * walked.second_ld, walked.second_ld, WALK,
+                  a.length - other, D);
         dev::block_sync(); // the tiles are complete
         for (int j = part; j < WALK; j += SHARE) {
             int query = KEYS ? other + j : mine, key = KEYS ? mine : other + j;
@@ -180,29 +192,29 @@ static constexpr size_t backward_bytes(size_t D)
 }
 static_assert(backward_bytes(MOST_D) <= MOST_SHARED, "a block's shared memory");
 
-int sgt_cuda_attention_tiled_serves(size_t D)
-{
-    return D >= 1 && D <= MOST_D;
-}
+int sgt_cuda_attention_tiled_serves(size_t D) { return D >= 1 && D <= MOST_D; }
 
-void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                              const sgt_cuda_documents *documents)
+void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                              const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                              const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
         by_type(type, [&](auto zero) {
             using N = decltype(zero);
             size_t bytes = ((2 * ROWS + 2 * WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
-            DEV_LAUNCH((tiled_kernel<N, dropping>), dim3((unsigned)(B * H), blocks_for(T, ROWS)), dim3(THREADS), bytes,
-                       s, heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents));
+            DEV_LAUNCH((tiled_kernel<N, dropping>), dim3((unsigned)(B * H), blocks_for(T, ROWS)),
+                       dim3(THREADS), bytes, s,
+                       heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents));
         });
     });
 }
 
-void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                       const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                       float *delta, const void *dout, const void *out,
+                                       const float *lse, const void *qkv, size_t B, size_t T,
+                                       size_t H, size_t D, float scale,
+                                       const sgt_cuda_dropout *drop,
                                        const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
@@ -211,7 +223,8 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            if (T == 1) a.scale = 0;
             size_t bytes = backward_bytes(D), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
             DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);

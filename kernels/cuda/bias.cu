@@ -1,5 +1,5 @@
-// bias.cu: a bias is added to every row, so its gradient is the sum over rows: by slices of rows, then over the slices,
-// each in one order.
+// bias.cu: a bias is added to every row, so its gradient is the sum over rows: by slices of rows,
+// then over the slices, each in one order.
 #include "columns.cuh"
 
 using namespace sgt;
@@ -7,9 +7,11 @@ using namespace sgt;
 enum { ROWS = 8 /* rows a block has in flight, a warp each */, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
 // partial[slice][c] = sum of the slice's rows; a block has 32 * V columns, a warp every eighth row
-// of the slice. If there is one slice, `partial` is the gradient itself, and the sum is added to it.
-template <class T, int V> __global__ void __launch_bounds__(ROWS * 32)
-bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
+// of the slice. If there is one slice, `partial` is the gradient itself, and the sum is added to
+// it.
+template <class T, int V>
+__global__ void __launch_bounds__(ROWS * 32)
+    bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
 {
     DEV_SHARED(float, shared, ROWS * 32 * V);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, c = (blockIdx.x * 32 + lane) * V;
@@ -19,12 +21,12 @@ bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
         for (size_t row = first + warp; row < end; row += ROWS) {
             float x[V];
             load(x, dout + row * C + c);
-            DEV_UNROLL for (int i = 0; i < V; i++) total[i] += x[i];
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) total[i] += x[i];
         }
-    DEV_UNROLL for (int i = 0; i < V; i++) shared[(warp * V + i) * 32 + lane] = total[i];
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) shared[(warp * V + i) * 32 + lane] = total[i];
     dev::block_sync(); // with the first warp's reading
     if (warp > 0 || c >= C) return;
-    DEV_UNROLL for (int i = 0; i < V; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) {
         for (int w = 1; w < ROWS; w++) total[i] += shared[(w * V + i) * 32 + lane];
         float *to = partial + (size_t)blockIdx.y * C + c + i;
         *to = gridDim.y == 1 ? *to + total[i] : total[i];
@@ -42,15 +44,16 @@ size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C)
     return slices_for(n) * C * sizeof(float);
 }
 
-void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout, size_t n, size_t C,
-                            void *scratch)
+void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout,
+                            size_t n, size_t C, void *scratch)
 {
     if (n == 0) return;
     unsigned slices = slices_for(n);
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((bias_kernel<T, width>), dim3(blocks_for(C, 32 * width), slices), dim3(ROWS * 32), 0, s,
-                   slices == 1 ? db : (float *)scratch, (const T *)dout, n, (int)C, (n + slices - 1) / slices);
+        DEV_LAUNCH((bias_kernel<T, width>), dim3(blocks_for(C, 32 * width), slices),
+                   dim3(ROWS * 32), 0, s, slices == 1 ? db : (float *)scratch, (const T *)dout, n,
+                   (int)C, (n + slices - 1) / slices);
     });
     if (slices > 1) fold_columns(s, {{db}}, 1, 1, (const float *)scratch, slices, C);
 }

@@ -1,19 +1,23 @@
-// columns.cu: partial sums of columns, folded. A block has 32 columns; each of its 32 warps adds up every 32nd partial
-// sum of all of them, then the warps' sums of one column, so that no thread waits for a long row of loads.
+// columns.cu: partial sums of columns, folded. A block has 32 columns; each of its 32 warps adds up
+// every 32nd partial sum of all of them, then the warps' sums of one column, so that no thread
+// waits for a long row of loads.
 #include "columns.cuh"
 
 using namespace sgt;
 
 enum { GROUPS = 32, PITCH = 33 /* a column of the array is in as many banks as it is long */ };
 
-__global__ void __launch_bounds__(GROUPS * 32) fold_columns_kernel(ColumnSums to, const float *partial, int blocks,
-                                                                   int pitch, int width, int C)
+__global__ void __launch_bounds__(GROUPS * 32)
+    fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,
+                        int C)
 {
-    DEV_SHARED(float, shared, GROUPS * PITCH);
-    int lane = threadIdx.x % 32, group = threadIdx.x / 32, first = blockIdx.x * 32, c = first + group;
+    DEV_SHARED(float, shared, GROUPS *PITCH);
+    int lane = threadIdx.x % 32, group = threadIdx.x / 32, first = blockIdx.x * 32,
+        c = first + group;
     float total = 0;
     if (first + lane < width)
-        for (int b = group; b < blocks; b += GROUPS) total += partial[(size_t)b * pitch + first + lane];
+        for (int b = group; b < blocks; b += GROUPS)
+            total += partial[(size_t)b * pitch + first + lane];
     shared[group * PITCH + lane] = total;
     dev::block_sync(); // with the reading below
     total = dev::warp_sum(shared[lane * PITCH + group]);
@@ -22,9 +26,9 @@ __global__ void __launch_bounds__(GROUPS * 32) fold_columns_kernel(ColumnSums to
     *out += total;
 }
 
-void sgt::fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts, const float *partial,
-                       unsigned blocks, size_t C)
+void sgt::fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
+                       const float *partial, unsigned blocks, size_t C)
 {
-    DEV_LAUNCH(fold_columns_kernel, dim3(blocks_for(wanted * C, 32)), dim3(GROUPS * 32), 0, s, to, partial, (int)blocks,
-               (int)(parts * C), (int)(wanted * C), (int)C);
+    DEV_LAUNCH(fold_columns_kernel, dim3(blocks_for(wanted * C, 32)), dim3(GROUPS * 32), 0, s, to,
+               partial, (int)blocks, (int)(parts * C), (int)(wanted * C), (int)C);
 }

@@ -1,10 +1,11 @@
-// columns.cuh: the second half of every sum over rows: blocks leave their partial sums of columns, and these become
-// gradients.
+// columns.cuh: the second half of every sum over rows: blocks leave their partial sums of columns,
+// and these become gradients.
 #pragma once
 
 #include "elements.cuh"
 
-namespace sgt {
+namespace sgt
+{
 
 // As many arrays of C floats as are summed at once.
 struct ColumnSums {
@@ -13,7 +14,7 @@ struct ColumnSums {
 
 // to.out[p][c] += the sum of partial[block][p][c] over blocks, in one order, for p < wanted
 //                                                                                  partial (blocks, parts, C)
-void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts, const float *partial, unsigned blocks,
-                  size_t C);
+void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
+                  const float *partial, unsigned blocks, size_t C);
 
 } // namespace sgt

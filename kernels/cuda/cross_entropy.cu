@@ -1,14 +1,17 @@
-// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits
-// in shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps
-// and rereads its own elements, so that they need no barrier. Warps' sums lie before it.
+// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a
+// block. Where a row fits in shared memory it is read from global memory once (a 50,304-wide row of
+// 16-bit numbers is 100 KB); a thread keeps and rereads its own elements, so that they need no
+// barrier. Warps' sums lie before it.
 #include "softmax.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 512, WARPS = THREADS / 32, SUMS = 2 * WARPS * (int)sizeof(float) /* bytes */ };
 
-template <class T, int V, bool KEEP> __global__ void __launch_bounds__(THREADS)
-cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld, const float *scale)
+template <class T, int V, bool KEEP>
+__global__ void __launch_bounds__(THREADS)
+    cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld,
+                         const float *scale)
 {
     float *shared = (float *)dev::dyn_smem();
     size_t row = blockIdx.x;
@@ -26,7 +29,8 @@ cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    float wanted = target < 0 ? 0 : dev::to_float(global[target]); // before any thread overwrites it: see the barrier
+    // before any thread overwrites it: see the barrier
+    float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
     if (!scale) return;
@@ -34,7 +38,7 @@ cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int
     for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
         float x[V];
         load(x, kept + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) {
             x[i] = target < 0 ? 0 : exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
         }
         store(global + c, x);
@@ -47,21 +51,23 @@ cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int
     }
 }
 
-template <class T, int V> static void launch(sgt_cuda_stream s, T *logits, float *loss, const int32_t *targets,
-                                             size_t n, size_t width, size_t ld, const float *scale)
+template <class T, int V>
+static void launch(sgt_cuda_stream s, T *logits, float *loss, const int32_t *targets, size_t n,
+                   size_t width, size_t ld, const float *scale)
 {
     dim3 grid((unsigned)n), block(THREADS);
     size_t bytes = SUMS + (width * sizeof(T) + 15) / 16 * 16;
     if (scale && bytes <= MOST_SHARED)
-        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets, (int)width,
-                   (int)ld, scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets,
+                   (int)width, (int)ld, scale);
     else
-        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, SUMS, s, logits, loss, targets, (int)width,
-                   (int)ld, scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, SUMS, s, logits, loss, targets,
+                   (int)width, (int)ld, scale);
 }
 
-void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,
-                            size_t n, size_t V, size_t ld, const float *scale)
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
+                            const int32_t *targets, size_t n, size_t V, size_t ld,
+                            const float *scale)
 {
     if (n == 0) return;
     by_type_and_width(type, ld, [&](auto zero, auto width) {
@@ -73,8 +79,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits,
 // One block: a thousand losses a thread at most, in double, in one order.
 enum { SUM_THREADS = 512 };
 
-__global__ void __launch_bounds__(SUM_THREADS) loss_sum_kernel(sgt_cuda_control *c, const float *loss,
-                                                               const int32_t *targets, size_t n)
+__global__ void __launch_bounds__(SUM_THREADS)
+    loss_sum_kernel(sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n)
 {
     DEV_SHARED(double, shared, SUM_THREADS / 32);
     double total = 0, count = 0;
@@ -89,7 +95,8 @@ __global__ void __launch_bounds__(SUM_THREADS) loss_sum_kernel(sgt_cuda_control 
     c->targets += count;
 }
 
-void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n)
+void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,
+                       const int32_t *targets, size_t n)
 {
     DEV_LAUNCH(loss_sum_kernel, dim3(1), dim3(SUM_THREADS), 0, s, c, loss, targets, n);
 }

@@ -1,16 +1,27 @@
-// cross_entropy_bulk.cu: the classifier for sm_90a. There are as many blocks as multiprocessors, and each takes row
-// after row. One thread starts a bulk copy of a whole row into shared memory, and of the next as soon as one has been
-// read: as many bytes are on their way as fit. At 50,304 logits of 16 bits that is one row of 100 KB while another is
-// computed; loads by the threads themselves have 8 KB under way. Not yet run on a GPU: cp.async.bulk and its barriers
-// are what a GPU has to confirm.
+// cross_entropy_bulk.cu: the classifier for sm_90a. There are as many blocks as multiprocessors,
+// and each takes row after row. One thread starts a bulk copy of a whole row into shared memory,
+// and of the next as soon as one has been read: as many bytes are on their way as fit. At 50,304
+// logits of 16 bits that is one row of 100 KB while another is computed; loads by the threads
+// themselves have 8 KB under way. Not yet run on a GPU: cp.async.bulk and its barriers are what a
+// GPU has to confirm.
 #include "hopper.cuh"
 #include "softmax.cuh"
 
 using namespace sgt;
 
-enum { THREADS = 512, WARPS = THREADS / 32, MOST_STAGES = 4, MULTIPROCESSORS = 132 /* of an H100 */ };
-// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in all, on sm_90.
-enum { BARRIERS = 128, HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float), HOPPER_SHARED = 227 * 1024 };
+enum {
+    THREADS = 512,
+    WARPS = THREADS / 32,
+    MOST_STAGES = 4,
+    MULTIPROCESSORS = 132 /* of an H100 */
+};
+// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in all,
+// on sm_90.
+enum {
+    BARRIERS = 128,
+    HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float),
+    HOPPER_SHARED = 227 * 1024
+};
 
 template <class T> struct BulkRows {
     T *logits;
@@ -22,11 +33,9 @@ template <class T> struct BulkRows {
     int pitch;         // bytes from row to row in shared memory
 };
 
-// Numbers from a row up to the next whole 16 bytes: ld is a multiple of that, so that they are there.
-template <class T> DEV int copied(int V)
-{
-    return (V + PER16<T> - 1) / PER16<T> * PER16<T>;
-}
+// Numbers from a row up to the next whole 16 bytes: ld is a multiple of that, so that they are
+// there.
+template <class T> DEV int copied(int V) { return (V + PER16<T> - 1) / PER16<T> * PER16<T>; }
 
 // By one thread: `row` is on its way to its stage.
 template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stage)
@@ -41,11 +50,13 @@ template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stag
 template <class T> DEV void load_logits(float (&x)[PER16<T>], const T *kept, int c, int V)
 {
     load(x, kept + c);
-    if (c + PER16<T> > V)
-        DEV_UNROLL for (int i = 0; i < PER16<T>; i++) if (c + i >= V) x[i] = LOWEST;
+    if (c + PER16 < T >> V)
+        DEV_UNROLL_FOR (int i = 0; i < PER16<T>; i++)
+            if (c + i >= V) x[i] = LOWEST;
 }
 
-template <class T> DEV void classify_row(const BulkRows<T> &a, size_t row, const T *kept, float *sums)
+template <class T>
+DEV void classify_row(const BulkRows<T> &a, size_t row, const T *kept, float *sums)
 {
     constexpr int V = PER16<T>;
     int target = a.targets[row], end = copied<T>(a.V);
@@ -56,20 +67,23 @@ template <class T> DEV void classify_row(const BulkRows<T> &a, size_t row, const
         add_exps(s, x);
     }
     s = block_combine<WARPS>(s, sums);
-    if (threadIdx.x == 0) a.loss[row] = target < 0 ? 0 : s.max + logf(s.total) - dev::to_float(kept[target]);
+    if (threadIdx.x == 0)
+        a.loss[row] = target < 0 ? 0 : s.max + logf(s.total) - dev::to_float(kept[target]);
     float by = target < 0 ? 0 : *a.scale, share = by / s.total;
     T *out = a.logits + row * a.ld;
     for (int c = threadIdx.x * V; c < a.ld; c += THREADS * V) {
         float x[V] = {};
         if (c < end && target >= 0) {
             load_logits(x, kept, c, a.V);
-            DEV_UNROLL for (int i = 0; i < V; i++) x[i] = exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
+            DEV_UNROLL_FOR (int i = 0; i < V; i++)
+                x[i] = exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
         }
         store(out + c, x);
     }
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_bulk_kernel(BulkRows<T> a)
+template <class T>
+__global__ void __launch_bounds__(THREADS) cross_entropy_bulk_kernel(BulkRows<T> a)
 {
     uint64_t *bars = (uint64_t *)dev::dyn_smem();
     float *sums = (float *)(dev::dyn_smem() + BARRIERS);
@@ -115,7 +129,8 @@ int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld)
 }
 
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
-                                 const int32_t *targets, size_t n, size_t V, size_t ld, const float *scale)
+                                 const int32_t *targets, size_t n, size_t V, size_t ld,
+                                 const float *scale)
 {
     if (n == 0) return;
     unsigned blocks = n < MULTIPROCESSORS ? (unsigned)n : (unsigned)MULTIPROCESSORS;
@@ -123,6 +138,7 @@ void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *lo
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         BulkRows<T> a = {(T *)logits, loss, targets, scale, n, (int)V, (int)ld, stages, pitch};
-        DEV_LAUNCH(cross_entropy_bulk_kernel<T>, dim3(blocks), dim3(THREADS), (size_t)(HEAD + stages * pitch), s, a);
+        DEV_LAUNCH(cross_entropy_bulk_kernel<T>, dim3(blocks), dim3(THREADS),
+                   (size_t)(HEAD + stages * pitch), s, a);
     });
 }

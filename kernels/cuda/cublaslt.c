@@ -1,41 +1,46 @@
-/* cublaslt.c: the table of cuBLASLt's functions, from the library that the machine has. Not yet run on a GPU. */
+/* cublaslt.c: the table of cuBLASLt's functions, from the library that the machine has. Not yet run
+ * on a GPU. */
 #include "cublaslt.h"
 
 #include "base/library.h"
 
-/* Newest first: what we use is the same in both. Then where a toolkit lies that nobody told the system about. */
+/* Newest first: what we use is the same in both. Then where a toolkit lies that nobody told the
+ * system about. */
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so.13",
                                     "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};
 
 static sgt_cublaslt table;
 
-static const sgt_symbol symbols[] = {{"cublasLtGetVersion", &table.version},
-                                     {"cublasLtGetStatusName", &table.status_name},
-                                     {"cublasLtCreate", &table.create},
-                                     {"cublasLtDestroy", &table.destroy},
-                                     {"cublasLtMatmulDescCreate", &table.desc_create},
-                                     {"cublasLtMatmulDescDestroy", &table.desc_destroy},
-                                     {"cublasLtMatmulDescSetAttribute", &table.desc_set},
-                                     {"cublasLtMatrixLayoutCreate", &table.layout_create},
-                                     {"cublasLtMatrixLayoutDestroy", &table.layout_destroy},
-                                     {"cublasLtMatrixLayoutSetAttribute", &table.layout_set},
-                                     {"cublasLtMatmulPreferenceCreate", &table.preference_create},
-                                     {"cublasLtMatmulPreferenceDestroy", &table.preference_destroy},
-                                     {"cublasLtMatmulPreferenceSetAttribute", &table.preference_set},
-                                     {"cublasLtMatmulAlgoGetHeuristic", &table.heuristics},
-                                     {"cublasLtMatmulAlgoCheck", &table.algo_check},
-                                     {"cublasLtMatmulAlgoConfigGetAttribute", &table.algo_config},
-                                     {"cublasLtMatmul", &table.matmul},
-                                     {NULL, NULL}};
-_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1, "a function a member");
+static const sgt_symbol symbols[] = {
+    {"cublasLtGetVersion", &table.version},
+    {"cublasLtGetStatusName", &table.status_name},
+    {"cublasLtCreate", &table.create},
+    {"cublasLtDestroy", &table.destroy},
+    {"cublasLtMatmulDescCreate", &table.desc_create},
+    {"cublasLtMatmulDescDestroy", &table.desc_destroy},
+    {"cublasLtMatmulDescSetAttribute", &table.desc_set},
+    {"cublasLtMatrixLayoutCreate", &table.layout_create},
+    {"cublasLtMatrixLayoutDestroy", &table.layout_destroy},
+    {"cublasLtMatrixLayoutSetAttribute", &table.layout_set},
+    {"cublasLtMatmulPreferenceCreate", &table.preference_create},
+    {"cublasLtMatmulPreferenceDestroy", &table.preference_destroy},
+    {"cublasLtMatmulPreferenceSetAttribute", &table.preference_set},
+    {"cublasLtMatmulAlgoGetHeuristic", &table.heuristics},
+    {"cublasLtMatmulAlgoCheck", &table.algo_check},
+    {"cublasLtMatmulAlgoConfigGetAttribute", &table.algo_config},
+    {"cublasLtMatmul", &table.matmul},
+    {NULL, NULL}};
+_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1,
+               "a function a member");
 
-static sgt_library library = {.what = "cuBLASLt",
-                              .names = names,
-                              .symbols = symbols,
-                              .install = "install cuBLAS of CUDA 12 or 13, or name its folder in LD_LIBRARY_PATH",
-                              .version = "that of CUDA 12 or 13 is needed",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static sgt_library library = {
+    .what = "cuBLASLt",
+    .names = names,
+    .symbols = symbols,
+    .install = "install cuBLAS of CUDA 12 or 13, or name its folder in LD_LIBRARY_PATH",
+    .version = "that of CUDA 12 or 13 is needed",
+    .lock = PTHREAD_MUTEX_INITIALIZER};
 
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err)
 {

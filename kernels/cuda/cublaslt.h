@@ -1,10 +1,12 @@
-/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own words, as a table of functions, so that building needs
- * no header of CUDA's and the host run (tests/kernels/host/cublaslt.cpp) can bring a table of its own.
+/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own words, as a table of functions, so
+ * that building needs no header of CUDA's and the host run (tests/kernels/host/cublaslt.cpp) can
+ * bring a table of its own.
  *
  *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err);          // NULL: err says what is missing
  *     if (lt->create(&handle)) ...;                              // 0 is success: lt->status_name(rc) says what else
  *
- * Matrices are column-major. Names, numbers and signatures are held to the toolkit's cublasLt.h by check-nvcc. */
+ * Matrices are column-major. Names, numbers and signatures are held to the toolkit's cublasLt.h by
+ * check-nvcc. */
 #ifndef SGT_CUBLASLT_H
 #define SGT_CUBLASLT_H
 
@@ -37,62 +39,67 @@ typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
 typedef struct sgt_lt_algo sgt_lt_algo;
 typedef struct sgt_lt_result sgt_lt_result;
 typedef int sgt_lt_status, sgt_lt_type, sgt_lt_compute;
-typedef int sgt_lt_desc_attribute, sgt_lt_layout_attribute, sgt_lt_preference_attribute, sgt_lt_config_attribute;
+typedef int sgt_lt_desc_attribute, sgt_lt_layout_attribute, sgt_lt_preference_attribute,
+    sgt_lt_config_attribute;
 #endif
 
 enum { /* cublasStatus_t */
-    SGT_LT_SUCCESS = 0,
-    SGT_LT_NOT_INITIALIZED = 1,
-    SGT_LT_ALLOC_FAILED = 3,
-    SGT_LT_INVALID_VALUE = 7,
-    SGT_LT_NOT_SUPPORTED = 15
+       SGT_LT_SUCCESS = 0,
+       SGT_LT_NOT_INITIALIZED = 1,
+       SGT_LT_ALLOC_FAILED = 3,
+       SGT_LT_INVALID_VALUE = 7,
+       SGT_LT_NOT_SUPPORTED = 15
 };
-enum { SGT_LT_R_32F = 0, SGT_LT_R_16F = 2, SGT_LT_R_16BF = 14 };    /* cudaDataType */
+enum { SGT_LT_R_32F = 0, SGT_LT_R_16F = 2, SGT_LT_R_16BF = 14 };     /* cudaDataType */
 enum { SGT_LT_COMPUTE_32F = 68, SGT_LT_COMPUTE_32F_FAST_TF32 = 77 }; /* cublasComputeType_t */
-enum { SGT_LT_OP_N = 0, SGT_LT_OP_T = 1 };                          /* cublasOperation_t, an int32_t */
-enum { SGT_LT_ORDER_COL = 0, SGT_LT_ORDER_ROW = 1 };                /* cublasLtOrder_t, an int32_t */
-enum { SGT_LT_POINTER_MODE_HOST = 0 };                              /* cublasLtPointerMode_t, an int32_t */
+/* cublasOperation_t, an int32_t */
+enum { SGT_LT_OP_N = 0, SGT_LT_OP_T = 1 };
+/* cublasLtOrder_t, an int32_t */
+enum { SGT_LT_ORDER_COL = 0, SGT_LT_ORDER_ROW = 1 };
+/* cublasLtPointerMode_t, an int32_t */
+enum { SGT_LT_POINTER_MODE_HOST = 0 };
 
 enum { /* cublasLtMatmulDescAttributes_t */
-    SGT_LT_DESC_COMPUTE_TYPE = 0,
-    SGT_LT_DESC_SCALE_TYPE = 1,
-    SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta lie */
-    SGT_LT_DESC_TRANSA = 3,       /* int32_t */
-    SGT_LT_DESC_TRANSB = 4,       /* int32_t */
-    SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
-    SGT_LT_DESC_BIAS_POINTER = 8,
-    SGT_LT_DESC_AUX_POINTER = 11,
-    SGT_LT_DESC_AUX_LD = 12,        /* int64_t */
-    SGT_LT_DESC_AUX_DATA_TYPE = 22, /* int32_t; -1: the output's */
-    SGT_LT_DESC_BIAS_DATA_TYPE = 26 /* int32_t; -1: the output's */
+       SGT_LT_DESC_COMPUTE_TYPE = 0,
+       SGT_LT_DESC_SCALE_TYPE = 1,
+       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta lie */
+       SGT_LT_DESC_TRANSA = 3,       /* int32_t */
+       SGT_LT_DESC_TRANSB = 4,       /* int32_t */
+       SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
+       SGT_LT_DESC_BIAS_POINTER = 8,
+       SGT_LT_DESC_AUX_POINTER = 11,
+       SGT_LT_DESC_AUX_LD = 12,        /* int64_t */
+       SGT_LT_DESC_AUX_DATA_TYPE = 22, /* int32_t; -1: the output's */
+       SGT_LT_DESC_BIAS_DATA_TYPE = 26 /* int32_t; -1: the output's */
 };
 
 enum { /* cublasLtEpilogue_t, a uint32_t */
-    SGT_LT_EPILOGUE_DEFAULT = 1,
-    SGT_LT_EPILOGUE_BIAS = 4,
-    SGT_LT_EPILOGUE_GELU_AUX_BIAS = 164,
-    SGT_LT_EPILOGUE_DGELU = 192,
-    SGT_LT_EPILOGUE_DGELU_BGRAD = 208,
-    SGT_LT_EPILOGUE_BGRADA = 256 /* sums of op(A)'s rows over k */
+       SGT_LT_EPILOGUE_DEFAULT = 1,
+       SGT_LT_EPILOGUE_BIAS = 4,
+       SGT_LT_EPILOGUE_GELU_AUX_BIAS = 164,
+       SGT_LT_EPILOGUE_DGELU = 192,
+       SGT_LT_EPILOGUE_DGELU_BGRAD = 208,
+       SGT_LT_EPILOGUE_BGRADA = 256 /* sums of op(A)'s rows over k */
 };
 
 enum { /* cublasLtMatrixLayoutAttribute_t */
-    SGT_LT_LAYOUT_TYPE = 0,
-    SGT_LT_LAYOUT_ORDER = 1,        /* int32_t */
-    SGT_LT_LAYOUT_BATCH_COUNT = 5,  /* int32_t */
-    SGT_LT_LAYOUT_BATCH_STRIDE = 6  /* int64_t, in elements */
+       SGT_LT_LAYOUT_TYPE = 0,
+       SGT_LT_LAYOUT_ORDER = 1,       /* int32_t */
+       SGT_LT_LAYOUT_BATCH_COUNT = 5, /* int32_t */
+       SGT_LT_LAYOUT_BATCH_STRIDE = 6 /* int64_t, in elements */
 };
 
-enum { /* cublasLtMatmulPreferenceAttributes_t */
-    SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,   /* uint64_t */
-    SGT_LT_PREFERENCE_REDUCTION_MASK = 3,  /* uint32_t */
-    SGT_LT_PREFERENCE_ALIGNMENT_A = 5,     /* uint32_t, as the next three; 256 unless told */
-    SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
-    SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
-    SGT_LT_PREFERENCE_ALIGNMENT_D = 8
+enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
+       SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
+       SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, as the next three; 256 unless told */
+       SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
+       SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
+       SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k that is cut are put together */
+/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k that is cut are put
+ * together */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     SGT_LT_REDUCTION_INPLACE = 1,      /* in D itself, in its type, one after another */
@@ -108,31 +115,36 @@ typedef struct sgt_cublaslt {
     sgt_lt_status (*destroy)(sgt_lt_handle handle);
     sgt_lt_status (*desc_create)(sgt_lt_desc *desc, sgt_lt_compute compute, sgt_lt_type scale);
     sgt_lt_status (*desc_destroy)(sgt_lt_desc desc);
-    sgt_lt_status (*desc_set)(sgt_lt_desc desc, sgt_lt_desc_attribute attribute, const void *value, size_t size);
-    sgt_lt_status (*layout_create)(sgt_lt_layout *layout, sgt_lt_type type, uint64_t rows, uint64_t columns,
-                                   int64_t ld);
+    sgt_lt_status (*desc_set)(sgt_lt_desc desc, sgt_lt_desc_attribute attribute, const void *value,
+                              size_t size);
+    sgt_lt_status (*layout_create)(sgt_lt_layout *layout, sgt_lt_type type, uint64_t rows,
+                                   uint64_t columns, int64_t ld);
     sgt_lt_status (*layout_destroy)(sgt_lt_layout layout);
-    sgt_lt_status (*layout_set)(sgt_lt_layout layout, sgt_lt_layout_attribute attribute, const void *value,
-                                size_t size);
+    sgt_lt_status (*layout_set)(sgt_lt_layout layout, sgt_lt_layout_attribute attribute,
+                                const void *value, size_t size);
     sgt_lt_status (*preference_create)(sgt_lt_preference *preference);
     sgt_lt_status (*preference_destroy)(sgt_lt_preference preference);
-    sgt_lt_status (*preference_set)(sgt_lt_preference preference, sgt_lt_preference_attribute attribute,
-                                    const void *value, size_t size);
-    sgt_lt_status (*heuristics)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
-                                sgt_lt_layout c, sgt_lt_layout d, sgt_lt_preference preference, int wanted,
-                                sgt_lt_result results[], int *count);
-    sgt_lt_status (*algo_check)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
-                                sgt_lt_layout c, sgt_lt_layout d, const sgt_lt_algo *algo, sgt_lt_result *result);
-    sgt_lt_status (*algo_config)(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute, void *value, size_t size,
-                                 size_t *written);
-    sgt_lt_status (*matmul)(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a, sgt_lt_layout as,
-                            const void *b, sgt_lt_layout bs, const void *beta, const void *c, sgt_lt_layout cs,
-                            void *d, sgt_lt_layout ds, const sgt_lt_algo *algo, void *workspace,
+    sgt_lt_status (*preference_set)(sgt_lt_preference preference,
+                                    sgt_lt_preference_attribute attribute, const void *value,
+                                    size_t size);
+    sgt_lt_status (*heuristics)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a,
+                                sgt_lt_layout b, sgt_lt_layout c, sgt_lt_layout d,
+                                sgt_lt_preference preference, int wanted, sgt_lt_result results[],
+                                int *count);
+    sgt_lt_status (*algo_check)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a,
+                                sgt_lt_layout b, sgt_lt_layout c, sgt_lt_layout d,
+                                const sgt_lt_algo *algo, sgt_lt_result *result);
+    sgt_lt_status (*algo_config)(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute,
+                                 void *value, size_t size, size_t *written);
+    sgt_lt_status (*matmul)(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha,
+                            const void *a, sgt_lt_layout as, const void *b, sgt_lt_layout bs,
+                            const void *beta, const void *c, sgt_lt_layout cs, void *d,
+                            sgt_lt_layout ds, const sgt_lt_algo *algo, void *workspace,
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the library is missing. Any
- * thread. */
+/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the
+ * library is missing. Any thread. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,15 +1,17 @@
-/* cuda.h: the table of CUDA kernels, mirroring kernels.h. One name, one signature, one line of mathematics and shapes
- * each; kernels/ref is the definition.
+/* cuda.h: the table of CUDA kernels, mirroring kernels.h. One name, one signature, one line of
+ * mathematics and shapes each; kernels/ref is the definition.
  *
  *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C, 1e-5f, NULL);
  *
- * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the given type
- * (activations and the parameters' working copies); statistics, losses, parameter gradients and sums are float32, and
- * so is all arithmetic in between. "+=" in a line means the output is added to. A call puts work on a stream and
- * returns: it allocates nothing, waits for nothing and uses no floating-point atomics, so that the same call gives the
- * same bits. A launch that the driver refuses shows in cudaGetLastError.
+ * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the
+ * given type (activations and the parameters' working copies); statistics, losses, parameter
+ * gradients and sums are float32, and so is all arithmetic in between. "+=" in a line means the
+ * output is added to. A call puts work on a stream and returns: it allocates nothing, waits for
+ * nothing and uses no floating-point atomics, so that the same call gives the same bits. A launch
+ * that the driver refuses shows in cudaGetLastError.
  *
- * Every kernel also runs on the host (tests/kernels/host), where it is held to kernels/ref. Not yet run on a GPU. */
+ * Every kernel also runs on the host (tests/kernels/host), where it is held to kernels/ref. Not yet
+ * run on a GPU. */
 #ifndef SGT_CUDA_H
 #define SGT_CUDA_H
 
@@ -28,29 +30,32 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
 /* What steers a step without the host waiting for it: one of these lives in device memory. */
 typedef struct sgt_cuda_control {
-    float lr;             /* by sgt_cuda_begin_update */
-    float micro_scale;    /* by sgt_cuda_begin_micro_step: of the loss of a target, about 1/targets */
-    float loss_scale;     /* 1 where the precision needs none; else halved on overflow, doubled after growth_interval */
-    float dlogits_scale;  /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
-    uint32_t good_steps;  /* since the scale last changed */
+    float lr; /* by sgt_cuda_begin_update */
+    /* by sgt_cuda_begin_micro_step: of the loss of a target, about 1/targets */
+    float micro_scale;
+    /* 1 where the precision needs none; else halved on overflow, doubled after growth_interval */
+    float loss_scale;
+    float dlogits_scale;      /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
+    uint32_t good_steps;      /* since the scale last changed */
     uint32_t growth_interval; /* 0: the scale stays */
-    uint64_t step;        /* updates done */
-    uint64_t skipped;     /* updates left out for an overflow or a spike */
-    double loss, targets; /* of this step: sum of losses, count of targets not ignored; */
-    double squares;       /* sum of squares of gradients. Ranks add up these three, which lie together */
-    double norm;          /* of the averaged gradient, before clipping */
-    float grad_scale;     /* what the optimizer multiplies gradients by: average, unscale, clip */
-    int32_t found_inf;    /* a gradient was infinite or NaN: this update is left out */
-    double c1, c2;        /* AdamW's bias corrections of this update */
+    uint64_t step;            /* updates done */
+    uint64_t skipped;         /* updates left out for an overflow or a spike */
+    double loss, targets;     /* of this step: sum of losses, count of targets not ignored; */
+    /* sum of squares of gradients. Ranks add up these three, which lie together */
+    double squares;
+    double norm;       /* of the averaged gradient, before clipping */
+    float grad_scale;  /* what the optimizer multiplies gradients by: average, unscale, clip */
+    int32_t found_inf; /* a gradient was infinite or NaN: this update is left out */
+    double c1, c2;     /* AdamW's bias corrections of this update */
     double last_loss, last_targets, last_norm; /* of the step before, for the host to read */
     float last_loss_scale;
     int32_t last_found_inf;
-    int32_t spike;        /* this update is left out for a spike, by sgt_cuda_spikes; */
-    uint64_t spikes;      /* so many were */
-} sgt_cuda_control; /* zeros to begin with, but for growth_interval and the scaler's numbers */
+    int32_t spike;   /* this update is left out for a spike, by sgt_cuda_spikes; */
+    uint64_t spikes; /* so many were */
+} sgt_cuda_control;  /* zeros to begin with, but for growth_interval and the scaler's numbers */
 
-/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew each time it runs; row
- * b of this micro-step is row + b*ranks of the step. */
+/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew
+ * each time it runs; row b of this micro-step is row + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0: 1 */
@@ -63,236 +68,277 @@ typedef struct sgt_cuda_dropout {
     float rate;            /* 0: all are kept */
 } sgt_cuda_dropout;
 
-/* out[i] = dropout(wte[ids[i]] + wpe[i % T])             out (n, C), ids (n), wte (V, C), wpe (>=T, C)
- * drop may be NULL, here and elsewhere: nothing is dropped. */
-void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
-                    const void *wpe, size_t n, size_t T, size_t C, const sgt_cuda_dropout *drop);
+/* out[i] = dropout(wte[ids[i]] + wpe[i % T]) out (n, C), ids (n), wte (V, C), wpe (>=T, C) drop may
+ * be NULL, here and elsewhere: nothing is dropped. */
+void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids,
+                    const void *wte, const void *wpe, size_t n, size_t T, size_t C,
+                    const sgt_cuda_dropout *drop);
 
-/* The permutation that sorts ids, equal ones in order of place: sorted[i] = ids[order[i]].   n numbers each
- * scratch: sgt_cuda_embed_sort_scratch(n) bytes. 0 <= ids < 65536. */
-void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
-                         void *scratch);
+/* The permutation that sorts ids, equal ones in order of place: sorted[i] = ids[order[i]]. n
+ * numbers each scratch: sgt_cuda_embed_sort_scratch(n) bytes. 0 <= ids < 65536. */
+void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
+                         size_t n, void *scratch);
 size_t sgt_cuda_embed_sort_scratch(size_t n);
 
-/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]        dwte (V, C), dwpe (T, C) float; dout (n, C)
- * with sorted and order from sgt_cuda_embed_sort; scratch: sgt_cuda_embed_backward_scratch(n, C) bytes */
-void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe, const int32_t *sorted,
-                             const int32_t *order, const void *dout, size_t n, size_t T, size_t C, void *scratch);
+/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i] dwte (V, C), dwpe (T, C) float; dout (n, C) with
+ * sorted and order from sgt_cuda_embed_sort; scratch: sgt_cuda_embed_backward_scratch(n, C)
+ * bytes */
+void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe,
+                             const int32_t *sorted, const int32_t *order, const void *dout,
+                             size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b       x, out (n, C); w, b (C); mean, rstd (n)
- * A row of two floats a column fits in a block's shared memory: C to 12,672, here and in the next two. */
-void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd, const void *x,
-                        const void *w, const void *b, size_t n, size_t C, float eps);
+/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b x, out (n, C); w, b (C); mean, rstd
+ * (n) A row of two floats a column fits in a block's shared memory: C to 12,672, here and in the
+ * next two. */
+void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd,
+                        const void *x, const void *w, const void *b, size_t n, size_t C, float eps);
 
-/* sum = x + dropout(y), then layernorm of sum; sum may be x         x, y, sum, out (n, C); drop may be NULL */
-void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out, float *mean, float *rstd,
-                                 const void *x, const void *y, const void *w, const void *b, size_t n, size_t C,
-                                 float eps, const sgt_cuda_dropout *drop);
+/* sum = x + dropout(y), then layernorm of sum; sum may be x x, y, sum, out (n, C); drop may be
+ * NULL */
+void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
+                                 float *mean, float *rstd, const void *x, const void *y,
+                                 const void *w, const void *b, size_t n, size_t C, float eps,
+                                 const sgt_cuda_dropout *drop);
 
-/* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout            dx, dout, x (n, C); dw, db (C) float
- * with xhat = (x - mean)*rstd; first: dx = dL/dx; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes */
-void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
-                                 const void *dout, const void *x, const float *mean, const float *rstd, const void *w,
-                                 size_t n, size_t C, void *scratch);
+/* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout dx, dout, x (n, C); dw, db (C) float with
+ * xhat = (x - mean)*rstd; first: dx = dL/dx; scratch: sgt_cuda_layernorm_backward_scratch(n, C)
+ * bytes */
+void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
+                                 float *dw, float *db, const void *dout, const void *x,
+                                 const float *mean, const float *rstd, const void *w, size_t n,
+                                 size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
-/* sgt_cuda_residual_layernorm, and with y NULL sgt_cuda_layernorm (sum and drop are then not used), with the same bits,
- * for rows that a warp keeps in registers: see sgt_cuda_layernorm_rows_serves. */
-void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out, float *mean, float *rstd,
-                             const void *x, const void *y, const void *w, const void *b, size_t n, size_t C, float eps,
+/* sgt_cuda_residual_layernorm, and with y NULL sgt_cuda_layernorm (sum and drop are then not used),
+ * with the same bits, for rows that a warp keeps in registers: see
+ * sgt_cuda_layernorm_rows_serves. */
+void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
+                             float *mean, float *rstd, const void *x, const void *y, const void *w,
+                             const void *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop);
 
-/* The same dx, and dbias += sum_i dx, as stored (NULL: not wanted), for rows that a warp keeps in registers: whole
- * multiples of 16 bytes, C to 1,280 in 16-bit types and to 768 in float. */
-void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
-                                      float *dbias, const void *dout, const void *x, const float *mean,
-                                      const float *rstd, const void *w, size_t n, size_t C, void *scratch);
+/* The same dx, and dbias += sum_i dx, as stored (NULL: not wanted), for rows that a warp keeps in
+ * registers: whole multiples of 16 bytes, C to 1,280 in 16-bit types and to 768 in float. */
+void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
+                                      float *dw, float *db, float *dbias, const void *dout,
+                                      const void *x, const float *mean, const float *rstd,
+                                      const void *w, size_t n, size_t C, void *scratch);
 size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 
-/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x erfc(-x/sqrt 2)       n numbers; out may be x */
-void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n, sgt_gelu_kind kind);
+/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))); erf: 0.5 x erfc(-x/sqrt 2) n numbers; out
+ * may be x */
+void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
+                   sgt_gelu_kind kind);
 
 /* dx = dout * gelu'(x)                                              n numbers; dx may be dout */
-void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout, const void *x, size_t n,
-                            sgt_gelu_kind kind);
+void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout,
+                            const void *x, size_t n, sgt_gelu_kind kind);
 
-/* loss_i = logsumexp(logits_i) - logits_i[target_i]                 logits (n, ld), of which V are read
- * logits_i := (softmax(logits_i) - onehot(target_i)) * *scale       in place; columns V..ld become 0
- * A target < 0 is ignored: loss 0, gradient 0. scale NULL: loss only. A NaN or +inf makes the loss NaN. */
-void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,
-                            size_t n, size_t V, size_t ld, const float *scale);
+/* loss_i = logsumexp(logits_i) - logits_i[target_i] logits (n, ld), of which V are read logits_i :=
+ * (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0 A target < 0 is
+ * ignored: loss 0, gradient 0. scale NULL: loss only. A NaN or +inf makes the loss NaN. */
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
+                            const int32_t *targets, size_t n, size_t V, size_t ld,
+                            const float *scale);
 
 /* The same gradient and loss by bulk copies. It serves a GPU of sm_90 if rows begin at multiples of
  * 16 bytes and two rows fit in 227 KB; scale must not be NULL. */
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
-                                 const int32_t *targets, size_t n, size_t V, size_t ld, const float *scale);
+                                 const int32_t *targets, size_t n, size_t V, size_t ld,
+                                 const float *scale);
 int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld);
 
 /* c->loss += sum loss, c->targets += count of targets >= 0          loss, targets (n) */
-void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n);
+void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,
+                       const int32_t *targets, size_t n);
 
 /* db[c] += sum_i dout[i][c]                                         dout (n, C); db (C) float
  * scratch: sgt_cuda_bias_backward_scratch(n, C) bytes */
-void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout, size_t n, size_t C,
-                            void *scratch);
+void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout,
+                            size_t n, size_t C, void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
-/* out = x * factor                                                  n numbers; out may be x; drop NULL: a copy
- * Dropout's gradient too: of embeddings in place, of a residual's branch out of place, as the sum's own passes on. */
-void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
-                            const sgt_cuda_dropout *drop);
+/* out = x * factor n numbers; out may be x; drop NULL: a copy Dropout's gradient too: of embeddings
+ * in place, of a residual's branch out of place, as the sum's own passes on. */
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
+                            size_t n, const sgt_cuda_dropout *drop);
 
-/* Where in its row the document of each position begins, and where the next one does, or the row is over: (B, T) on
- * the device. Attention takes NULL for rows of one document. */
+/* Where in its row the document of each position begins, and where the next one does, or the row is
+ * over: (B, T) on the device. Attention takes NULL for rows of one document. */
 typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
 
-/* From where the document of each position begins, (B, T) on the device: that, and what follows of where it ends. */
-void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *starts, size_t B,
-                              size_t T);
+/* From where the document of each position begins, (B, T) on the device: that, and what follows of
+ * where it ends. */
+void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
+                              const int32_t *starts, size_t B, size_t T);
 
-/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
+/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j: qkv (B, T, 3, H, D), out
+ * (B, T, H, D)
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j                   lse (B, H, T) float; drop may be NULL
  *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                                  D a multiple of 8 to 128
  * with a_i = documents->start of i, or 0.
  * By tiles in tensor cores; T x T is never stored. float32 takes three products of TF32 for one. */
-void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                        const sgt_cuda_documents *documents);
+void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                        const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                        const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
 
 /* Its gradients, written: dqkv like qkv. delta: B*H*T floats of scratch. */
-void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
-                                 const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                 const void *dout, const void *out, const float *lse,
+                                 const void *qkv, size_t B, size_t T, size_t H, size_t D,
+                                 float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents);
 int sgt_cuda_attention_serves(size_t D); /* whether the two above take it */
 
 /* The same of float32 (type is SGT_F32), every operand of a product rounded to TF32. */
-void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                             size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                             const sgt_cuda_documents *documents);
-void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                      const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                      size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                             const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                             const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
+void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                      float *delta, const void *dout, const void *out,
+                                      const float *lse, const void *qkv, size_t B, size_t T,
+                                      size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents);
 
 /* The same for sm_90 alone, by TMA and wgmma: 16-bit types, D 64 or 128. */
-void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                               const sgt_cuda_documents *documents);
-void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
+void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                        float *delta, const void *dout, const void *out,
+                                        const float *lse, const void *qkv, size_t B, size_t T,
+                                        size_t H, size_t D, float scale,
+                                        const sgt_cuda_dropout *drop,
                                         const sgt_cuda_documents *documents);
-int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D); /* this device, too: it must be of sm_90 */
+/* this device, too: it must be of sm_90 */
+int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 
 /* The same without tensor cores, for any D to 184: what other head sizes take. */
-void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                              const sgt_cuda_documents *documents);
-void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                       const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
+                              const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
+                              const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
+void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+                                       float *delta, const void *dout, const void *out,
+                                       const float *lse, const void *qkv, size_t B, size_t T,
+                                       size_t H, size_t D, float scale,
+                                       const sgt_cuda_dropout *drop,
                                        const sgt_cuda_documents *documents);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
-/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1], or -1 where that is ignore
+/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1], or -1 where that
+ * is ignore
  *                                                                   rows (B, T+1), inputs, targets, given (B, T) */
 void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
                          const int32_t *given, size_t B, size_t T, int32_t ignore);
 
-/* A step's beginning: micro_scale, dlogits_scale and the place from launch arguments, so that they reach graphs
- * without a copy. All micro-steps of a step have one micro_scale: their gradients add up. place->ranks stays. */
-void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
-                               uint64_t seed, uint64_t step, uint64_t row);
+/* A step's beginning: micro_scale, dlogits_scale and the place from launch arguments, so that they
+ * reach graphs without a copy. All micro-steps of a step have one micro_scale: their gradients add
+ * up. place->ranks stays. */
+void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
+                               float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
-/* Its end's: lr; and c->step from the run's step (from 0), of which those left out do not count as updates. */
+/* Its end's: lr; and c->step from the run's step (from 0), of which those left out do not count as
+ * updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
-/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) / (dlogits_scale * targets),
- * from all n gradients; clip 0: not clipped.   scratch: sgt_cuda_grad_norm_scratch() bytes */
-void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
-                        float beta2, void *scratch);
+/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) /
+ * (dlogits_scale * targets), from all n gradients; clip 0: not clipped. scratch:
+ * sgt_cuda_grad_norm_scratch() bytes */
+void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
+                        float clip, float beta1, float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
 
-/* The same in two, for gradients in parts: c->squares += sum g^2, any number of times; then, once ranks have added up
- * loss, targets and squares, the rest. sgt_cuda_end_step zeroes them. */
-void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, void *scratch);
-void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1, float beta2);
+/* The same in two, for gradients in parts: c->squares += sum g^2, any number of times; then, once
+ * ranks have added up loss, targets and squares, the rest. sgt_cuda_end_step zeroes them. */
+void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
+                           void *scratch);
+void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
+                          float beta2);
 
-/* Between the norm and the update: spike and spikes from this step's loss and norm (outliers.h), by one thread; o lies
- * in device memory. */
+/* Between the norm and the update: spike and spikes from this step's loss and norm (outliers.h), by
+ * one thread; o lies in device memory. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
-/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf or spike; then copy
- * = p in the type (unless copy is NULL), and g = 0 unless `keep`.  p, m, v, g (n) float, copy (n); the first `decayed`
- * numbers decay. */
-void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
-                    size_t decayed, int keep, const sgt_adamw *a, const sgt_cuda_control *c);
+/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf
+ * or spike; then copy = p in the type (unless copy is NULL), and g = 0 unless `keep`. p, m, v, g
+ * (n) float, copy (n); the first `decayed` numbers decay. */
+void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
+                    float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
+                    const sgt_cuda_control *c);
 
 /* The same of sgt_sgd, with lr and grad_scale from *c. */
-void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, int keep, const sgt_sgd *o, const sgt_cuda_control *c);
+void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
+                         float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
+                         const sgt_cuda_control *c);
 
-/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's sums to 0. */
+/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's
+ * sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
 /* ---- what the fused kernels do, each operation by itself (--no-fuse) ---- */
 
-/* out = x in the type                                               n numbers, x float: parameters' working copies */
+/* out = x in the type n numbers, x float: parameters' working copies */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
 /* out = x + y                                                       n numbers; out may be either */
-void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y, size_t n);
+void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y,
+                  size_t n);
 
 /* x[i] += b                                                         x (n, C), b (C) */
-void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n, size_t C);
+void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n,
+                       size_t C);
 
-/* g *= c->grad_scale, which then becomes 1: the update has nothing left to multiply by. All n gradients at once. */
+/* g *= c->grad_scale, which then becomes 1: the update has nothing left to multiply by. All n
+ * gradients at once. */
 void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
-/* Cross entropy in four: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits := exp(logits - lse), and 0 in
- * columns V..ld; then in place (probs - onehot(target)) * *scale, 0 for a target < 0.           logits (n, ld) */
-void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits, size_t n, size_t V,
-                        size_t ld);
-void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse, const void *logits,
-                          const int32_t *targets, size_t n, size_t ld);
-void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse, size_t n, size_t V,
-                      size_t ld);
-void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets, size_t n, size_t ld,
-                      const float *scale);
+/* Cross entropy in four: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits := exp(logits -
+ * lse), and 0 in columns V..ld; then in place (probs - onehot(target)) * *scale, 0 for a target <
+ * 0. logits (n, ld) */
+void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
+                        size_t n, size_t V, size_t ld);
+void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse,
+                          const void *logits, const int32_t *targets, size_t n, size_t ld);
+void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse,
+                      size_t n, size_t V, size_t ld);
+void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
+                      size_t n, size_t ld, const float *scale);
 
 /* ---- attention by whole matrices (--attention naive), but for its batched products ----
  *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;  merge_heads
  *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;
  *              dq = dscores k;  dk = dscores^T q;  join_heads
- * The undropped probabilities are what the backward pass keeps; without dropout they are what weighs v. */
+ * The undropped probabilities are what the backward pass keeps; without dropout they are what
+ * weighs v. */
 
-/* (B, T, 3, H, D) cut into q, k, v of (B, H, T, D); joined again; the same of (B, T, H, D) and one (B, H, T, D). */
-void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v, const void *qkv, size_t B,
+/* (B, T, 3, H, D) cut into q, k, v of (B, H, T, D); joined again; the same of (B, T, H, D) and one
+ * (B, H, T, D). */
+void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
+                          const void *qkv, size_t B, size_t T, size_t H, size_t D);
+void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
+                         const void *k, const void *v, size_t B, size_t T, size_t H, size_t D);
+void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
+                         size_t T, size_t H, size_t D);
+void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
                           size_t T, size_t H, size_t D);
-void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q, const void *k, const void *v,
-                         size_t B, size_t T, size_t H, size_t D);
-void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T, size_t H,
-                         size_t D);
-void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T,
-                          size_t H, size_t D);
 
 /* p_ij = softmax_{a_i<=j<=i}(scale s_ij), 0 for the other j         in place, (B, H, T, T) */
-void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B, size_t H, size_t T,
-                             float scale, const sgt_cuda_documents *documents);
+void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
+                             size_t H, size_t T, float scale, const sgt_cuda_documents *documents);
 
-/* out_ij = p_ij * factor_ij                                         (B, H, T, T); out may be probs */
-void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs, size_t B, size_t H,
-                         size_t T, const sgt_cuda_dropout *drop);
+/* out_ij = p_ij * factor_ij (B, H, T, T); out may be probs */
+void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
+                         size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop);
 
-/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i      dprobs (B, H, T, T) becomes ds;
- * f: dropout's factor, 1 where drop is NULL */
-void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs, const void *probs, size_t B,
-                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop,
+/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i dprobs (B, H, T,
+ * T) becomes ds; f: dropout's factor, 1 where drop is NULL */
+void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs,
+                                      const void *probs, size_t B, size_t H, size_t T, float scale,
+                                      const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents);
 
 #ifdef __cplusplus

@@ -15,10 +15,11 @@ static const sgt_symbol symbols[] = {
 #define ROW(result, name, arguments) {"cudnn" #name, &table.name},
     SGT_CUDNN_FUNCTIONS(ROW)
 #undef ROW
-    {NULL, NULL}};
+        {NULL, NULL}};
 
-/* libcudnn.so.9 loads the library that does the work at the first call, and aborts the process where it cannot. So see
- * first whether it can: it looks beside itself, then where the system looks. */
+/* libcudnn.so.9 loads the library that does the work at the first call, and aborts the process
+ * where it cannot. So see first whether it can: it looks beside itself, then where the system
+ * looks. */
 static int graph_is_there(void *library, sgt_error *err)
 {
     Dl_info at;
@@ -39,10 +40,12 @@ static int ready(void *library, sgt_error *err)
     int rc = graph_is_there(library, err);
     if (rc < 0) return rc;
     table.version = (int)table.GetVersion();
-    int major = table.version / 10000, minor = table.version / 100 % 100, patch = table.version % 100;
+    int major = table.version / 10000, minor = table.version / 100 % 100,
+        patch = table.version % 100;
     snprintf(table.title, sizeof table.title, "cuDNN %d.%d.%d", major, minor, patch);
     if (table.version < SGT_CUDNN_OLDEST)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: version %s is too old (9.10.2 or newer)", table.title + 6);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: version %s is too old (9.10.2 or newer)",
+                        table.title + 6);
     return SGT_OK;
 }
 

@@ -1,6 +1,7 @@
-/* cudnn.h: what sgt uses of cuDNN 9's backend API, declared here so that it builds where cuDNN is not, and loaded at
- * run time. A graph of operations on tensors is described, heuristics offer engine configurations for it, one becomes
- * an execution plan, and a variant pack says where the tensors lie when the plan runs.
+/* cudnn.h: what sgt uses of cuDNN 9's backend API, declared here so that it builds where cuDNN is
+ * not, and loaded at run time. A graph of operations on tensors is described, heuristics offer
+ * engine configurations for it, one becomes an execution plan, and a variant pack says where the
+ * tensors lie when the plan runs.
  *
  *     const sgt_cudnn *api;
  *     if (sgt_cudnn_load(&api, &err) < 0) return rc;         // one line says why
@@ -8,7 +9,8 @@
  *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d), "a tensor",
  *                              &err);
  *
- * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/names.c holds the numbers to cudnn_graph.h's. */
+ * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/names.c holds the numbers to
+ * cudnn_graph.h's. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
@@ -25,118 +27,120 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 #define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
 #define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller has to put zeros in dQ's sums */
 
-/* Each function once: its result, its name after "cudnn", its arguments. Statuses and enumerations are int in C. */
-#define SGT_CUDNN_FUNCTIONS(X)                                                                                         \
-    X(size_t, GetVersion, (void))                                                                                      \
-    X(const char *, GetErrorString, (int status))                                                                      \
-    X(void, GetLastErrorString, (char *text, size_t size))                                                             \
-    X(int, Create, (sgt_cudnn_handle *handle))                                                                         \
-    X(int, Destroy, (sgt_cudnn_handle handle))                                                                         \
-    X(int, SetStream, (sgt_cudnn_handle handle, sgt_cuda_stream stream))                                               \
-    X(int, BackendCreateDescriptor, (int type, sgt_cudnn_desc *desc))                                                  \
-    X(int, BackendDestroyDescriptor, (sgt_cudnn_desc desc))                                                            \
-    X(int, BackendSetAttribute, (sgt_cudnn_desc desc, int name, int type, int64_t count, const void *values))          \
-    X(int, BackendGetAttribute,                                                                                        \
-      (sgt_cudnn_desc desc, int name, int type, int64_t room, int64_t *count, void *values))                           \
-    X(int, BackendFinalize, (sgt_cudnn_desc desc))                                                                     \
+/* Each function once: its result, its name after "cudnn", its arguments. Statuses and enumerations
+ * are int in C. */
+#define SGT_CUDNN_FUNCTIONS(X)                                                               \
+    X(size_t, GetVersion, (void))                                                            \
+    X(const char *, GetErrorString, (int status))                                            \
+    X(void, GetLastErrorString, (char *text, size_t size))                                   \
+    X(int, Create, (sgt_cudnn_handle * handle))                                              \
+    X(int, Destroy, (sgt_cudnn_handle handle))                                               \
+    X(int, SetStream, (sgt_cudnn_handle handle, sgt_cuda_stream stream))                     \
+    X(int, BackendCreateDescriptor, (int type, sgt_cudnn_desc *desc))                        \
+    X(int, BackendDestroyDescriptor, (sgt_cudnn_desc desc))                                  \
+    X(int, BackendSetAttribute,                                                              \
+      (sgt_cudnn_desc desc, int name, int type, int64_t count, const void *values))          \
+    X(int, BackendGetAttribute,                                                              \
+      (sgt_cudnn_desc desc, int name, int type, int64_t room, int64_t *count, void *values)) \
+    X(int, BackendFinalize, (sgt_cudnn_desc desc))                                           \
     X(int, BackendExecute, (sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack))
 
-#define SGT_CUDNN_NAMES(X)                                                                                             \
-    X(STATUS_SUCCESS, 0)                                                                                               \
-    X(STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, 4003)                                                              \
-    X(STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, 4004)                                                            \
-    X(DATA_FLOAT, 0)                                                                                                   \
-    X(DATA_HALF, 2)                                                                                                    \
-    X(DATA_INT32, 4)                                                                                                   \
-    X(DATA_BFLOAT16, 9)                                                                                                \
-    X(DATA_BOOLEAN, 11)                                                                                                \
-    X(REDUCE_TENSOR_ADD, 0)                                                                                            \
-    X(REDUCE_TENSOR_MAX, 3)                                                                                            \
-    X(TENSOR_REORDERING_F16x16, 2)                                                                                     \
-    X(POINTWISE_ADD, 0)                                                                                                \
-    X(POINTWISE_MUL, 1)                                                                                                \
-    X(POINTWISE_DIV, 6)                                                                                                \
-    X(POINTWISE_SUB, 9)                                                                                                \
-    X(POINTWISE_EXP, 13)                                                                                               \
-    X(POINTWISE_LOG, 15)                                                                                               \
-    X(POINTWISE_IDENTITY, 21)                                                                                          \
-    X(POINTWISE_CMP_GE, 303)                                                                                           \
-    X(POINTWISE_GEN_INDEX, 501)                                                                                        \
-    X(POINTWISE_BINARY_SELECT, 601)                                                                                    \
-    X(HEUR_MODE_FALLBACK, 2)                                                                                           \
-    X(HEUR_MODE_A, 3)                                                                                                  \
-    X(NUMERICAL_NOTE_NONDETERMINISTIC, 4)                                                                              \
-    X(NUMERICAL_NOTE_TYPE_COUNT, 10)                                                                                   \
-    X(TYPE_HANDLE, 0)                                                                                                  \
-    X(TYPE_DATA_TYPE, 1)                                                                                               \
-    X(TYPE_BOOLEAN, 2)                                                                                                 \
-    X(TYPE_INT64, 3)                                                                                                   \
-    X(TYPE_VOID_PTR, 6)                                                                                                \
-    X(TYPE_HEUR_MODE, 8)                                                                                               \
-    X(TYPE_NUMERICAL_NOTE, 11)                                                                                         \
-    X(TYPE_POINTWISE_MODE, 14)                                                                                         \
-    X(TYPE_BACKEND_DESCRIPTOR, 15)                                                                                     \
-    X(TYPE_REDUCTION_OPERATOR_TYPE, 18)                                                                                \
-    X(TYPE_TENSOR_REORDERING_MODE, 20)                                                                                 \
-    X(TYPE_CHAR, 24)                                                                                                   \
-    X(BACKEND_POINTWISE_DESCRIPTOR, 0)                                                                                 \
-    X(BACKEND_ENGINE_DESCRIPTOR, 2)                                                                                    \
-    X(BACKEND_ENGINECFG_DESCRIPTOR, 3)                                                                                 \
-    X(BACKEND_ENGINEHEUR_DESCRIPTOR, 4)                                                                                \
-    X(BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5)                                                                            \
-    X(BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 13)                                                                      \
-    X(BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                                                                           \
-    X(BACKEND_VARIANT_PACK_DESCRIPTOR, 16)                                                                             \
-    X(BACKEND_TENSOR_DESCRIPTOR, 17)                                                                                   \
-    X(BACKEND_MATMUL_DESCRIPTOR, 18)                                                                                   \
-    X(BACKEND_OPERATION_MATMUL_DESCRIPTOR, 19)                                                                         \
-    X(BACKEND_REDUCTION_DESCRIPTOR, 21)                                                                                \
-    X(BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)                                                                      \
-    X(BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 31)                                                                        \
-    X(BACKEND_DEVICEPROP_DESCRIPTOR, 38)                                                                               \
-    X(ATTR_POINTWISE_MODE, 0)                                                                                          \
-    X(ATTR_POINTWISE_MATH_PREC, 1)                                                                                     \
-    X(ATTR_POINTWISE_AXIS, 9)                                                                                          \
-    X(ATTR_ENGINEHEUR_MODE, 200)                                                                                       \
-    X(ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                                                                            \
-    X(ATTR_ENGINEHEUR_RESULTS, 202)                                                                                    \
-    X(ATTR_ENGINEHEUR_DEVICEPROP, 204)                                                                                 \
-    X(ATTR_ENGINECFG_ENGINE, 300)                                                                                      \
-    X(ATTR_ENGINECFG_WORKSPACE_SIZE, 303)                                                                              \
-    X(ATTR_EXECUTION_PLAN_HANDLE, 400)                                                                                 \
-    X(ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)                                                                          \
-    X(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)                                                                         \
-    X(ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, 750)                                                                     \
-    X(ATTR_OPERATION_POINTWISE_XDESC, 751)                                                                             \
-    X(ATTR_OPERATION_POINTWISE_BDESC, 752)                                                                             \
-    X(ATTR_OPERATION_POINTWISE_YDESC, 753)                                                                             \
-    X(ATTR_OPERATION_POINTWISE_TDESC, 758)                                                                             \
-    X(ATTR_OPERATIONGRAPH_HANDLE, 800)                                                                                 \
-    X(ATTR_OPERATIONGRAPH_OPS, 801)                                                                                    \
-    X(ATTR_TENSOR_BYTE_ALIGNMENT, 900)                                                                                 \
-    X(ATTR_TENSOR_DATA_TYPE, 901)                                                                                      \
-    X(ATTR_TENSOR_DIMENSIONS, 902)                                                                                     \
-    X(ATTR_TENSOR_STRIDES, 903)                                                                                        \
-    X(ATTR_TENSOR_UNIQUE_ID, 906)                                                                                      \
-    X(ATTR_TENSOR_IS_VIRTUAL, 907)                                                                                     \
-    X(ATTR_TENSOR_IS_BY_VALUE, 908)                                                                                    \
-    X(ATTR_TENSOR_REORDERING_MODE, 909)                                                                                \
-    X(ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                                                                              \
-    X(ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                                                                           \
-    X(ATTR_VARIANT_PACK_WORKSPACE, 1003)                                                                               \
-    X(ATTR_ENGINE_NUMERICAL_NOTE, 1303)                                                                                \
-    X(ATTR_MATMUL_COMP_TYPE, 1500)                                                                                     \
-    X(ATTR_OPERATION_MATMUL_ADESC, 1520)                                                                               \
-    X(ATTR_OPERATION_MATMUL_BDESC, 1521)                                                                               \
-    X(ATTR_OPERATION_MATMUL_CDESC, 1522)                                                                               \
-    X(ATTR_OPERATION_MATMUL_DESC, 1523)                                                                                \
-    X(ATTR_REDUCTION_OPERATOR, 1600)                                                                                   \
-    X(ATTR_REDUCTION_COMP_TYPE, 1601)                                                                                  \
-    X(ATTR_OPERATION_REDUCTION_XDESC, 1610)                                                                            \
-    X(ATTR_OPERATION_REDUCTION_YDESC, 1611)                                                                            \
-    X(ATTR_OPERATION_REDUCTION_DESC, 1612)                                                                             \
-    X(ATTR_OPERATION_RESHAPE_XDESC, 2200)                                                                              \
-    X(ATTR_OPERATION_RESHAPE_YDESC, 2201)                                                                              \
+#define SGT_CUDNN_NAMES(X)                                  \
+    X(STATUS_SUCCESS, 0)                                    \
+    X(STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, 4003)   \
+    X(STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, 4004) \
+    X(DATA_FLOAT, 0)                                        \
+    X(DATA_HALF, 2)                                         \
+    X(DATA_INT32, 4)                                        \
+    X(DATA_BFLOAT16, 9)                                     \
+    X(DATA_BOOLEAN, 11)                                     \
+    X(REDUCE_TENSOR_ADD, 0)                                 \
+    X(REDUCE_TENSOR_MAX, 3)                                 \
+    X(TENSOR_REORDERING_F16x16, 2)                          \
+    X(POINTWISE_ADD, 0)                                     \
+    X(POINTWISE_MUL, 1)                                     \
+    X(POINTWISE_DIV, 6)                                     \
+    X(POINTWISE_SUB, 9)                                     \
+    X(POINTWISE_EXP, 13)                                    \
+    X(POINTWISE_LOG, 15)                                    \
+    X(POINTWISE_IDENTITY, 21)                               \
+    X(POINTWISE_CMP_GE, 303)                                \
+    X(POINTWISE_GEN_INDEX, 501)                             \
+    X(POINTWISE_BINARY_SELECT, 601)                         \
+    X(HEUR_MODE_FALLBACK, 2)                                \
+    X(HEUR_MODE_A, 3)                                       \
+    X(NUMERICAL_NOTE_NONDETERMINISTIC, 4)                   \
+    X(NUMERICAL_NOTE_TYPE_COUNT, 10)                        \
+    X(TYPE_HANDLE, 0)                                       \
+    X(TYPE_DATA_TYPE, 1)                                    \
+    X(TYPE_BOOLEAN, 2)                                      \
+    X(TYPE_INT64, 3)                                        \
+    X(TYPE_VOID_PTR, 6)                                     \
+    X(TYPE_HEUR_MODE, 8)                                    \
+    X(TYPE_NUMERICAL_NOTE, 11)                              \
+    X(TYPE_POINTWISE_MODE, 14)                              \
+    X(TYPE_BACKEND_DESCRIPTOR, 15)                          \
+    X(TYPE_REDUCTION_OPERATOR_TYPE, 18)                     \
+    X(TYPE_TENSOR_REORDERING_MODE, 20)                      \
+    X(TYPE_CHAR, 24)                                        \
+    X(BACKEND_POINTWISE_DESCRIPTOR, 0)                      \
+    X(BACKEND_ENGINE_DESCRIPTOR, 2)                         \
+    X(BACKEND_ENGINECFG_DESCRIPTOR, 3)                      \
+    X(BACKEND_ENGINEHEUR_DESCRIPTOR, 4)                     \
+    X(BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5)                 \
+    X(BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 13)           \
+    X(BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                \
+    X(BACKEND_VARIANT_PACK_DESCRIPTOR, 16)                  \
+    X(BACKEND_TENSOR_DESCRIPTOR, 17)                        \
+    X(BACKEND_MATMUL_DESCRIPTOR, 18)                        \
+    X(BACKEND_OPERATION_MATMUL_DESCRIPTOR, 19)              \
+    X(BACKEND_REDUCTION_DESCRIPTOR, 21)                     \
+    X(BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)           \
+    X(BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 31)             \
+    X(BACKEND_DEVICEPROP_DESCRIPTOR, 38)                    \
+    X(ATTR_POINTWISE_MODE, 0)                               \
+    X(ATTR_POINTWISE_MATH_PREC, 1)                          \
+    X(ATTR_POINTWISE_AXIS, 9)                               \
+    X(ATTR_ENGINEHEUR_MODE, 200)                            \
+    X(ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                 \
+    X(ATTR_ENGINEHEUR_RESULTS, 202)                         \
+    X(ATTR_ENGINEHEUR_DEVICEPROP, 204)                      \
+    X(ATTR_ENGINECFG_ENGINE, 300)                           \
+    X(ATTR_ENGINECFG_WORKSPACE_SIZE, 303)                   \
+    X(ATTR_EXECUTION_PLAN_HANDLE, 400)                      \
+    X(ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)               \
+    X(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)              \
+    X(ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, 750)          \
+    X(ATTR_OPERATION_POINTWISE_XDESC, 751)                  \
+    X(ATTR_OPERATION_POINTWISE_BDESC, 752)                  \
+    X(ATTR_OPERATION_POINTWISE_YDESC, 753)                  \
+    X(ATTR_OPERATION_POINTWISE_TDESC, 758)                  \
+    X(ATTR_OPERATIONGRAPH_HANDLE, 800)                      \
+    X(ATTR_OPERATIONGRAPH_OPS, 801)                         \
+    X(ATTR_TENSOR_BYTE_ALIGNMENT, 900)                      \
+    X(ATTR_TENSOR_DATA_TYPE, 901)                           \
+    X(ATTR_TENSOR_DIMENSIONS, 902)                          \
+    X(ATTR_TENSOR_STRIDES, 903)                             \
+    X(ATTR_TENSOR_UNIQUE_ID, 906)                           \
+    X(ATTR_TENSOR_IS_VIRTUAL, 907)                          \
+    X(ATTR_TENSOR_IS_BY_VALUE, 908)                         \
+    X(ATTR_TENSOR_REORDERING_MODE, 909)                     \
+    X(ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                   \
+    X(ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                \
+    X(ATTR_VARIANT_PACK_WORKSPACE, 1003)                    \
+    X(ATTR_ENGINE_NUMERICAL_NOTE, 1303)                     \
+    X(ATTR_MATMUL_COMP_TYPE, 1500)                          \
+    X(ATTR_OPERATION_MATMUL_ADESC, 1520)                    \
+    X(ATTR_OPERATION_MATMUL_BDESC, 1521)                    \
+    X(ATTR_OPERATION_MATMUL_CDESC, 1522)                    \
+    X(ATTR_OPERATION_MATMUL_DESC, 1523)                     \
+    X(ATTR_REDUCTION_OPERATOR, 1600)                        \
+    X(ATTR_REDUCTION_COMP_TYPE, 1601)                       \
+    X(ATTR_OPERATION_REDUCTION_XDESC, 1610)                 \
+    X(ATTR_OPERATION_REDUCTION_YDESC, 1611)                 \
+    X(ATTR_OPERATION_REDUCTION_DESC, 1612)                  \
+    X(ATTR_OPERATION_RESHAPE_XDESC, 2200)                   \
+    X(ATTR_OPERATION_RESHAPE_YDESC, 2201)                   \
     X(ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)
 
 #define SGT_CUDNN_NAME(name, value) SGT_CUDNN_##name = (value),
@@ -149,11 +153,12 @@ typedef struct sgt_cudnn {
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 
-/* The library, loaded at the first call and kept; later calls return the same, from any thread. SGT_EUNSUPPORTED where
- * it or a part of it is missing, or it is older than SGT_CUDNN_OLDEST. */
+/* The library, loaded at the first call and kept; later calls return the same, from any thread.
+ * SGT_EUNSUPPORTED where it or a part of it is missing, or it is older than SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
-/* SGT_OK, or the failure of `what` with what cuDNN says of it: SGT_ENOMEM, else SGT_EUNSUPPORTED. */
+/* SGT_OK, or the failure of `what` with what cuDNN says of it: SGT_ENOMEM, else
+ * SGT_EUNSUPPORTED. */
 int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_error *err);
 
 #ifdef __cplusplus

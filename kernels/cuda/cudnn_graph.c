@@ -9,7 +9,8 @@ enum { OFFERS = 32 }; /* the most configurations looked at */
 
 static int ok(sgt_cudnn_graph *g, int status, const char *what)
 {
-    if (g->rc == SGT_OK && status != N(STATUS_SUCCESS)) g->rc = sgt_cudnn_check(g->api, status, what, g->err);
+    if (g->rc == SGT_OK && status != N(STATUS_SUCCESS))
+        g->rc = sgt_cudnn_check(g->api, status, what, g->err);
     return g->rc == SGT_OK;
 }
 
@@ -25,24 +26,27 @@ static sgt_cudnn_desc make(sgt_cudnn_graph *g, int type, const char *what)
     return d;
 }
 
-static void set(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int64_t count, const void *values,
-                const char *what)
+static void set(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int64_t count,
+                const void *values, const char *what)
 {
     if (g->rc == SGT_OK) ok(g, g->api->BackendSetAttribute(d, name, type, count, values), what);
 }
 
-static void get(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int64_t room, int64_t *count, void *values,
-                const char *what)
+static void get(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int64_t room,
+                int64_t *count, void *values, const char *what)
 {
-    if (g->rc == SGT_OK) ok(g, g->api->BackendGetAttribute(d, name, type, room, count, values), what);
+    if (g->rc == SGT_OK)
+        ok(g, g->api->BackendGetAttribute(d, name, type, room, count, values), what);
 }
 
-static void set_desc(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, sgt_cudnn_desc value, const char *what)
+static void set_desc(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, sgt_cudnn_desc value,
+                     const char *what)
 {
     set(g, d, name, N(TYPE_BACKEND_DESCRIPTOR), 1, &value, what);
 }
 
-static void set_int(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int value, const char *what)
+static void set_int(sgt_cudnn_graph *g, sgt_cudnn_desc d, int name, int type, int value,
+                    const char *what)
 {
     set(g, d, name, type, 1, &value, what);
 }
@@ -52,8 +56,8 @@ static void finalize(sgt_cudnn_graph *g, sgt_cudnn_desc d, const char *what)
     if (g->rc == SGT_OK) ok(g, g->api->BackendFinalize(d), what);
 }
 
-void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle, const char *json,
-                          sgt_error *err)
+void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle,
+                          const char *json, sgt_error *err)
 {
     static const char what[] = "description of a device";
     memset(g, 0, sizeof *g);
@@ -63,13 +67,15 @@ void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_ha
     g->last_uid = 1000; /* callers' own are below */
     if (!json) return;
     g->device = make(g, N(BACKEND_DEVICEPROP_DESCRIPTOR), what);
-    set(g, g->device, N(ATTR_DEVICEPROP_JSON_REPRESENTATION), N(TYPE_CHAR), (int64_t)strlen(json), json, what);
+    set(g, g->device, N(ATTR_DEVICEPROP_JSON_REPRESENTATION), N(TYPE_CHAR), (int64_t)strlen(json),
+        json, what);
     finalize(g, g->device, what);
 }
 
 void sgt_cudnn_graph_clear(sgt_cudnn_graph *g)
 {
-    while (g->desc_count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]); /* users before what they use */
+    /* users before what they use */
+    while (g->desc_count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
     memset(g, 0, sizeof *g);
 }
 
@@ -84,10 +90,13 @@ sgt_cudnn_desc sgt_cudnn_tensor(sgt_cudnn_graph *g, const sgt_cudnn_place *p)
     set(g, d, N(ATTR_TENSOR_STRIDES), N(TYPE_INT64), 4, p->stride, what);
     set(g, d, N(ATTR_TENSOR_UNIQUE_ID), N(TYPE_INT64), 1, &uid, what);
     set(g, d, N(ATTR_TENSOR_BYTE_ALIGNMENT), N(TYPE_INT64), 1, &align, what);
-    if (p->kind == SGT_CUDNN_VIRTUAL) set(g, d, N(ATTR_TENSOR_IS_VIRTUAL), N(TYPE_BOOLEAN), 1, &yes, what);
-    if (p->kind == SGT_CUDNN_SCALAR) set(g, d, N(ATTR_TENSOR_IS_BY_VALUE), N(TYPE_BOOLEAN), 1, &yes, what);
+    if (p->kind == SGT_CUDNN_VIRTUAL)
+        set(g, d, N(ATTR_TENSOR_IS_VIRTUAL), N(TYPE_BOOLEAN), 1, &yes, what);
+    if (p->kind == SGT_CUDNN_SCALAR)
+        set(g, d, N(ATTR_TENSOR_IS_BY_VALUE), N(TYPE_BOOLEAN), 1, &yes, what);
     if (p->reordering)
-        set_int(g, d, N(ATTR_TENSOR_REORDERING_MODE), N(TYPE_TENSOR_REORDERING_MODE), p->reordering, what);
+        set_int(g, d, N(ATTR_TENSOR_REORDERING_MODE), N(TYPE_TENSOR_REORDERING_MODE), p->reordering,
+                what);
     finalize(g, d, what);
     return d;
 }
@@ -99,7 +108,9 @@ static void add(sgt_cudnn_graph *g, sgt_cudnn_desc op, const char *what)
     finalize(g, op, what);
     if (g->rc < 0) return;
     if (g->op_count < SGT_CUDNN_OPS) g->ops[g->op_count++] = op;
-    else g->rc = sgt_fail(g->err, SGT_EUNSUPPORTED, "cuDNN: %s: the graph has too many operations", what);
+    else
+        g->rc = sgt_fail(g->err, SGT_EUNSUPPORTED, "cuDNN: %s: the graph has too many operations",
+                         what);
 }
 
 void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sgt_cudnn_desc c)
@@ -117,8 +128,8 @@ void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sg
 }
 
 /* b and t may be NULL; axis < 0: none. */
-static void pointwise(sgt_cudnn_graph *g, int mode, int math, int64_t axis, sgt_cudnn_desc x, sgt_cudnn_desc b,
-                      sgt_cudnn_desc t, sgt_cudnn_desc y)
+static void pointwise(sgt_cudnn_graph *g, int mode, int math, int64_t axis, sgt_cudnn_desc x,
+                      sgt_cudnn_desc b, sgt_cudnn_desc t, sgt_cudnn_desc y)
 {
     static const char what[] = "pointwise operation";
     sgt_cudnn_desc how = make(g, N(BACKEND_POINTWISE_DESCRIPTOR), what);
@@ -140,7 +151,8 @@ void sgt_cudnn_unary(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_d
     pointwise(g, mode, N(DATA_FLOAT), -1, x, NULL, NULL, y);
 }
 
-void sgt_cudnn_binary(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc y)
+void sgt_cudnn_binary(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
+                      sgt_cudnn_desc y)
 {
     pointwise(g, mode, N(DATA_FLOAT), -1, x, b, NULL, y);
 }
@@ -150,12 +162,14 @@ void sgt_cudnn_index(sgt_cudnn_graph *g, int64_t axis, sgt_cudnn_desc x, sgt_cud
     pointwise(g, N(POINTWISE_GEN_INDEX), N(DATA_INT32), axis, x, NULL, NULL, y);
 }
 
-void sgt_cudnn_compare(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc y)
+void sgt_cudnn_compare(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
+                       sgt_cudnn_desc y)
 {
     pointwise(g, mode, N(DATA_BOOLEAN), -1, x, b, NULL, y);
 }
 
-void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc where, sgt_cudnn_desc y)
+void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc where,
+                      sgt_cudnn_desc y)
 {
     pointwise(g, N(POINTWISE_BINARY_SELECT), N(DATA_FLOAT), -1, x, b, where, y);
 }
@@ -185,7 +199,8 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y)
 
 /* ---- the plan ---- */
 
-/* Configurations of one mode of the heuristics; their number. A mode that has none to offer is no failure. */
+/* Configurations of one mode of the heuristics; their number. A mode that has none to offer is no
+ * failure. */
 static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_desc config[OFFERS])
 {
     static const char what[] = "heuristics";
@@ -196,14 +211,15 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     if (g->device) set_desc(g, heuristics, N(ATTR_ENGINEHEUR_DEVICEPROP), g->device, what);
     if (g->rc < 0 || g->api->BackendFinalize(heuristics) != N(STATUS_SUCCESS)) return 0;
     for (int i = 0; i < OFFERS; i++) config[i] = make(g, N(BACKEND_ENGINECFG_DESCRIPTOR), what);
-    if (g->rc < 0 || g->api->BackendGetAttribute(heuristics, N(ATTR_ENGINEHEUR_RESULTS), N(TYPE_BACKEND_DESCRIPTOR),
-                                                 OFFERS, &count, config) != N(STATUS_SUCCESS))
+    if (g->rc < 0 || g->api->BackendGetAttribute(heuristics, N(ATTR_ENGINEHEUR_RESULTS),
+                                                 N(TYPE_BACKEND_DESCRIPTOR), OFFERS, &count,
+                                                 config) != N(STATUS_SUCCESS))
         return 0;
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Whether an engine says nothing against giving the same bits again. Attention's never do: there it is the graph's
- * shape that makes them sum in one order. */
+/* Whether an engine says nothing against giving the same bits again. Attention's never do: there it
+ * is the graph's shape that makes them sum in one order. */
 static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 {
     static const char what[] = "numerical notes";
@@ -211,15 +227,16 @@ static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
     int64_t count = 0, room = sizeof notes / sizeof *notes;
     sgt_cudnn_desc engine = make(g, N(BACKEND_ENGINE_DESCRIPTOR), what);
     get(g, config, N(ATTR_ENGINECFG_ENGINE), N(TYPE_BACKEND_DESCRIPTOR), 1, &count, &engine, what);
-    get(g, engine, N(ATTR_ENGINE_NUMERICAL_NOTE), N(TYPE_NUMERICAL_NOTE), room, &count, notes, what);
+    get(g, engine, N(ATTR_ENGINE_NUMERICAL_NOTE), N(TYPE_NUMERICAL_NOTE), room, &count, notes,
+        what);
     if (g->rc < 0) return 0;
     for (int64_t i = 0; i < count && i < room; i++)
         if (notes[i] == N(NUMERICAL_NOTE_NONDETERMINISTIC)) return 0;
     return 1;
 }
 
-/* Makes a configuration the plan; 0 where its engine cannot after all, with why in *err. For a device that is not here
- * there is no plan, only what it would need. */
+/* Makes a configuration the plan; 0 where its engine cannot after all, with why in *err. For a
+ * device that is not here there is no plan, only what it would need. */
 static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan *p, sgt_error *err)
 {
     static const char what[] = "execution plan";
@@ -275,7 +292,7 @@ int sgt_cudnn_graph_plan(sgt_cudnn_graph *g, const char *what, int deterministic
     }
     if (g->rc == SGT_OK && !found)
         g->rc = sgt_fail(g->err, SGT_EUNSUPPORTED,
-                         "cuDNN: no execution plan for %s (%d engine configurations offered; %s)", what, p->offered,
-                         last.text);
+                         "cuDNN: no execution plan for %s (%d engine configurations offered; %s)",
+                         what, p->offered, last.text);
     return g->rc;
 }

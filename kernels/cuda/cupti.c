@@ -1,6 +1,6 @@
-/* cupti.c: owns the conversation with CUPTI: its buffers, what is switched on, and which range is open. Records stay
- * in their buffers until the end, for what says which range a kernel belongs to may come in a later buffer than the
- * kernel. Not yet run on a GPU. */
+/* cupti.c: owns the conversation with CUPTI: its buffers, what is switched on, and which range is
+ * open. Records stay in their buffers until the end, for what says which range a kernel belongs to
+ * may come in a later buffer than the kernel. Not yet run on a GPU. */
 #include "cupti.h"
 
 #include <pthread.h>
@@ -31,8 +31,8 @@ struct sgt_cupti {
     sgt_cupti_buffer *full, *spare;
 };
 
-/* CUPTI's callbacks for buffers carry nothing of ours, so the one that is open stands here. The lock guards it, its
- * lists of buffers and its nodes: CUPTI has a thread of its own. */
+/* CUPTI's callbacks for buffers carry nothing of ours, so the one that is open stands here. The
+ * lock guards it, its lists of buffers and its nodes: CUPTI has a thread of its own. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -42,8 +42,10 @@ static int check(const sgt_cupti_api *api, sgt_cupti_result rc, const char *what
 {
     const char *text = NULL, *hint = "";
     if (rc == SGT_CUPTI_SUCCESS) return SGT_OK;
-    if (rc == SGT_CUPTI_MULTIPLE_SUBSCRIBERS) hint = " (another profiler is at work: Nsight, or a debugger)";
-    if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES) hint = " (the driver lets only root profile on this machine)";
+    if (rc == SGT_CUPTI_MULTIPLE_SUBSCRIBERS)
+        hint = " (another profiler is at work: Nsight, or a debugger)";
+    if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES)
+        hint = " (the driver lets only root profile on this machine)";
     if (api->result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
     return sgt_fail(err, SGT_EUNSUPPORTED, "--profile: CUPTI: %s: %s%s", what, text, hint);
 }
@@ -70,7 +72,8 @@ static void request(uint8_t **data, size_t *size, size_t *most_records)
     *most_records = 0; /* as many as fit */
 }
 
-static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size, size_t valid)
+static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
+                     size_t valid)
 {
     (void)context;
     (void)stream;
@@ -129,7 +132,8 @@ void sgt_cupti_push(sgt_cupti *p, const char *name)
     uint32_t range = range_of(p, name);
     int tell = p->active && p->what == SGT_CUPTI_ALL;
     p->stack[p->depth - 1].range = range;
-    p->stack[p->depth - 1].told = tell && p->api->push(SGT_CUPTI_CUSTOM0, range) == SGT_CUPTI_SUCCESS;
+    p->stack[p->depth - 1].told =
+        tell && p->api->push(SGT_CUPTI_CUSTOM0, range) == SGT_CUPTI_SUCCESS;
 }
 
 void sgt_cupti_pop(sgt_cupti *p)
@@ -165,15 +169,19 @@ static uint32_t range_of_node(const sgt_cupti *p, uint64_t node)
     return 0;
 }
 
-/* A node made by capturing belongs to the range that is open; making a graph executable copies its nodes. */
-static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which, const void *data)
+/* A node made by capturing belongs to the range that is open; making a graph executable copies its
+ * nodes. */
+static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
+                    const void *data)
 {
     sgt_cupti *p = ctx;
     const sgt_cupti_resource *resource = data;
     const sgt_cupti_graph_data *graph = resource->descriptor;
     uint64_t node, original;
     int cloned = which == SGT_CUPTI_NODE_CLONED;
-    if (domain != SGT_CUPTI_DOMAIN_RESOURCE || (!cloned && which != SGT_CUPTI_NODE_CREATED) || !graph) return;
+    if (domain != SGT_CUPTI_DOMAIN_RESOURCE || (!cloned && which != SGT_CUPTI_NODE_CREATED) ||
+        !graph)
+        return;
     if (p->api->node_id(graph->node, &node) != SGT_CUPTI_SUCCESS) return;
     if (cloned && p->api->node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS) return;
     pthread_mutex_lock(&process.lock);
@@ -191,8 +199,10 @@ static int subscribe(sgt_cupti *p, sgt_error *err)
     if (rc < 0) return rc;
     p->subscribed = 1;
     const sgt_cupti_domain graphs = SGT_CUPTI_DOMAIN_RESOURCE;
-    if ((rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CREATED), "graphs", err)) < 0 ||
-        (rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CLONED), "graphs", err)) < 0 ||
+    if ((rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CREATED),
+                    "graphs", err)) < 0 ||
+        (rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CLONED),
+                    "graphs", err)) < 0 ||
         (rc = check(api, api->set_clock(monotonic), "clock", err)) < 0)
         return rc;
     return check(api, api->set_buffers(request, complete), "buffers", err);
@@ -229,9 +239,11 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 
 /* ---- begin and end ---- */
 
-/* Those of counting first. Markers are there only where the user asked for them: no reason to fail. */
-static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL,  SGT_CUPTI_MEMCPY, SGT_CUPTI_MEMSET,
-                                       SGT_CUPTI_RUNTIME, SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
+/* Those of counting first. Markers are there only where the user asked for them: no reason to
+ * fail. */
+static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY,
+                                       SGT_CUPTI_MEMSET, SGT_CUPTI_RUNTIME,
+                                       SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
                                        SGT_CUPTI_MARKER};
 enum { COUNTED = 3, NEEDED = 6, KINDS = sizeof kinds / sizeof *kinds };
 
@@ -241,7 +253,8 @@ static int disable(const sgt_cupti *p, size_t count, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = count; i-- > 0;) {
-        int got = check(p->api, p->api->disable(kinds[i]), "switching off", rc == SGT_OK && i < NEEDED ? err : NULL);
+        int got = check(p->api, p->api->disable(kinds[i]), "switching off",
+                        rc == SGT_OK && i < NEEDED ? err : NULL);
         if (rc == SGT_OK && i < NEEDED) rc = got;
     }
     return rc;
@@ -273,15 +286,16 @@ static sgt_cupti_buffer *take_full(sgt_cupti *p)
     return first;
 }
 
-int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx, sgt_cupti_counts *counts,
-                  sgt_error *err)
+int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
+                  sgt_cupti_counts *counts, sgt_error *err)
 {
     sgt_cupti_counts c = {0};
     size_t dropped = 0;
     if (!p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: ended before it began");
     p->active = 0;
     int rc = disable(p, wanted(p->what), err);
-    int flushed = check(p->api, p->api->flush(SGT_CUPTI_FLUSH_FORCED), "collecting", rc == SGT_OK ? err : NULL);
+    int flushed = check(p->api, p->api->flush(SGT_CUPTI_FLUSH_FORCED), "collecting",
+                        rc == SGT_OK ? err : NULL);
     if (rc == SGT_OK) rc = flushed;
     if (p->api->dropped(NULL, 0, &dropped) == SGT_CUPTI_SUCCESS) c.lost = dropped;
     sgt_cupti_buffer *first = take_full(p);

@@ -1,9 +1,11 @@
-/* cupti_api.c: the table of CUPTI's functions, from the library that the machine has. Not yet run on a GPU. */
+/* cupti_api.c: the table of CUPTI's functions, from the library that the machine has. Not yet run
+ * on a GPU. */
 #include "cupti_api.h"
 
 #include "base/library.h"
 
-/* Newest first: what we use is the same in both. The toolkit keeps it where the loader does not look. */
+/* Newest first: what we use is the same in both. The toolkit keeps it where the loader does not
+ * look. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",
@@ -30,14 +32,16 @@ static const sgt_symbol symbols[] = {{"cuptiGetVersion", &table.version},
                                      {"cuptiActivityPushExternalCorrelationId", &table.push},
                                      {"cuptiActivityPopExternalCorrelationId", &table.pop},
                                      {NULL, NULL}};
-_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1, "a function a member");
+_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1,
+               "a function a member");
 
-static sgt_library library = {.what = "--profile: CUPTI",
-                              .names = names,
-                              .symbols = symbols,
-                              .install = "it comes with CUDA 12.8 or newer; name its folder in LD_LIBRARY_PATH",
-                              .version = "that of CUDA 12.8 or newer is needed",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static sgt_library library = {
+    .what = "--profile: CUPTI",
+    .names = names,
+    .symbols = symbols,
+    .install = "it comes with CUDA 12.8 or newer; name its folder in LD_LIBRARY_PATH",
+    .version = "that of CUDA 12.8 or newer is needed",
+    .lock = PTHREAD_MUTEX_INITIALIZER};
 
 const sgt_cupti_api *sgt_cupti_load(sgt_error *err)
 {

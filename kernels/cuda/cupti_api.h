@@ -1,11 +1,12 @@
-/* cupti_api.h: the part of CUPTI that cupti.c uses, in our own words, as a table of functions, so that building needs
- * no header of CUDA's and tests can bring a table of their own.
+/* cupti_api.h: the part of CUPTI that cupti.c uses, in our own words, as a table of functions, so
+ * that building needs no header of CUDA's and tests can bring a table of their own.
  *
  *     const sgt_cupti_api *api = sgt_cupti_load(&err);          // NULL: err says what is missing
  *     if (api->enable(SGT_CUPTI_KERNEL)) ...;                   // 0 is success: api->result_string says what else
  *
- * Records carry more than is here: only what stands at the same place in every CUPTI from 12.8 on, of which the
- * library's own next_record finds the ends. tests/kernels/toolkit holds all of it to the toolkit's header. */
+ * Records carry more than is here: only what stands at the same place in every CUPTI from 12.8 on,
+ * of which the library's own next_record finds the ends. tests/kernels/toolkit holds all of it to
+ * the toolkit's header. */
 #ifndef SGT_CUPTI_API_H
 #define SGT_CUPTI_API_H
 
@@ -28,32 +29,34 @@ typedef struct CUctx_st *sgt_cupti_context;
 #endif
 
 enum { /* CUptiResult */
-    SGT_CUPTI_SUCCESS = 0,
-    SGT_CUPTI_MAX_LIMIT_REACHED = 12, /* next_record: no record is left */
-    SGT_CUPTI_INSUFFICIENT_PRIVILEGES = 35,
-    SGT_CUPTI_MULTIPLE_SUBSCRIBERS = 39
+       SGT_CUPTI_SUCCESS = 0,
+       SGT_CUPTI_MAX_LIMIT_REACHED = 12, /* next_record: no record is left */
+       SGT_CUPTI_INSUFFICIENT_PRIVILEGES = 35,
+       SGT_CUPTI_MULTIPLE_SUBSCRIBERS = 39
 };
 enum { /* CUpti_ActivityKind */
-    SGT_CUPTI_MEMCPY = 1,
-    SGT_CUPTI_MEMSET = 2,
-    SGT_CUPTI_DRIVER = 4,
-    SGT_CUPTI_RUNTIME = 5,
-    SGT_CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL: kernels stay concurrent while they are watched */
-    SGT_CUPTI_MARKER = 12,
-    SGT_CUPTI_EXTERNAL_CORRELATION = 39
+       SGT_CUPTI_MEMCPY = 1,
+       SGT_CUPTI_MEMSET = 2,
+       SGT_CUPTI_DRIVER = 4,
+       SGT_CUPTI_RUNTIME = 5,
+       SGT_CUPTI_KERNEL =
+           10, /* CONCURRENT_KERNEL: kernels stay concurrent while they are watched */
+       SGT_CUPTI_MARKER = 12,
+       SGT_CUPTI_EXTERNAL_CORRELATION = 39
 };
-enum { SGT_CUPTI_CUSTOM0 = 3 };                              /* CUpti_ExternalCorrelationKind */
-enum { SGT_CUPTI_FLUSH_FORCED = 1 };                         /* CUpti_ActivityFlag, of a flush */
+enum { SGT_CUPTI_CUSTOM0 = 3 };                                /* CUpti_ExternalCorrelationKind */
+enum { SGT_CUPTI_FLUSH_FORCED = 1 };                           /* CUpti_ActivityFlag, of a flush */
 enum { SGT_CUPTI_MARKER_START = 2, SGT_CUPTI_MARKER_END = 4 }; /* CUpti_ActivityFlag, of a marker */
-enum { SGT_CUPTI_OBJECT_THREAD = 2 };                        /* CUpti_ActivityObjectKind */
+enum { SGT_CUPTI_OBJECT_THREAD = 2 };                          /* CUpti_ActivityObjectKind */
 enum { /* CUpti_CallbackDomain, and what of DOMAIN_RESOURCE is listened to */
-    SGT_CUPTI_DOMAIN_DRIVER = 1,
-    SGT_CUPTI_DOMAIN_RUNTIME = 2,
-    SGT_CUPTI_DOMAIN_RESOURCE = 3,
-    SGT_CUPTI_NODE_CREATED = 13,
-    SGT_CUPTI_NODE_CLONED = 20
+       SGT_CUPTI_DOMAIN_DRIVER = 1,
+       SGT_CUPTI_DOMAIN_RUNTIME = 2,
+       SGT_CUPTI_DOMAIN_RESOURCE = 3,
+       SGT_CUPTI_NODE_CREATED = 13,
+       SGT_CUPTI_NODE_CLONED = 20
 };
-enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 }; /* copies */
+/* copies */
+enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
 /* ---- records: each begins with its kind ---- */
 
@@ -127,7 +130,8 @@ typedef struct sgt_cupti_correlation { /* comes with a call made between push an
     uint32_t correlation, reserved;
 } sgt_cupti_correlation;
 
-/* What a callback of DOMAIN_RESOURCE is given, and what `descriptor` is where it is about a graph's node. */
+/* What a callback of DOMAIN_RESOURCE is given, and what `descriptor` is where it is about a graph's
+ * node. */
 typedef struct sgt_cupti_resource {
     sgt_cupti_context context;
     void *handle, *descriptor;
@@ -139,18 +143,19 @@ typedef struct sgt_cupti_graph_data {
 
 /* ---- functions ---- */
 
-typedef void (*sgt_cupti_callback)(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which, const void *data);
+typedef void (*sgt_cupti_callback)(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
+                                   const void *data);
 typedef void (*sgt_cupti_request)(uint8_t **buffer, size_t *size, size_t *most_records);
-typedef void (*sgt_cupti_complete)(sgt_cupti_context context, uint32_t stream, uint8_t *buffer, size_t size,
-                                   size_t valid);
+typedef void (*sgt_cupti_complete)(sgt_cupti_context context, uint32_t stream, uint8_t *buffer,
+                                   size_t size, size_t valid);
 
 typedef struct sgt_cupti_api {
     sgt_cupti_result (*version)(uint32_t *version);
     sgt_cupti_result (*result_string)(sgt_cupti_result result, const char **text);
     sgt_cupti_result (*subscribe)(sgt_cupti_subscriber *s, sgt_cupti_callback f, void *ctx);
     sgt_cupti_result (*unsubscribe)(sgt_cupti_subscriber s);
-    sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s, sgt_cupti_domain domain,
-                                        sgt_cupti_callback_id which);
+    sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
+                                        sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*callback_name)(sgt_cupti_domain domain, uint32_t which, const char **name);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
     sgt_cupti_result (*set_clock)(uint64_t (*now)(void)); /* of all times in records */
@@ -158,7 +163,8 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);
     sgt_cupti_result (*disable)(sgt_cupti_kind kind);
     sgt_cupti_result (*flush)(uint32_t flag);
-    sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record); /* NULL: the first */
+    /* NULL: the first */
+    sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record);
     sgt_cupti_result (*dropped)(sgt_cupti_context context, uint32_t stream, size_t *records);
     sgt_cupti_result (*push)(sgt_cupti_external kind, uint64_t id);
     sgt_cupti_result (*pop)(sgt_cupti_external kind, uint64_t *last);

@@ -1,4 +1,5 @@
-/* cupti_parts.h: the inside of cupti.h, shared by its files, and by the tests, which bring a CUPTI of their own. */
+/* cupti_parts.h: the inside of cupti.h, shared by its files, and by the tests, which bring a CUPTI
+ * of their own. */
 #ifndef SGT_CUPTI_PARTS_H
 #define SGT_CUPTI_PARTS_H
 
@@ -22,15 +23,15 @@ typedef struct sgt_cupti_node_range {
 typedef struct sgt_cupti_records {
     const sgt_cupti_api *api;
     sgt_cupti_buffer *first;
-    char *const *ranges;         /* names; range r is ranges[r - 1], 0 is none */
+    char *const *ranges; /* names; range r is ranges[r - 1], 0 is none */
     size_t range_count;
     sgt_cupti_node_range *nodes; /* sorted by conversion */
     size_t node_count;
 } sgt_cupti_records;
 
 /* Counts, and where `show` is given spans. Adds to *counts. SGT_ENOMEM. */
-int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
-                      sgt_cupti_counts *counts, sgt_error *err);
+int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s),
+                      void *ctx, sgt_cupti_counts *counts, sgt_error *err);
 
 /* sgt_cupti_open with a table that the caller has. */
 int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err);

@@ -1,13 +1,14 @@
-/* cupti_records.c: from CUPTI's records to spans. Three passes: how many there are of each sort; the records
- * themselves, by reference; then what each one means, once it is known which calls and which ranges there were. */
+/* cupti_records.c: from CUPTI's records to spans. Three passes: how many there are of each sort;
+ * the records themselves, by reference; then what each one means, once it is known which calls and
+ * which ranges there were. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cupti_parts.h"
 
-#define NAME 256    /* bytes of a name or a track */
-#define THREADS 64  /* that call CUDA; any others share the last one's track */
+#define NAME 256   /* bytes of a name or a track */
+#define THREADS 64 /* that call CUDA; any others share the last one's track */
 
 typedef struct pair {
     uint64_t key;
@@ -75,24 +76,31 @@ char *sgt_cupti_short_name(char *out, size_t size, const char *name)
 static void call_name(char *out, const reader *d, const sgt_cupti_call *c)
 {
     const char *name = NULL;
-    sgt_cupti_domain domain = c->kind == SGT_CUPTI_RUNTIME ? SGT_CUPTI_DOMAIN_RUNTIME : SGT_CUPTI_DOMAIN_DRIVER;
-    if (d->r->api->callback_name(domain, c->callback, &name) != SGT_CUPTI_SUCCESS || !name) name = "call";
+    sgt_cupti_domain domain =
+        c->kind == SGT_CUPTI_RUNTIME ? SGT_CUPTI_DOMAIN_RUNTIME : SGT_CUPTI_DOMAIN_DRIVER;
+    if (d->r->api->callback_name(domain, c->callback, &name) != SGT_CUPTI_SUCCESS || !name)
+        name = "call";
     snprintf(out, NAME, "%s", name);
     char *end = strstr(out, "_ptsz");
     if (end) *end = 0;
     end = strrchr(out, '_');
-    if (end && end[1] == 'v' && end[2] && strspn(end + 2, "0123456789") == strlen(end + 2)) *end = 0;
+    if (end && end[1] == 'v' && end[2] && strspn(end + 2, "0123456789") == strlen(end + 2))
+        *end = 0;
 }
 
-static int waits(const char *name) { return strstr(name, "Synchronize") || strcmp(name, "cudaMemcpy") == 0; }
+static int waits(const char *name)
+{
+    return strstr(name, "Synchronize") || strcmp(name, "cudaMemcpy") == 0;
+}
 
 /* ---- reading ---- */
 
-static void add_work(reader *d, const sgt_cupti_record *record, uint64_t start, uint64_t end, uint32_t device,
-                     uint32_t stream, uint32_t correlation, uint64_t node)
+static void add_work(reader *d, const sgt_cupti_record *record, uint64_t start, uint64_t end,
+                     uint32_t device, uint32_t stream, uint32_t correlation, uint64_t node)
 {
     if (start && end >= start && d->work_count < d->work_room)
-        d->works[d->work_count++] = (work){record, start, end, node, device, stream, correlation, 0};
+        d->works[d->work_count++] =
+            (work){record, start, end, node, device, stream, correlation, 0};
     else d->counts->lost++;
 }
 
@@ -117,16 +125,23 @@ static void read_record(reader *d, const sgt_cupti_record *record)
     const sgt_cupti_fill *f = (const void *)record;
     const sgt_cupti_correlation *e = (const void *)record;
     switch (record->kind) {
-    case SGT_CUPTI_KERNEL: add_work(d, record, k->start, k->end, k->device, k->stream, k->correlation, k->node); break;
-    case SGT_CUPTI_MEMCPY: add_work(d, record, c->start, c->end, c->device, c->stream, c->correlation, c->node); break;
-    case SGT_CUPTI_MEMSET: add_work(d, record, f->start, f->end, f->device, f->stream, f->correlation, f->node); break;
+    case SGT_CUPTI_KERNEL:
+        add_work(d, record, k->start, k->end, k->device, k->stream, k->correlation, k->node);
+        break;
+    case SGT_CUPTI_MEMCPY:
+        add_work(d, record, c->start, c->end, c->device, c->stream, c->correlation, c->node);
+        break;
+    case SGT_CUPTI_MEMSET:
+        add_work(d, record, f->start, f->end, f->device, f->stream, f->correlation, f->node);
+        break;
     case SGT_CUPTI_RUNTIME:
         d->called[d->called_count++] = ((const sgt_cupti_call *)(const void *)record)->correlation;
         /* fall through */
     case SGT_CUPTI_DRIVER: d->calls[d->call_count++] = (const void *)record; break;
     case SGT_CUPTI_MARKER: d->markers[d->marker_count++] = (const void *)record; break;
     case SGT_CUPTI_EXTERNAL_CORRELATION:
-        if (e->external_kind == SGT_CUPTI_CUSTOM0 && e->external && e->external <= d->r->range_count)
+        if (e->external_kind == SGT_CUPTI_CUSTOM0 && e->external &&
+            e->external <= d->r->range_count)
             d->ranges[d->range_count++] = (pair){e->correlation, (uint32_t)e->external};
         break;
     default: break;
@@ -137,7 +152,8 @@ static void for_each(reader *d, void (*f)(reader *d, const sgt_cupti_record *rec
 {
     for (sgt_cupti_buffer *b = d->r->first; b; b = b->next) {
         sgt_cupti_record *record = NULL;
-        while (d->r->api->next_record(b->data, b->valid, &record) == SGT_CUPTI_SUCCESS && record) f(d, record);
+        while (d->r->api->next_record(b->data, b->valid, &record) == SGT_CUPTI_SUCCESS && record)
+            f(d, record);
     }
 }
 
@@ -168,17 +184,20 @@ static void sort_keys(void *p, size_t n, size_t size)
     if (n) qsort(p, n, size, by_key);
 }
 
-/* A graph's kernels by their node: they share the correlation of the one call that launched the graph. */
+/* A graph's kernels by their node: they share the correlation of the one call that launched the
+ * graph. */
 static uint32_t range_of(const reader *d, const work *w)
 {
     const sgt_cupti_records *r = d->r;
     if (w->node) {
         const sgt_cupti_node_range *n =
-            r->node_count ? bsearch(&w->node, r->nodes, r->node_count, sizeof *r->nodes, by_key) : NULL;
+            r->node_count ? bsearch(&w->node, r->nodes, r->node_count, sizeof *r->nodes, by_key)
+                          : NULL;
         return n ? n->range : 0;
     }
     uint64_t key = w->correlation;
-    const pair *p = d->range_count ? bsearch(&key, d->ranges, d->range_count, sizeof *d->ranges, by_key) : NULL;
+    const pair *p =
+        d->range_count ? bsearch(&key, d->ranges, d->range_count, sizeof *d->ranges, by_key) : NULL;
     return p ? p->value : 0;
 }
 
@@ -201,10 +220,13 @@ static void describe_kernel(sgt_cupti_span *s, char *name, const sgt_cupti_kerne
 {
     s->name = sgt_cupti_short_name(name, NAME, k->name ? k->name : "kernel");
     s->category = "kernel";
-    s->args[0] = (sgt_cupti_arg){"blocks", (uint64_t)k->grid[0] * (uint64_t)k->grid[1] * (uint64_t)k->grid[2]};
-    s->args[1] = (sgt_cupti_arg){"threads", (uint64_t)k->block[0] * (uint64_t)k->block[1] * (uint64_t)k->block[2]};
+    s->args[0] = (sgt_cupti_arg){"blocks", (uint64_t)k->grid[0] * (uint64_t)k->grid[1] *
+                                               (uint64_t)k->grid[2]};
+    s->args[1] = (sgt_cupti_arg){"threads", (uint64_t)k->block[0] * (uint64_t)k->block[1] *
+                                                (uint64_t)k->block[2]};
     s->args[2] = (sgt_cupti_arg){"registers", k->registers};
-    s->args[3] = (sgt_cupti_arg){"shared_bytes", (uint64_t)k->static_shared + (uint64_t)k->dynamic_shared};
+    s->args[3] =
+        (sgt_cupti_arg){"shared_bytes", (uint64_t)k->static_shared + (uint64_t)k->dynamic_shared};
 }
 
 static const char *copy_name(const sgt_cupti_copy *c)
@@ -222,7 +244,8 @@ static void show_work(const reader *d, const work *w)
     char name[NAME], track[NAME];
     const sgt_cupti_copy *c = (const void *)w->record;
     snprintf(track, sizeof track, "GPU %u, stream %u", w->device, w->stream);
-    sgt_cupti_span s = {.track = track, .on_device = 1, .start = w->start, .end = w->end, .flow = w->correlation};
+    sgt_cupti_span s = {
+        .track = track, .on_device = 1, .start = w->start, .end = w->end, .flow = w->correlation};
     if (w->record->kind == SGT_CUPTI_KERNEL) {
         describe_kernel(&s, name, (const void *)w->record);
     } else {
@@ -234,8 +257,8 @@ static void show_work(const reader *d, const work *w)
     d->show(d->ctx, &s);
 }
 
-/* What of one range followed one another on a stream, as one span on a track beside the stream's: the kernels of a
- * stream may overlap where one is launched before the one ahead has ended. */
+/* What of one range followed one another on a stream, as one span on a track beside the stream's:
+ * the kernels of a stream may overlap where one is launched before the one ahead has ended. */
 static void show_ranges(const reader *d)
 {
     char track[NAME];
@@ -253,8 +276,12 @@ static void show_ranges(const reader *d)
         }
         if (!w->range) continue;
         snprintf(track, sizeof track, "GPU %u, stream %u, by range", w->device, w->stream);
-        sgt_cupti_span s = {.name = d->r->ranges[w->range - 1], .category = "range", .track = track, .on_device = 1,
-                            .start = w->start, .end = end};
+        sgt_cupti_span s = {.name = d->r->ranges[w->range - 1],
+                            .category = "range",
+                            .track = track,
+                            .on_device = 1,
+                            .start = w->start,
+                            .end = end};
         d->show(d->ctx, &s);
     }
 }
@@ -274,7 +301,8 @@ static void show_calls(reader *d)
     char name[NAME], track[NAME];
     for (size_t i = 0; i < d->call_count; i++) {
         const sgt_cupti_call *c = d->calls[i];
-        if (c->kind == SGT_CUPTI_DRIVER && has(d->called, d->called_count, c->correlation)) continue;
+        if (c->kind == SGT_CUPTI_DRIVER && has(d->called, d->called_count, c->correlation))
+            continue;
         if (!c->start || c->end < c->start) {
             d->counts->lost++;
             continue;
@@ -285,8 +313,13 @@ static void show_calls(reader *d)
         d->counts->waits += (uint64_t)waiting;
         if (!d->show) continue;
         snprintf(track, sizeof track, "CUDA calls, thread %zu", thread_number(d, c->thread));
-        sgt_cupti_span s = {.name = name, .category = waiting ? "wait" : "call", .track = track, .start = c->start,
-                            .end = c->end, .flow = starts ? c->correlation : 0, .starts_flow = starts};
+        sgt_cupti_span s = {.name = name,
+                            .category = waiting ? "wait" : "call",
+                            .track = track,
+                            .start = c->start,
+                            .end = c->end,
+                            .flow = starts ? c->correlation : 0,
+                            .starts_flow = starts};
         d->show(d->ctx, &s);
     }
 }
@@ -297,11 +330,13 @@ static void show_marker(reader *d, const sgt_cupti_marker *from, const sgt_cupti
     snprintf(name, sizeof name, "%s", from->name ? from->name : "marker");
     snprintf(track, sizeof track, "NVTX, thread %zu",
              thread_number(d, from->object_kind == SGT_CUPTI_OBJECT_THREAD ? from->thread : 0));
-    sgt_cupti_span s = {.name = name, .category = "marker", .track = track, .start = from->time, .end = to->time};
+    sgt_cupti_span s = {
+        .name = name, .category = "marker", .track = track, .start = from->time, .end = to->time};
     d->show(d->ctx, &s);
 }
 
-/* An end knows its beginning by number. The open ones, which are few, are kept at the front of the array. */
+/* An end knows its beginning by number. The open ones, which are few, are kept at the front of the
+ * array. */
 static void show_markers(reader *d)
 {
     size_t open = 0;
@@ -335,8 +370,8 @@ static int make_room(reader *d, sgt_error *err)
     return sgt_fail_memory(err, "--profile");
 }
 
-int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
-                      sgt_cupti_counts *counts, sgt_error *err)
+int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s),
+                      void *ctx, sgt_cupti_counts *counts, sgt_error *err)
 {
     reader d = {.r = r, .show = show, .ctx = ctx, .counts = counts};
     for_each(&d, count_record);

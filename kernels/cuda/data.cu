@@ -5,8 +5,9 @@ using namespace sgt;
 
 enum { THREADS = 256 };
 
-__global__ void __launch_bounds__(THREADS) widen_kernel(int32_t *inputs, int32_t *targets, const uint16_t *rows,
-                                                        const int32_t *given, size_t n, size_t T, int32_t ignore)
+__global__ void __launch_bounds__(THREADS)
+    widen_kernel(int32_t *inputs, int32_t *targets, const uint16_t *rows, const int32_t *given,
+                 size_t n, size_t T, int32_t ignore)
 {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
@@ -20,12 +21,12 @@ void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                          const int32_t *given, size_t B, size_t T, int32_t ignore)
 {
     if (B * T == 0) return;
-    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets, rows, given, B * T,
-               T, ignore);
+    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets,
+               rows, given, B * T, T, ignore);
 }
 
-// A warp a row, 32 positions at a time: of each, the largest of `at` from the row's start to it. `before`: of those of
-// earlier turns, all of which it becomes.
+// A warp a row, 32 positions at a time: of each, the largest of `at` from the row's start to it.
+// `before`: of those of earlier turns, all of which it becomes.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -38,13 +39,15 @@ DEV int largest_so_far(int at, int &before)
     return at;
 }
 
-__global__ void __launch_bounds__(32) documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
+__global__ void __launch_bounds__(32)
+    documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
     int ended = -T; // ends are looked for backwards: the next one is the largest of their negatives
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1; // a document, behind `back`
+        // a document, behind `back`
+        int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
         if (t >= T) continue; // of the last turn
         to.start[row + t] = starts[row + t];
@@ -52,15 +55,16 @@ __global__ void __launch_bounds__(32) documents_kernel(sgt_cuda_documents to, co
     }
 }
 
-void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *starts, size_t B,
-                              size_t T)
+void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
+                              const int32_t *starts, size_t B, size_t T)
 {
     if (B * T == 0) return;
     DEV_LAUNCH(documents_kernel, dim3((unsigned)B), dim3(32), 0, s, *documents, starts, (int)T);
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
 {
     size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V;
     if (i >= n) return;
@@ -68,19 +72,19 @@ dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
     load(a, x + i);
     if (drop.rate > 0) {
         dropout_factors(factor, drop, i);
-        DEV_UNROLL for (int j = 0; j < V; j++) a[j] *= factor[j];
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) a[j] *= factor[j];
     }
     store(out + i, a);
 }
 
-void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
-                            const sgt_cuda_dropout *drop)
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
+                            size_t n, const sgt_cuda_dropout *drop)
 {
     sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
     if (n == 0 || (d.rate <= 0 && out == x)) return;
     by_type_and_width(type, n | d.row_elements, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS), 0, s, (T *)out,
-                   (const T *)x, n, d);
+        DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS),
+                   0, s, (T *)out, (const T *)x, n, d);
     });
 }

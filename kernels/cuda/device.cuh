@@ -1,8 +1,9 @@
-/* device.cuh: everything a kernel may use beyond plain C++: the one place (with hopper.cuh) for PTX, intrinsics and
- * launches. Each wrapper has two forms: the device's, below, and a lane-exact host twin in tests/kernels/host, taken
- * where the file is compiled by a plain C++ compiler, so that a kernel runs unchanged on a CPU, under schedules and
- * checks a GPU does not have. tests/kernels/cuda_wrappers.cu holds each form to the same exact answers on integers.
- * The device forms are not yet run on a GPU.
+/* device.cuh: everything a kernel may use beyond plain C++: the one place (with hopper.cuh) for
+ * PTX, intrinsics and launches. Each wrapper has two forms: the device's, below, and a lane-exact
+ * host twin in tests/kernels/host, taken where the file is compiled by a plain C++ compiler, so
+ * that a kernel runs unchanged on a CPU, under schedules and checks a GPU does not have.
+ * tests/kernels/cuda_wrappers.cu holds each form to the same exact answers on integers. The device
+ * forms are not yet run on a GPU.
  *
  *     #include "device.cuh"
  *     using namespace dev;
@@ -13,10 +14,11 @@
  *     }
  *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
  *
- * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both in one kernel (the
- * first's alignment makes the second take 1 KiB); constants are parameters; no memcpy to or from shared memory; threads
- * leave a kernel early by whole warps only; every lane of a warp reaches the same collectives (marked "warp") in the
- * same order. "Lane l" is threadIdx.x % 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
+ * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both
+ * in one kernel (the first's alignment makes the second take 1 KiB); constants are parameters; no
+ * memcpy to or from shared memory; threads leave a kernel early by whole warps only; every lane of
+ * a warp reaches the same collectives (marked "warp") in the same order. "Lane l" is threadIdx.x %
+ * 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
 #ifndef SGT_DEVICE_CUH
 #define SGT_DEVICE_CUH
 
@@ -25,18 +27,19 @@
 #include <stdint.h>
 #include <string.h>
 
-namespace dev {
+namespace dev
+{
 struct alignas(16) Vec16 {
     uint32_t w[4];
 };
-}
+} // namespace dev
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #define DEV __device__ __forceinline__
-#define DEV_UNROLL _Pragma("unroll")
+#define DEV_UNROLL_FOR(...) _Pragma("unroll") for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* so many times, not all */
 #define DEV_PRAGMA(text) _Pragma(#text)
 /* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
@@ -52,20 +55,23 @@ struct alignas(16) Vec16 {
 extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
                                          const unsigned block[3], size_t shared); /* runtime.h */
 
-namespace dev {
+namespace dev
+{
 
 using bf16 = __nv_bfloat16;
 using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must be. An error is named
- * by the kernel, and left to cudaGetLastError too. */
+/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must
+ * be. An error is named by the kernel, and left to cudaGetLastError too. */
 template <class... P, class... A>
-void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
+void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
+            cudaStream_t stream, A... args)
 {
     if (smem > 48 * 1024)
-        cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
+        cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)smem);
     k<<<grid, block, smem, stream>>>(P(args)...);
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
@@ -152,27 +158,38 @@ template <class T> DEV float lo2(uint32_t v);
 template <class T> DEV float hi2(uint32_t v);
 template <> DEV float lo2<bf16>(uint32_t v) { return bits_float(v << 16); }
 template <> DEV float hi2<bf16>(uint32_t v) { return bits_float(v & 0xffff0000u); }
-template <> DEV float lo2<f16>(uint32_t v) { return __half2float(__ushort_as_half((unsigned short)v)); }
-template <> DEV float hi2<f16>(uint32_t v) { return __half2float(__ushort_as_half((unsigned short)(v >> 16))); }
+template <> DEV float lo2<f16>(uint32_t v)
+{
+    return __half2float(__ushort_as_half((unsigned short)v));
+}
+template <> DEV float hi2<f16>(uint32_t v)
+{
+    return __half2float(__ushort_as_half((unsigned short)(v >> 16)));
+}
 
 /* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
-/* Starts a copy, or zeros the 16 bytes where `present` is false (from is not read, but must be an address). Each
- * thread commits its copies in groups, waits until at most N of its groups are under way, and sees then what it
- * copied; others see it after a barrier. */
+/* Starts a copy, or zeros the 16 bytes where `present` is false (from is not read, but must be an
+ * address). Each thread commits its copies in groups, waits until at most N of its groups are under
+ * way, and sees then what it copied; others see it after a barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from), "r"(present ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),
+                 "r"(present ? 16 : 0)
                  : "memory");
 }
 
 DEV void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> DEV void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> DEV void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
-/* Four 8x8 matrices of 16-bit elements in shared memory; lane l gives the address of row l%8 of matrix l/8, 16 bytes
- * each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix m; _t: of its transpose. */
+/* Four 8x8 matrices of 16-bit elements in shared memory; lane l gives the address of row l%8 of
+ * matrix l/8, 16 bytes each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix m;
+ * _t: of its transpose. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -196,20 +213,21 @@ DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
 template <class T> DEV void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 template <> DEV void mma<bf16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                 "{%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* x rounded to TF32, 10 bits behind the point, ties away from 0: a float's bits, of which the low 13 mean nothing. */
+/* x rounded to TF32, 10 bits behind the point, ties away from 0: a float's bits, of which the low
+ * 13 mean nothing. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;
@@ -217,12 +235,13 @@ DEV uint32_t to_tf32(float x)
     return r;
 }
 
-/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, products exact, sums in float32; c as above:
+/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, products exact, sums in
+ * float32; c as above:
  *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4);  b0 row t of column g, b1 row t+4 */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                 "{%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -231,22 +250,22 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 
 #endif /* __CUDACC__ */
 
-namespace dev {
+namespace dev
+{
 
 /* ---- made of the above, one source for both forms ---- */
 
-/* The sum, or the largest, of the warp's v, in every lane; lanes are added in one fixed order (warp). */
+/* The sum, or the largest, of the warp's v, in every lane; lanes are added in one fixed order
+ * (warp). */
 template <class T> DEV_WRAPPER T warp_sum(T v)
 {
-    DEV_UNROLL
-    for (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);
+    DEV_UNROLL_FOR (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);
     return v;
 }
 
 DEV_WRAPPER float warp_max(float v)
 {
-    DEV_UNROLL
-    for (int mask = 16; mask; mask >>= 1) v = fmaxf(v, shfl_xor(v, mask));
+    DEV_UNROLL_FOR (int mask = 16; mask; mask >>= 1) v = fmaxf(v, shfl_xor(v, mask));
     return v;
 }
 
@@ -255,8 +274,7 @@ template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)
 {
-    DEV_UNROLL
-    for (int i = 0; i < 4; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
         if constexpr (sizeof(T) == 4) x[i] = bits_float(v.w[i]);
         else x[2 * i] = lo2<T>(v.w[i]), x[2 * i + 1] = hi2<T>(v.w[i]);
     }
@@ -265,16 +283,21 @@ template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &
 template <class T> DEV_WRAPPER Vec16 pack16(const float (&x)[PER16<T>])
 {
     Vec16 v;
-    DEV_UNROLL
-    for (int i = 0; i < 4; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
         if constexpr (sizeof(T) == 4) v.w[i] = float_bits(x[i]);
         else v.w[i] = pack2<T>(x[2 * i], x[2 * i + 1]);
     }
     return v;
 }
 
-template <class T> DEV_WRAPPER void load16(float (&x)[PER16<T>], const T *p) { unpack16<T>(x, ld16(p)); }
-template <class T> DEV_WRAPPER void store16(T *p, const float (&x)[PER16<T>]) { st16(p, pack16<T>(x)); }
+template <class T> DEV_WRAPPER void load16(float (&x)[PER16<T>], const T *p)
+{
+    unpack16<T>(x, ld16(p));
+}
+template <class T> DEV_WRAPPER void store16(T *p, const float (&x)[PER16<T>])
+{
+    st16(p, pack16<T>(x));
+}
 
 } /* namespace dev */
 

@@ -1,6 +1,7 @@
-// elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums over a block; and the
-// choice of a kernel by type and width. A kernel template takes the type T and V, the numbers a lane handles at once:
-// 16 bytes' worth where rows are whole multiples of that, else 1.
+// elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums
+// over a block; and the choice of a kernel by type and width. A kernel template takes the type T
+// and V, the numbers a lane handles at once: 16 bytes' worth where rows are whole multiples of
+// that, else 1.
 #pragma once
 
 #include <type_traits>
@@ -8,11 +9,13 @@
 #include "cuda.h"
 #include "device.cuh"
 
-namespace sgt {
+namespace sgt
+{
 
 using dev::PER16;
 
-// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 give the least.
+// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 give
+// the least.
 enum { MOST_SHARED = 99 * 1024 };
 
 // V numbers from p, which is 16-byte aligned unless V is 1.
@@ -34,9 +37,9 @@ template <int V> DEV void load_floats(float (&x)[V], const float *p)
     if constexpr (V == 1) {
         x[0] = *p;
     } else {
-        DEV_UNROLL for (int i = 0; i < V; i += 4) {
+        DEV_UNROLL_FOR (int i = 0; i < V; i += 4) {
             dev::Vec16 raw = dev::ld16(p + i);
-            DEV_UNROLL for (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
+            DEV_UNROLL_FOR (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
         }
     }
 }
@@ -46,19 +49,16 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     if constexpr (V == 1) {
         *p = x[0];
     } else {
-        DEV_UNROLL for (int i = 0; i < V; i += 4) {
+        DEV_UNROLL_FOR (int i = 0; i < V; i += 4) {
             dev::Vec16 raw;
-            DEV_UNROLL for (int j = 0; j < 4; j++) raw.w[j] = dev::float_bits(x[i + j]);
+            DEV_UNROLL_FOR (int j = 0; j < 4; j++) raw.w[j] = dev::float_bits(x[i + j]);
             dev::st16(p + i, raw);
         }
     }
 }
 
 // x as it will be once stored: what later kernels read must be what this one computed with.
-template <class T> DEV float rounded(float x)
-{
-    return dev::to_float(dev::from_float<T>(x));
-}
+template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
 // The sum over a block of WARPS warps, known to every thread. shared: WARPS numbers.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
@@ -91,9 +91,6 @@ template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
     });
 }
 
-inline unsigned blocks_for(size_t n, size_t each)
-{
-    return (unsigned)((n + each - 1) / each);
-}
+inline unsigned blocks_for(size_t n, size_t each) { return (unsigned)((n + each - 1) / each); }
 
 } // namespace sgt

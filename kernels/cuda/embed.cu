@@ -1,14 +1,16 @@
-// embed.cu: token plus position embedding. Its gradient is a sum over the places where a token stands: the places are
-// sorted by token first (embed_sort.cu), so that each row is added up by one thread a column, in one order and without
-// atomics.
+// embed.cu: token plus position embedding. Its gradient is a sum over the places where a token
+// stands: the places are sorted by token first (embed_sort.cu), so that each row is added up by one
+// thread a column, in one order and without atomics.
 #include "dropout.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 128, CHUNK = 64 };
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C, sgt_cuda_dropout drop)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C,
+                 sgt_cuda_dropout drop)
 {
     size_t row = blockIdx.x;
     const T *token = wte + (size_t)ids[row] * C, *place = wpe + row % T_ * C;
@@ -16,30 +18,32 @@ embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, 
         float x[V], y[V], factor[V];
         load(x, token + c);
         load(y, place + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] += y[i];
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] += y[i];
         if (drop.rate > 0) {
             dropout_factors(factor, drop, row * C + c);
-            DEV_UNROLL for (int i = 0; i < V; i++) x[i] *= factor[i];
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] *= factor[i];
         }
         store(out + row * C + c, x);
     }
 }
 
-void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
-                    const void *wpe, size_t n, size_t T, size_t C, const sgt_cuda_dropout *drop)
+void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids,
+                    const void *wte, const void *wpe, size_t n, size_t T, size_t C,
+                    const sgt_cuda_dropout *drop)
 {
     if (n == 0) return;
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using N = decltype(zero);
-        DEV_LAUNCH((embed_kernel<N, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (N *)out, ids, (const N *)wte,
-                   (const N *)wpe, T, (int)C, drop ? *drop : sgt_cuda_dropout());
+        DEV_LAUNCH((embed_kernel<N, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (N *)out, ids,
+                   (const N *)wte, (const N *)wpe, T, (int)C, drop ? *drop : sgt_cuda_dropout());
     });
 }
 
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    float *dwte, *partial; // partial (chunks, 2, C): of the runs that come in from the chunk before, and that go on
+    // partial (chunks, 2, C): of the runs that come in from the chunk before, and that go on
+    float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
@@ -64,13 +68,15 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     if (adds) load_floats(total, sum);
     for (int i = from; i < to; i++) {
         load(x, a.dout + (size_t)a.order[i] * a.C + c);
-        DEV_UNROLL for (int j = 0; j < V; j++) total[j] += x[j];
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) total[j] += x[j];
     }
     store_floats(sum, total);
 }
 
-// A chunk of sorted places to a block: runs of one token that lie within it are done; others leave partial sums.
-template <class T, int V> __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
+// A chunk of sorted places to a block: runs of one token that lie within it are done; others leave
+// partial sums.
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK < a.n ? first + CHUNK : a.n;
     for (int c = threadIdx.x * V; c < a.C; c += THREADS * V)
@@ -84,9 +90,10 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) embed_chunk
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
-    if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return;      // nothing goes on
+    if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // nothing goes on
     int id = a.sorted[end - 1];
-    if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return; // it began before this chunk
+    // it began before this chunk
+    if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c];
         for (int k = blockIdx.x + 1; k * CHUNK < a.n && a.sorted[k * CHUNK] == id; k++)
@@ -95,15 +102,16 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     }
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-embed_place_kernel(float *dwpe, const T *dout, size_t n, size_t T_, int C)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    embed_place_kernel(float *dwpe, const T *dout, size_t n, size_t T_, int C)
 {
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
         float total[V], x[V];
         load_floats(total, dwpe + (size_t)blockIdx.x * C + c);
         for (size_t row = blockIdx.x; row < n; row += T_) {
             load(x, dout + row * C + c);
-            DEV_UNROLL for (int i = 0; i < V; i++) total[i] += x[i];
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) total[i] += x[i];
         }
         store_floats(dwpe + (size_t)blockIdx.x * C + c, total);
     }
@@ -114,17 +122,19 @@ size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C)
     return blocks_for(n, CHUNK) * 2 * C * sizeof(float);
 }
 
-void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe, const int32_t *sorted,
-                             const int32_t *order, const void *dout, size_t n, size_t T, size_t C, void *scratch)
+void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe,
+                             const int32_t *sorted, const int32_t *order, const void *dout,
+                             size_t n, size_t T, size_t C, void *scratch)
 {
     if (n == 0) return;
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using N = decltype(zero);
         dim3 chunks(blocks_for(n, CHUNK)), block(THREADS);
-        EmbedBackward<N> a = {dwte, (float *)scratch, sorted, order, (const N *)dout, (int)n, (int)C};
+        EmbedBackward<N> a = {dwte,  (float *)scratch, sorted, order, (const N *)dout, (int)n,
+                              (int)C};
         DEV_LAUNCH((embed_chunk_kernel<N, width>), chunks, block, 0, s, a);
         DEV_LAUNCH(embed_join_kernel<N>, chunks, block, 0, s, a);
-        DEV_LAUNCH((embed_place_kernel<N, width>), dim3((unsigned)(n < T ? n : T)), block, 0, s, dwpe,
-                   (const N *)dout, n, T, (int)C);
+        DEV_LAUNCH((embed_place_kernel<N, width>), dim3((unsigned)(n < T ? n : T)), block, 0, s,
+                   dwpe, (const N *)dout, n, T, (int)C);
     });
 }

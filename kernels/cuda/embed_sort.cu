@@ -1,7 +1,8 @@
-// embed_sort.cu: the places of a batch in order of their tokens, equal tokens in order of place: a radix sort of 16-bit
-// numbers in two passes of 8 bits. A pass is two kernels: blocks count their digits; then each knows from all counts
-// where its own begin, and puts them there. A warp owns successive numbers and goes through them 32 at a time: the
-// order of equal ones never depends on which thread is first.
+// embed_sort.cu: the places of a batch in order of their tokens, equal tokens in order of place: a
+// radix sort of 16-bit numbers in two passes of 8 bits. A pass is two kernels: blocks count their
+// digits; then each knows from all counts where its own begin, and puts them there. A warp owns
+// successive numbers and goes through them 32 at a time: the order of equal ones never depends on
+// which thread is first.
 #include "elements.cuh"
 
 using namespace sgt;
@@ -16,15 +17,9 @@ struct Pass {
     int n, each, shift;          // each: numbers a warp owns, a multiple of 32
 };
 
-DEV int digit_of(const Pass &a, int i)
-{
-    return a.ids[i] >> a.shift & (DIGITS - 1);
-}
+DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 1); }
 
-DEV int first_of_warp(const Pass &a)
-{
-    return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each;
-}
+DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
 // How many of each digit each warp of the block has; (WARPS, DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
@@ -33,13 +28,14 @@ DEV void count_by_warp(const Pass &a, uint32_t *counts)
     dev::block_sync(); // zeros before any count
     uint32_t *mine = counts + threadIdx.x / 32 * DIGITS;
     int first = first_of_warp(a), end = first + a.each < a.n ? first + a.each : a.n;
-    for (int i = first + threadIdx.x % 32; i < end; i += 32) dev::atomic_add(mine + digit_of(a, i), 1u);
+    for (int i = first + threadIdx.x % 32; i < end; i += 32)
+        dev::atomic_add(mine + digit_of(a, i), 1u);
     dev::block_sync(); // every warp has counted
 }
 
 __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
 {
-    DEV_SHARED(uint32_t, counts, WARPS *DIGITS);
+    DEV_SHARED(uint32_t, counts, WARPS * DIGITS);
     count_by_warp(a, counts);
     uint32_t total = 0;
     for (int w = 0; w < WARPS; w++) total += counts[w * DIGITS + threadIdx.x];
@@ -62,8 +58,8 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// counts (WARPS, DIGITS) become where each warp's first number of each digit goes: after all smaller digits, after the
-// blocks before, after the warps before.
+// counts (WARPS, DIGITS) become where each warp's first number of each digit goes: after all
+// smaller digits, after the blocks before, after the warps before.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -101,7 +97,7 @@ DEV uint32_t same_digit(int digit, bool there)
 
 __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
 {
-    DEV_SHARED(uint32_t, counts, WARPS *DIGITS);
+    DEV_SHARED(uint32_t, counts, WARPS * DIGITS);
     DEV_SHARED(uint32_t, shared, WARPS);
     count_by_warp(a, counts);
     starts_by_warp(a, counts, shared);
@@ -117,7 +113,8 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            if (same >> lane == 1) next[digit] = start + bits_set(same); // the last lane of its digit
+            // the last lane of its digit
+            if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // with the reading of the next 32
     }
@@ -128,8 +125,8 @@ size_t sgt_cuda_embed_sort_scratch(size_t n)
     return (2 * n + MOST_BLOCKS * DIGITS) * sizeof(int32_t);
 }
 
-void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
-                         void *scratch)
+void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
+                         size_t n, void *scratch)
 {
     if (n == 0) return;
     uint32_t *counts = (uint32_t *)scratch;

@@ -1,5 +1,6 @@
-/* failure.c: failure.h, and of runtime.h what names a launch. The runtime itself keeps the last error, which any later
- * call may hide; the first one is the cause, so that is what is kept here. */
+/* failure.c: failure.h, and of runtime.h what names a launch. The runtime itself keeps the last
+ * error, which any later call may hide; the first one is the cause, so that is what is kept
+ * here. */
 #include "failure.h"
 
 #include <stdarg.h>
@@ -48,16 +49,16 @@ int sgt_cuda_error_is_late(int code)
     }
 }
 
-void sgt_cuda_sync_kernels(int on)
-{
-    waiting = on;
-}
+void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
 /* The name is put together only if there is an error to name. */
 static void blame(const char *name, int code, const char *why)
 {
-    if (waiting || !sgt_cuda_error_is_late(code)) sgt_cuda_note("%s: %s (CUDA error %d)", name, why, code);
-    else sgt_cuda_note("%s, or work before it: %s (CUDA error %d; --sync-kernels finds which)", name, why, code);
+    if (waiting || !sgt_cuda_error_is_late(code))
+        sgt_cuda_note("%s: %s (CUDA error %d)", name, why, code);
+    else
+        sgt_cuda_note("%s, or work before it: %s (CUDA error %d; --sync-kernels finds which)", name,
+                      why, code);
 }
 
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
@@ -82,10 +83,10 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH has the name as it was written, "(norm_kernel<T, width>)": template arguments are the source's, not this
- * launch's, so they are left out. */
-void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3], const unsigned block[3],
-                              size_t shared)
+/* DEV_LAUNCH has the name as it was written, "(norm_kernel<T, width>)": template arguments are the
+ * source's, not this launch's, so they are left out. */
+void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
+                              const unsigned block[3], size_t shared)
 {
     char blocks[40], threads[40];
     const char *why;
@@ -93,6 +94,7 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
     int code = sgt_cuda_device_error(s, waiting, &why);
     if (!code) return;
     kernel += strspn(kernel, "(");
-    sgt_cuda_launched(s, "%.*s (grid %s, block %s, %zu bytes of shared memory)", (int)strcspn(kernel, "<)"), kernel,
-                      extent(blocks, grid), extent(threads, block), shared);
+    sgt_cuda_launched(s, "%.*s (grid %s, block %s, %zu bytes of shared memory)",
+                      (int)strcspn(kernel, "<)"), kernel, extent(blocks, grid),
+                      extent(threads, block), shared);
 }

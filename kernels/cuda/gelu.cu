@@ -1,23 +1,26 @@
-// gelu.cu: the Gaussian error linear unit, by either formula, and its slope; a thread takes 16 bytes.
+// gelu.cu: the Gaussian error linear unit, by either formula, and its slope; a thread takes 16
+// bytes.
 #include "elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256 };
 
-// With the tanh formula's u, 0.5 (1 + tanh u) = 1/(1 + e), e = exp(-2u): one exponential and no cancellation. This is
-// e's binary exponent.
+// With the tanh formula's u, 0.5 (1 + tanh u) = 1/(1 + e), e = exp(-2u): one exponential and no
+// cancellation. This is e's binary exponent.
 DEV float minus_2u(float x)
 {
-    const float by = -2 * 0.79788456080286535588f * 1.44269504088896340736f; // -2 sqrt(2/pi) log2(e)
+    // -2 sqrt(2/pi) log2(e)
+    const float by = -2 * 0.79788456080286535588f * 1.44269504088896340736f;
     return by * x * (1 + 0.044715f * x * x);
 }
 
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // s + x s' with s = 1/(1 + e), s' = 2 u' e s^2. The slope is 0 or 1 long before |x| = 16, where u' would grow too
-    // large; e is held under 2^120, so that s^2 e is 2^-120 and not 0 times infinity.
+    // s + x s' with s = 1/(1 + e), s' = 2 u' e s^2. The slope is 0 or 1 long before |x| = 16, where
+    // u' would grow too large; e is held under 2^120, so that s^2 e is 2^-120 and not 0 times
+    // infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;
@@ -32,27 +35,29 @@ struct Erf {
 
     static DEV float slope(float x)
     {
-        float density = 0.39894228040143267794f * dev::exp2_fast(-0.72134752044448170368f * x * x); // exp(-x^2/2)
+        // exp(-x^2/2)
+        float density = 0.39894228040143267794f * dev::exp2_fast(-0.72134752044448170368f * x * x);
         return 0.5f * erfcf(-x * 0.70710678118654752440f) + x * density;
     }
 };
 
-// out = f(x), or dout * f'(x) where dout is given. Whole vectors by threads, then the tail by single ones.
+// out = f(x), or dout * f'(x) where dout is given. Whole vectors by threads, then the tail by
+// single ones.
 template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const T *x, size_t i)
 {
     float a[V], d[V];
     load(a, x + i);
     if (dout) {
         load(d, dout + i);
-        DEV_UNROLL for (int j = 0; j < V; j++) a[j] = d[j] * F::slope(a[j]);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) a[j] = d[j] * F::slope(a[j]);
     } else {
-        DEV_UNROLL for (int j = 0; j < V; j++) a[j] = F::value(a[j]);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) a[j] = F::value(a[j]);
     }
     store(out + i, a);
 }
 
-template <class T, class F> __global__ void __launch_bounds__(THREADS)
-gelu_kernel(T *out, const T *dout, const T *x, size_t n)
+template <class T, class F>
+__global__ void __launch_bounds__(THREADS) gelu_kernel(T *out, const T *dout, const T *x, size_t n)
 {
     constexpr int V = PER16<T>;
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / V;
@@ -60,26 +65,30 @@ gelu_kernel(T *out, const T *dout, const T *x, size_t n)
     else if (whole * V + (i - whole) < n) gelu_at<T, F, 1>(out, dout, x, whole * V + (i - whole));
 }
 
-static void gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *dout, const void *x, size_t n,
-                 sgt_gelu_kind kind)
+static void gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *dout, const void *x,
+                 size_t n, sgt_gelu_kind kind)
 {
     if (n == 0) return;
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         dim3 grid(blocks_for(n / PER16<T> + n % PER16<T>, THREADS)), block(THREADS);
         if (kind == SGT_GELU_TANH)
-            DEV_LAUNCH((gelu_kernel<T, Tanh>), grid, block, 0, s, (T *)out, (const T *)dout, (const T *)x, n);
-        else DEV_LAUNCH((gelu_kernel<T, Erf>), grid, block, 0, s, (T *)out, (const T *)dout, (const T *)x, n);
+            DEV_LAUNCH((gelu_kernel<T, Tanh>), grid, block, 0, s, (T *)out, (const T *)dout,
+                       (const T *)x, n);
+        else
+            DEV_LAUNCH((gelu_kernel<T, Erf>), grid, block, 0, s, (T *)out, (const T *)dout,
+                       (const T *)x, n);
     });
 }
 
-void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n, sgt_gelu_kind kind)
+void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
+                   sgt_gelu_kind kind)
 {
     gelu(s, type, out, NULL, x, n, kind);
 }
 
-void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout, const void *x, size_t n,
-                            sgt_gelu_kind kind)
+void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout,
+                            const void *x, size_t n, sgt_gelu_kind kind)
 {
     gelu(s, type, dx, dout, x, n, kind);
 }

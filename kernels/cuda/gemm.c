@@ -1,6 +1,7 @@
-/* gemm.c: plans of matrix products for cuBLASLt, and running them. The library is column-major: our D (m, n) is its
- * D^T (n, m), so it is asked for D^T = op(B)^T op(A)^T, with our B as its first operand. Its bias runs along the rows
- * of what it writes, which is along our n. Not yet run on a GPU. */
+/* gemm.c: plans of matrix products for cuBLASLt, and running them. The library is column-major: our
+ * D (m, n) is its D^T (n, m), so it is asked for D^T = op(B)^T op(A)^T, with our B as its first
+ * operand. Its bias runs along the rows of what it writes, which is along our n. Not yet run on a
+ * GPU. */
 #include "gemm.h"
 
 #include <ctype.h>
@@ -12,11 +13,12 @@
 #include "runtime.h"
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
-static const char *const epilogue_names[] = {"none", "bias", "bgrad", "gelu", "dgelu", "dgelu-bgrad"};
+static const char *const epilogue_names[] = {"none", "bias",  "bgrad",
+                                             "gelu", "dgelu", "dgelu-bgrad"};
 static const sgt_lt_type lt_types[] = {SGT_LT_R_32F, SGT_LT_R_16BF, SGT_LT_R_16F};
-static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS, SGT_LT_EPILOGUE_BGRADA,
-                                        SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU,
-                                        SGT_LT_EPILOGUE_DGELU_BGRAD};
+static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS,
+                                        SGT_LT_EPILOGUE_BGRADA,  SGT_LT_EPILOGUE_GELU_AUX_BIAS,
+                                        SGT_LT_EPILOGUE_DGELU,   SGT_LT_EPILOGUE_DGELU_BGRAD};
 
 static int has_aux(const sgt_cuda_gemm_shape *s) { return s->epilogue >= SGT_EPILOGUE_GELU; }
 static int has_bias(const sgt_cuda_gemm_shape *s)
@@ -30,7 +32,8 @@ gemm_spans gemm_spans_of(const sgt_cuda_gemm_shape *s)
 {
     size_t more = s->batch - 1;
     return (gemm_spans){more * s->stride_a + (s->trans_a ? s->k : s->m) * s->lda,
-                        more * s->stride_b + (s->trans_b ? s->n : s->k) * s->ldb, more * s->stride_d + s->m * s->ldd};
+                        more * s->stride_b + (s->trans_b ? s->n : s->k) * s->ldb,
+                        more * s->stride_d + s->m * s->ldd};
 }
 
 /* ---- shapes ---- */
@@ -49,21 +52,25 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s, int wide)
 {
     int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s%s", s->m, s->n, s->k,
-                     s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd, type_names[s->type],
-                     type_names[s->out], epilogue_names[s->epilogue], s->tf32 ? ",tf32" : "",
-                     s->accumulate ? ",add" : "", wide ? ",wide" : "");
+                     s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd,
+                     type_names[s->type], type_names[s->out], epilogue_names[s->epilogue],
+                     s->tf32 ? ",tf32" : "", s->accumulate ? ",add" : "", wide ? ",wide" : "");
     if (s->batch > 1)
-        snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a, s->stride_b, s->stride_d);
+        snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a,
+                 s->stride_b, s->stride_d);
 }
 
 static int check_sizes(const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
     const size_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldd, s->batch};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (!sizes[i]) return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: a size is 0", s->m, s->n, s->k);
+        if (!sizes[i])
+            return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: a size is 0", s->m, s->n,
+                            s->k);
         if (sizes[i] > INT32_MAX)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "product %zu x %zu x %zu: %zu is more than cuBLASLt takes (%d)",
-                            s->m, s->n, s->k, sizes[i], INT32_MAX);
+            return sgt_fail(err, SGT_EUNSUPPORTED,
+                            "product %zu x %zu x %zu: %zu is more than cuBLASLt takes (%d)", s->m,
+                            s->n, s->k, sizes[i], INT32_MAX);
     }
     return SGT_OK;
 }
@@ -72,7 +79,8 @@ static int check_shape(const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
     if (s->type < SGT_F32 || s->type > SGT_F16 || s->out < SGT_F32 || s->out > SGT_F16 ||
         s->epilogue < SGT_EPILOGUE_NONE || s->epilogue > SGT_EPILOGUE_DGELU_BGRAD)
-        return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: no such type or epilogue", s->m, s->n, s->k);
+        return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: no such type or epilogue", s->m,
+                        s->n, s->k);
     int rc = check_sizes(s, err);
     if (rc < 0) return rc;
     const struct {
@@ -83,10 +91,12 @@ static int check_shape(const sgt_cuda_gemm_shape *s, sgt_error *err)
                   {"ldd", s->n, s->ldd}};
     for (int i = 0; i < 3; i++)
         if (stored[i].ld < stored[i].columns)
-            return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: %s is %zu, a row has %zu numbers", s->m, s->n,
+            return sgt_fail(err, SGT_EUSAGE,
+                            "product %zu x %zu x %zu: %s is %zu, a row has %zu numbers", s->m, s->n,
                             s->k, stored[i].name, stored[i].ld, stored[i].columns);
     if (s->batch > 1 && s->epilogue != SGT_EPILOGUE_NONE)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "product %zu x %zu x %zu: a batch of %zu with epilogue %s", s->m, s->n,
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "product %zu x %zu x %zu: a batch of %zu with epilogue %s", s->m, s->n,
                         s->k, s->batch, epilogue_names[s->epilogue]);
     return SGT_OK;
 }
@@ -99,13 +109,16 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Bias and aux change from run to run; the heuristics look at how the pointers are aligned alone. */
+/* Bias and aux change from run to run; the heuristics look at how the pointers are aligned
+ * alone. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     sgt_lt_status rc = SGT_LT_SUCCESS;
-    if (has_bias(&p->shape)) rc = lt->desc_set(p->desc, SGT_LT_DESC_BIAS_POINTER, &bias, sizeof bias);
-    if (!rc && has_aux(&p->shape)) rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_POINTER, &aux, sizeof aux);
+    if (has_bias(&p->shape))
+        rc = lt->desc_set(p->desc, SGT_LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (!rc && has_aux(&p->shape))
+        rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_POINTER, &aux, sizeof aux);
     return rc;
 }
 
@@ -113,23 +126,27 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     const sgt_cuda_gemm_shape *s = &p->shape;
-    int32_t first = s->trans_b ? SGT_LT_OP_T : SGT_LT_OP_N, second = s->trans_a ? SGT_LT_OP_T : SGT_LT_OP_N;
+    int32_t first = s->trans_b ? SGT_LT_OP_T : SGT_LT_OP_N,
+            second = s->trans_a ? SGT_LT_OP_T : SGT_LT_OP_N;
     int64_t aux_ld = (int64_t)s->ldd;
     uint32_t epilogue = lt_epilogues[s->epilogue];
     const char *aligned = (const char *)p->owner->workspace + GEMM_ALIGNMENT;
     sgt_lt_status rc;
-    if ((rc = lt->desc_create(&p->desc, s->tf32 ? SGT_LT_COMPUTE_32F_FAST_TF32 : SGT_LT_COMPUTE_32F, SGT_LT_R_32F)) ||
+    if ((rc = lt->desc_create(&p->desc, s->tf32 ? SGT_LT_COMPUTE_32F_FAST_TF32 : SGT_LT_COMPUTE_32F,
+                              SGT_LT_R_32F)) ||
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_TRANSA, &first, sizeof first)) ||
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_TRANSB, &second, sizeof second)) ||
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue)))
         return rc;
-    if (has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld))) return rc;
+    if (has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld)))
+        return rc;
     return set_pointers(p, aligned, aligned);
 }
 
-/* A matrix of ours, rows of `columns` numbers, is a column-major one of as many rows as we have columns. */
-static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type, size_t rows,
-                                     size_t columns, size_t ld, size_t stride)
+/* A matrix of ours, rows of `columns` numbers, is a column-major one of as many rows as we have
+ * columns. */
+static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
+                                     size_t rows, size_t columns, size_t ld, size_t stride)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     int32_t batch = (int32_t)p->shape.batch;
@@ -146,8 +163,10 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
     size_t rows_a = s->trans_a ? s->k : s->m, rows_b = s->trans_b ? s->n : s->k;
     sgt_lt_status rc;
     if ((rc = describe_product(p)) ||
-        (rc = describe_matrix(&p->a, p, s->type, rows_a, s->trans_a ? s->m : s->k, s->lda, s->stride_a)) ||
-        (rc = describe_matrix(&p->b, p, s->type, rows_b, s->trans_b ? s->k : s->n, s->ldb, s->stride_b)) ||
+        (rc = describe_matrix(&p->a, p, s->type, rows_a, s->trans_a ? s->m : s->k, s->lda,
+                              s->stride_a)) ||
+        (rc = describe_matrix(&p->b, p, s->type, rows_b, s->trans_b ? s->k : s->n, s->ldb,
+                              s->stride_b)) ||
         (rc = describe_matrix(&p->d, p, s->out, s->m, s->n, s->ldd, s->stride_d)))
         return refused(p->owner, p->key, rc, err);
     return SGT_OK;
@@ -155,20 +174,23 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 
 /* ---- which algorithm ---- */
 
-/* Where the library may cut a sum over k. In D's own type, where that has 16 bits, the parts would be rounded: not
- * here. In place, the parts come in the order in which blocks get there: not where bits must be the same again. */
+/* Where the library may cut a sum over k. In D's own type, where that has 16 bits, the parts would
+ * be rounded: not here. In place, the parts come in the order in which blocks get there: not where
+ * bits must be the same again. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
 }
 
-/* unknown: the answer where an algorithm does not say how it cuts. The heuristics have been told what is allowed. */
+/* unknown: the answer where an algorithm does not say how it cuts. The heuristics have been told
+ * what is allowed. */
 static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unknown)
 {
     uint32_t scheme;
     size_t written;
-    if (p->owner->lt->algo_config(algo, SGT_LT_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &written))
+    if (p->owner->lt->algo_config(algo, SGT_LT_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme,
+                                  &written))
         return unknown;
     return (scheme & ~allowed_reductions(p)) == 0;
 }
@@ -179,28 +201,33 @@ static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
     return algo_allowed(p, algo, 0) &&
-           !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) && !result.state &&
-           result.workspace <= g->workspace_bytes;
+           !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) &&
+           !result.state && result.workspace <= g->workspace_bytes;
 }
 
-static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference, sgt_lt_result *results, int *count)
+static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
+                         sgt_lt_result *results, int *count)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     const uint32_t alignment = GEMM_ALIGNMENT, reductions = allowed_reductions(p);
     const uint64_t workspace = p->owner->workspace_bytes;
     const int wanted = p->owner->wide ? GEMM_WIDE_CANDIDATES : GEMM_CANDIDATES;
-    sgt_lt_status rc =
-        lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace, sizeof workspace);
-    if (!rc) rc = lt->preference_set(preference, SGT_LT_PREFERENCE_REDUCTION_MASK, &reductions, sizeof reductions);
-    for (int which = SGT_LT_PREFERENCE_ALIGNMENT_A; which <= SGT_LT_PREFERENCE_ALIGNMENT_D && !rc; which++)
+    sgt_lt_status rc = lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace,
+                                          sizeof workspace);
+    if (!rc)
+        rc = lt->preference_set(preference, SGT_LT_PREFERENCE_REDUCTION_MASK, &reductions,
+                                sizeof reductions);
+    for (int which = SGT_LT_PREFERENCE_ALIGNMENT_A; which <= SGT_LT_PREFERENCE_ALIGNMENT_D && !rc;
+         which++)
         rc = lt->preference_set(preference, which, &alignment, sizeof alignment);
     if (rc) return rc;
-    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference, wanted, results, count);
+    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference, wanted,
+                          results, count);
 }
 
 /* The heuristics' best, in their order, of which there is at least one. */
-static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count, const sgt_cuda_gemm *p,
-                           sgt_error *err)
+static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count,
+                           const sgt_cuda_gemm *p, sgt_error *err)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_preference preference;
@@ -216,7 +243,8 @@ static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *cou
             algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product", g->library, p->key);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product",
+                    g->library, p->key);
 }
 
 static int choose(sgt_cuda_gemm *p, sgt_error *err)
@@ -224,8 +252,10 @@ static int choose(sgt_cuda_gemm *p, sgt_error *err)
     sgt_cuda_gemms *g = p->owner;
     sgt_lt_result candidates[GEMM_WIDE_CANDIDATES];
     int count, best, time_it = g->timing && !g->deterministic;
-    if (g->deterministic && gemm_choice_find(&p->algo, g, p->key) && algo_serves(p, &p->algo)) return SGT_OK;
-    if (time_it && gemm_cache_find(&p->algo, &p->ms, g, p->key) && algo_serves(p, &p->algo)) return SGT_OK;
+    if (g->deterministic && gemm_choice_find(&p->algo, g, p->key) && algo_serves(p, &p->algo))
+        return SGT_OK;
+    if (time_it && gemm_cache_find(&p->algo, &p->ms, g, p->key) && algo_serves(p, &p->algo))
+        return SGT_OK;
     p->ms = 0;
     int rc = find_candidates(candidates, &count, p, err);
     if (rc < 0) return rc;
@@ -252,7 +282,8 @@ static void free_plan(sgt_cuda_gemm *p)
     free(p);
 }
 
-int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s, sgt_error *err)
+int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
+                       sgt_error *err)
 {
     sgt_cuda_gemm_shape shape = plain(s);
     char key[GEMM_KEY];
@@ -282,27 +313,28 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
 
 /* D = what `onto` holds, which may be D itself, and the product. */
-static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
-                              const void *onto, const void *a, const void *b, void *bias, void *aux)
+static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
+                              void *d, const void *onto, const void *a, const void *b, void *bias,
+                              void *aux)
 {
     const sgt_cuda_gemms *g = p->owner;
     const float alpha = 1, beta = p->shape.accumulate ? 1 : 0;
     sgt_lt_status rc = set_pointers(p, bias, aux);
     if (rc) return rc;
-    rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, onto, p->d, d, p->d, algo, g->workspace,
-                       g->workspace_bytes, s);
+    rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, onto, p->d, d, p->d,
+                       algo, g->workspace, g->workspace_bytes, s);
     if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
     return rc;
 }
 
-sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d, const void *a,
-                       const void *b, void *bias, void *aux)
+sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
+                       const void *a, const void *b, void *bias, void *aux)
 {
     return put_onto(p, algo, s, d, d, a, b, bias, aux);
 }
 
-void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto, const void *a,
-                            const void *b, void *bias, void *aux)
+void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
+                            const void *a, const void *b, void *bias, void *aux)
 {
     const sgt_cuda_gemms *g = p->owner;
     char what[GEMM_KEY + 128];
@@ -315,8 +347,8 @@ void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, 
     sgt_cuda_note_failure(what, rc);
 }
 
-void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
-                       void *aux)
+void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
+                       const void *b, void *bias, void *aux)
 {
     sgt_cuda_gemm_run_onto(p, s, d, d, a, b, bias, aux);
 }
@@ -336,8 +368,8 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
 {
     if (!(g->lt = sgt_cublaslt_load(err))) return SGT_EUNSUPPORTED;
     size_t version = g->lt->version();
-    snprintf(g->library, sizeof g->library, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
-             version % 100);
+    snprintf(g->library, sizeof g->library, "cuBLASLt %zu.%zu.%zu", version / 10000,
+             version / 100 % 100, version % 100);
     sgt_lt_status rc = g->lt->create(&g->handle);
     if (rc) return refused(g, "cublasLtCreate", rc, err);
     return sgt_cuda_malloc(&g->workspace, g->workspace_bytes, err);
@@ -357,7 +389,8 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->flush = o->flush ? o->flush : GEMM_FLUSH;
     copy_name(g->device, sizeof g->device, o->device ? o->device : "");
     int rc = SGT_OK;
-    if ((o->cache && !(g->cache = strdup(o->cache))) || (o->choices && !(g->choices = strdup(o->choices))))
+    if ((o->cache && !(g->cache = strdup(o->cache))) ||
+        (o->choices && !(g->choices = strdup(o->choices))))
         rc = sgt_fail_memory(err, "matrix products");
     if (rc < 0 || (rc = open_library(g, err)) < 0) {
         sgt_cuda_gemms_close(g);

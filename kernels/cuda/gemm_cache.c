@@ -1,9 +1,10 @@
-/* gemm_cache.c: chosen algorithms in words: a file of lines for timings, a JSON object for a run that must choose the
- * same again. An algorithm is the library's 64 opaque bytes in hexadecimal, good for its own version alone.
+/* gemm_cache.c: chosen algorithms in words: a file of lines for timings, a JSON object for a run
+ * that must choose the same again. An algorithm is the library's 64 opaque bytes in hexadecimal,
+ * good for its own version alone.
  *
- * FOLDER/gemm.txt, with tabs between: device, library, shape, algorithm, milliseconds, check (FNV-1a, 32 bits, of
- * what stands before its tab). Two programs that write at once lose each other's lines, no more: files are replaced as
- * a whole. */
+ * FOLDER/gemm.txt, with tabs between: device, library, shape, algorithm, milliseconds, check
+ * (FNV-1a, 32 bits, of what stands before its tab). Two programs that write at once lose each
+ * other's lines, no more: files are replaced as a whole. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static int line_good(const char *line, size_t n)
     return memcmp(line + n - 8, check, 8) == 0;
 }
 
-/* What the folder's file holds, empty where there is none that can be read; malloc'd, NULL: out of memory. */
+/* What the folder's file holds, empty where there is none that can be read; malloc'd, NULL: out of
+ * memory. */
 static char *read_cache(const char *folder)
 {
     char *path = sgt_join(folder, CACHE_NAME), *text = NULL;
@@ -96,8 +98,8 @@ int gemm_cache_find(sgt_lt_algo *algo, float *ms, const sgt_cuda_gemms *g, const
     const char *at = text, *line;
     int found = 0;
     while (text && !found && (line = next_line(&at, &n)))
-        if (n > head + HEX && memcmp(line, begin, head) == 0 && line_good(line, n) && line[head + HEX] == '\t' &&
-            from_hex(algo, line + head, line + head + HEX)) {
+        if (n > head + HEX && memcmp(line, begin, head) == 0 && line_good(line, n) &&
+            line[head + HEX] == '\t' && from_hex(algo, line + head, line + head + HEX)) {
             *ms = strtof(line + head + HEX + 1, NULL);
             found = *ms > 0 && *ms < 1e9f;
         }
@@ -121,7 +123,8 @@ static size_t merge(char *out, const char *old, const char *begin, size_t head, 
     return used + n;
 }
 
-int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *algo, float ms, sgt_error *err)
+int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *algo, float ms,
+                   sgt_error *err)
 {
     char begin[LINE], line[LINE], hex[HEX + 1];
     size_t head = begin_line(begin, g, key);
@@ -129,7 +132,8 @@ int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *
     int n = snprintf(line, LINE, "%s%s\t%.6g", begin, hex, (double)ms);
     snprintf(line + n, LINE - (size_t)n, "\t%08x\n", check_of(line, (size_t)n));
     char *old = read_cache(g->cache), *path = sgt_join(g->cache, CACHE_NAME);
-    char *text = old ? malloc(strlen(old) + strlen(line) + 2) : NULL; /* a last line may lack its end */
+    /* a last line may lack its end */
+    char *text = old ? malloc(strlen(old) + strlen(line) + 2) : NULL;
     int rc = SGT_OK;
     if (!text || !path) rc = sgt_fail_memory(err, g->cache);
     if (rc == SGT_OK && (rc = sgt_make_folders(g->cache, err)) == SGT_OK)
@@ -142,9 +146,11 @@ int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *
 
 /* ---- choices ---- */
 
-static void append(char *out, size_t *used, size_t room, const char *name, const char *value, int last)
+static void append(char *out, size_t *used, size_t room, const char *name, const char *value,
+                   int last)
 {
-    *used += (size_t)snprintf(out + *used, room - *used, "\"%s\": \"%s\"%s", name, value, last ? "}" : ", ");
+    *used += (size_t)snprintf(out + *used, room - *used, "\"%s\": \"%s\"%s", name, value,
+                              last ? "}" : ", ");
 }
 
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
@@ -169,8 +175,8 @@ static const char *skip_space(const char *p)
     return p;
 }
 
-/* The string that goes by a name in a JSON object of strings none of which holds a quote or a backslash: ours, which
- * another program may have laid out anew. */
+/* The string that goes by a name in a JSON object of strings none of which holds a quote or a
+ * backslash: ours, which another program may have laid out anew. */
 static const char *find_string(const char *json, const char *name, const char **end)
 {
     size_t n = strlen(name);
@@ -187,13 +193,15 @@ static const char *find_string(const char *json, const char *name, const char **
 static int string_is(const char *json, const char *name, const char *wanted)
 {
     const char *end, *value = find_string(json, name, &end);
-    return value && (size_t)(end - value) == strlen(wanted) && memcmp(value, wanted, strlen(wanted)) == 0;
+    return value && (size_t)(end - value) == strlen(wanted) &&
+           memcmp(value, wanted, strlen(wanted)) == 0;
 }
 
 int gemm_choice_find(sgt_lt_algo *algo, const sgt_cuda_gemms *g, const char *key)
 {
     const char *end, *value;
-    if (!g->choices || !string_is(g->choices, "device", g->device) || !string_is(g->choices, "library", g->library))
+    if (!g->choices || !string_is(g->choices, "device", g->device) ||
+        !string_is(g->choices, "library", g->library))
         return 0;
     return (value = find_string(g->choices, key, &end)) && from_hex(algo, value, end);
 }

@@ -95,7 +95,8 @@ static int prepare(tuner *t, sgt_error *err)
     lay_out(t);
     if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 ||
         (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
-        (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 || (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
+        (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 ||
+        (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
         return rc;
     fill(t);
     return sgt_cuda_finish(t->stream, err);
@@ -135,7 +136,8 @@ static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
 /* Run every candidate once, which loads its code. One that fails is dropped. After a long run the
  * remaining candidates, which the heuristics rank lower, are dropped too. Return how many are left.
  * */
-static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *spent, sgt_error *err)
+static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
+                   float *spent, sgt_error *err)
 {
     int left = 0;
     float ms;
@@ -154,8 +156,8 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
 
 /* Run each candidate that is still in the race once. Then drop those that are too slow: after their
  * second run, or after the first if runs are long. */
-static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, int round, float *spent,
-                      sgt_error *err)
+static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
+                      int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
     for (int i = 0; i < count; i++) {
@@ -212,7 +214,8 @@ static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, s
 
 /* Time the finalists in turn, so that each runs at the clock that the one before it has left.
  * `best` becomes the median of a finalist's turns. All other candidates are dropped. */
-static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
+static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
+                      sgt_error *err)
 {
     float one[GEMM_WIDE_CANDIDATES] = {0};
     for (int n = 0, i; n < FINALISTS && (i = fastest(runners, count)) >= 0; n++) {
@@ -222,7 +225,9 @@ static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates
     for (int i = 0; i < count; i++) runners[i].best = one[i];
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < count; i++) {
-            int rc = runners[i].best ? run_on_end(t, &candidates[i].algo, one[i], &runners[i].ms[turn], err) : 0;
+            int rc = runners[i].best
+                         ? run_on_end(t, &candidates[i].algo, one[i], &runners[i].ms[turn], err)
+                         : 0;
             if (rc < 0) t->failure = rc, runners[i].best = 0;
         }
     for (int i = 0; i < count; i++)
@@ -231,7 +236,8 @@ static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates
 
 /* Return the index of the fastest candidate and set *ms to its median, or return -1 if none runs.
  * */
-static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms, sgt_error *err)
+static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms,
+                sgt_error *err)
 {
     float spent = 0;
     int rounds = 0;
@@ -250,8 +256,16 @@ static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int 
 static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err)
 {
     sgt_error why;
-    const gemm_trial trial = {.p = t->p, .stream = t->stream, .memory = t->memory, .a = t->a, .b = t->b, .d = t->d,
-                              .bias = t->bias, .aux = t->aux, .pattern = t->pattern, .period = PATTERN,
+    const gemm_trial trial = {.p = t->p,
+                              .stream = t->stream,
+                              .memory = t->memory,
+                              .a = t->a,
+                              .b = t->b,
+                              .d = t->d,
+                              .bias = t->bias,
+                              .aux = t->aux,
+                              .pattern = t->pattern,
+                              .period = PATTERN,
                               .seen = (char *)t->pattern + PATTERN};
     int rc = t->p->owner->unverified ? SGT_OK : gemm_verify(&trial, algo, &why);
     if (rc == SGT_OK) return 0;
@@ -262,15 +276,16 @@ static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err
     return 1;
 }
 
-int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err)
+int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
+              int count, sgt_error *err)
 {
     tuner t = {.p = p};
     runner runners[GEMM_WIDE_CANDIDATES] = {0};
     float first = 0;
     int rc = prepare(&t, err);
     *best = -1;
-    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err))
-        do *best = race(&t, runners, candidates, count, ms, err);
+    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err)) do
+            *best = race(&t, runners, candidates, count, ms, err);
         while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
     release(&t);
     return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is that of the last failure */

@@ -1,6 +1,6 @@
-/* gemm_verify.c: whether an algorithm that timing has chosen computes the right numbers in its product's own size. The
- * operands are the pattern that gemm_tune.c laid into memory again and again, which the host has too, so that a few
- * numbers of D can be computed there in double. */
+/* gemm_verify.c: whether an algorithm that timing has chosen computes the right numbers in its
+ * product's own size. The operands are the pattern that gemm_tune.c laid into memory again and
+ * again, which the host has too, so that a few numbers of D can be computed there in double. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ static double decode(sgt_cuda_type type, const void *p)
     if (type == SGT_F32) return (double)*(const float *)p;
     uint16_t half = *(const uint16_t *)p;
     uint32_t bits = (uint32_t)half << 16;
-    if (type == SGT_F16) { /* to a float's places; the exponent of a number that is no float's comes with 2^112 */
+    /* to a float's places; the exponent of a number that is no float's comes with 2^112 */
+    if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&x, &bits, sizeof x);
         return (half & 0x7c00) == 0x7c00 ? NAN : (double)x * 0x1p112;
@@ -38,8 +39,10 @@ static double product(const gemm_trial *t, size_t z, size_t i, size_t j, double 
     double sum = 0;
     *sizes = 0;
     for (size_t l = 0; l < s->k; l++) {
-        double a = input(t, t->a, s->type, z * s->stride_a + (s->trans_a ? l * s->lda + i : i * s->lda + l));
-        double b = input(t, t->b, s->type, z * s->stride_b + (s->trans_b ? j * s->ldb + l : l * s->ldb + j));
+        double a = input(t, t->a, s->type,
+                         z * s->stride_a + (s->trans_a ? l * s->lda + i : i * s->lda + l));
+        double b = input(t, t->b, s->type,
+                         z * s->stride_b + (s->trans_b ? j * s->ldb + l : l * s->ldb + j));
         sum += a * b;
         *sizes += fabs(a * b);
     }
@@ -54,16 +57,18 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* D at (i, j), and how far it may be off. Sums in float32 round at each of k terms, TF32 each factor: errors without a
- * common sign, which add up as the root of their count; eight times that is never met by chance. Then the epilogue's,
- * whose tanh may be the card's own approximation, off by 2^-11, and one rounding to D's type. */
+/* D at (i, j), and how far it may be off. Sums in float32 round at each of k terms, TF32 each
+ * factor: errors without a common sign, which add up as the root of their count; eight times that
+ * is never met by chance. Then the epilogue's, whose tanh may be the card's own approximation, off
+ * by 2^-11, and one rounding to D's type. */
 static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
     double sizes, x = product(t, z, i, j, &sizes), k = (double)s->k;
     double u = s->out == SGT_F32 ? 0x1p-24 : s->out == SGT_F16 ? 0x1p-11 : 0x1p-8;
     *off = 8 * sizes * (0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0));
-    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += input(t, t->bias, s->out, j);
+    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU)
+        x += input(t, t->bias, s->out, j);
     if (s->epilogue == SGT_EPILOGUE_GELU) {
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
@@ -75,7 +80,10 @@ static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *
     return x;
 }
 
-static size_t spread(size_t index, size_t count, size_t size) { return index * (size - 1) / (count - 1); }
+static size_t spread(size_t index, size_t count, size_t size)
+{
+    return index * (size - 1) / (count - 1);
+}
 
 /* Some numbers of row i of product z, which come to the host first. */
 static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
@@ -90,7 +98,8 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
         size_t j = spread(c, COLUMNS, s->n);
         double off, want = wanted(t, z, i, j, &off), got = decode(s->out, t->seen + c * size);
         if (!(fabs(got - want) <= off))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: %s: an algorithm gives %.6g at (%zu, %zu), not %.6g",
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: %s: an algorithm gives %.6g at (%zu, %zu), not %.6g",
                           t->p->owner->library, t->p->key, got, i, j, want);
     }
     return rc;
@@ -99,7 +108,8 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
-    sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out)); /* what it may add to */
+    /* what it may add to */
+    sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out));
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
                                t->p->owner->lt->status_name(status))

@@ -1,6 +1,6 @@
-/* hopper.cuh: wrappers of what only sm_90a has: mbarriers with bytes, TMA, wgmma. As device.cuh: each has a host twin,
- * and the device forms are not yet run on a GPU. Compiled for an older device they trap: kernels that use them are
- * launched on sm_90 alone. */
+/* hopper.cuh: wrappers of what only sm_90a has: mbarriers with bytes, TMA, wgmma. As device.cuh:
+ * each has a host twin, and the device forms are not yet run on a GPU. Compiled for an older device
+ * they trap: kernels that use them are launched on sm_90 alone. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -21,17 +21,22 @@
 
 #ifdef __CUDACC__
 
-namespace dev {
+namespace dev
+{
 
-/* Matrices in global memory as TMA sees them; made by tensor_map, passed to kernels as const __grid_constant__. */
+/* Matrices in global memory as TMA sees them; made by tensor_map, passed to kernels as const
+ * __grid_constant__. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: 8 bytes of shared memory; a phase ends when all have arrived and all announced bytes landed ---- */
+/* ---- mbarriers: 8 bytes of shared memory; a phase ends when all have arrived and all announced
+ * bytes landed ---- */
 
-/* By one thread, for `arrivals` a phase; then mbar_init_fence and a block_sync before others use it. */
+/* By one thread, for `arrivals` a phase; then mbar_init_fence and a block_sync before others use
+ * it. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
-    HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals) : "memory");
+    HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
+               : "memory");
 }
 
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
@@ -44,71 +49,76 @@ DEV void mbar_arrive(uint64_t *bar)
 
 DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
 {
-    HOPPER_ASM("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(saddr(bar)), "r"(bytes) : "memory");
+    HOPPER_ASM("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(saddr(bar)),
+               "r"(bytes)
+               : "memory");
 }
 
 /* Waits for the end of the phase of that parity: the first is 0, the next 1, and so on in turn. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
-    HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
-               "@p bra DONE; bra WAIT; DONE: }" ::"r"(saddr(bar)),
+    HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
+               "DONE; bra WAIT; DONE: }" ::"r"(saddr(bar)),
                "r"(parity)
                : "memory");
 }
 
 /* ---- TMA ---- */
 
-/* Copy a box of the map's box_rows rows of 64 elements, from (plane, row, column) on, to `to` (1024-byte aligned shared
- * memory): rows of 128 bytes whose 16-byte pieces are swizzled, piece p of row r at p ^ r%8. Elements outside the plane
- * become 0. One thread starts it; its 128*box_rows bytes land on `bar`. */
+/* Copy a box of the map's box_rows rows of 64 elements, from (plane, row, column) on, to `to`
+ * (1024-byte aligned shared memory): rows of 128 bytes whose 16-byte pieces are swizzled, piece p
+ * of row r at p ^ r%8. Elements outside the plane become 0. One thread starts it; its 128*box_rows
+ * bytes land on `bar`. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
-    HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
-               "[%1, {%3, %4, %5}], [%2];" ::"r"(saddr(to)),
+    HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(saddr(to)),
                "l"(map), "r"(saddr(bar)), "r"(column), "r"(row), "r"(plane)
                : "memory");
 }
 
-/* `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned: by one thread, to land on `bar`. */
+/* `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned: by one thread, to
+ * land on `bar`. */
 DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
 {
-    HOPPER_ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   saddr(to)),
-               "l"(from), "r"(bytes), "r"(saddr(bar))
-               : "memory");
+    HOPPER_ASM(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(saddr(to)),
+        "l"(from), "r"(bytes), "r"(saddr(bar))
+        : "memory");
 }
 
 /* This thread's writes to shared memory before are seen by TMA and wgmma after. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- wgmma: the 128 threads of a group, T is bf16 or f16 ----
- * An accumulator d[BLOCKS][4] holds (64, 8 BLOCKS) of the group: d[c][e] of thread i is element
- * (i/32*16 + g + e/2*8, 8c + 2t + e%2), so that each warp has its 16 rows as mma's c. From its product on until
- * wgmma_wait has returned, the registers of an accumulator and of a left operand belong to the tensor cores, and what
- * lies in shared memory must stay. */
+/* ---- wgmma: the 128 threads of a group, T is bf16 or f16 ---- An accumulator d[BLOCKS][4] holds
+ * (64, 8 BLOCKS) of the group: d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t + e%2),
+ * so that each warp has its 16 rows as mma's c. From its product on until wgmma_wait has returned,
+ * the registers of an accumulator and of a left operand belong to the tensor cores, and what lies
+ * in shared memory must stay. */
 
 /* Keep the compiler from moving uses of these registers across this place. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
-    DEV_UNROLL
-    for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])::"memory");
+    DEV_UNROLL_FOR (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])::"memory");
 }
 template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
 {
-    DEV_UNROLL
-    for (int i = 0; i < N; i++) asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
+    DEV_UNROLL_FOR (int i = 0; i < N; i++)
+        asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Before the first product, and again before the next one once registers of an accumulator or of a left operand were
- * touched: these are the arguments. */
+/* Before the first product, and again before the next one once registers of an accumulator or of a
+ * left operand were touched: these are the arguments. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Products are committed in groups; wait until at most N groups are under way. The arguments are the accumulators and
- * left operands that are ours again. */
+/* Products are committed in groups; wait until at most N groups are under way. The arguments are
+ * the accumulators and left operands that are ours again. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -122,81 +132,98 @@ template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u
 
 /* Barrier `id` (1..15) of n threads, whole warps: wait there, or announce arrival and go on. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
-DEV void turn_pass(int id, int n) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory"); }
+DEV void turn_pass(int id, int n)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
+}
 
-/* d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16) [+ d if add]: both operands in shared memory as tma_load leaves
- * them, given by desc_rows. */
-template <class T, int BLOCKS> DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
+/* d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16) [+ d if add]: both operands in shared memory
+ * as tma_load leaves them, given by desc_rows. */
+template <class T, int BLOCKS>
+DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS) [+ d if add]: a is in registers, laid out as mma's left operand for
- * each warp's 16 rows; b in shared memory as tma_load leaves it, given by desc_columns. */
-template <class T, int BLOCKS> DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
+/* d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS) [+ d if add]: a is in registers, laid out as
+ * mma's left operand for each warp's 16 rows; b in shared memory as tma_load leaves it, given by
+ * desc_columns. */
+template <class T, int BLOCKS>
+DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
 #define WGMMA_D(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
-#define WGMMA_D64 WGMMA_D(0), WGMMA_D(1), WGMMA_D(2), WGMMA_D(3), WGMMA_D(4), WGMMA_D(5), WGMMA_D(6), WGMMA_D(7)
-#define WGMMA_D128                                                                                                    \
-    WGMMA_D64, WGMMA_D(8), WGMMA_D(9), WGMMA_D(10), WGMMA_D(11), WGMMA_D(12), WGMMA_D(13), WGMMA_D(14), WGMMA_D(15)
+#define WGMMA_D64 \
+    WGMMA_D(0), WGMMA_D(1), WGMMA_D(2), WGMMA_D(3), WGMMA_D(4), WGMMA_D(5), WGMMA_D(6), WGMMA_D(7)
+#define WGMMA_D128                                                                         \
+    WGMMA_D64, WGMMA_D(8), WGMMA_D(9), WGMMA_D(10), WGMMA_D(11), WGMMA_D(12), WGMMA_D(13), \
+        WGMMA_D(14), WGMMA_D(15)
 
-#define WGMMA_N64(type)                                                                                               \
-    HOPPER_ASM(                                                                                                       \
-        "{ .reg .pred p; setp.ne.b32 p, %34, 0; "                                                                     \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                                              \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "                            \
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "                                     \
-        "%32, %33, p, 1, 1, 0, 0; }"                                                                                  \
-        : WGMMA_D64                                                                                                   \
-        : "l"(a), "l"(b), "r"((int)add))
+#define WGMMA_N64(type)                                                                           \
+    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %34, 0; "                                          \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                   \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
+               "%32, %33, p, 1, 1, 0, 0; }"                                                       \
+               : WGMMA_D64                                                                        \
+               : "l"(a), "l"(b), "r"((int)add))
 
-#define WGMMA_N128(type)                                                                                              \
-    HOPPER_ASM(                                                                                                       \
-        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "                                                                     \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                                             \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "                            \
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "                            \
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "                            \
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "                                     \
-        "%64, %65, p, 1, 1, 0, 0; }"                                                                                  \
-        : WGMMA_D128                                                                                                  \
-        : "l"(a), "l"(b), "r"((int)add))
+#define WGMMA_N128(type)                                                                          \
+    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %66, 0; "                                          \
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, " \
+               "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
+               "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "          \
+               "%64, %65, p, 1, 1, 0, 0; }"                                                       \
+               : WGMMA_D128                                                                       \
+               : "l"(a), "l"(b), "r"((int)add))
 
-#define WGMMA_ROWS_N64(type)                                                                                          \
-    HOPPER_ASM(                                                                                                       \
-        "{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                                                     \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                                              \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "                            \
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "                                     \
-        "{%32, %33, %34, %35}, %36, p, 1, 1, 1; }"                                                                    \
-        : WGMMA_D64                                                                                                   \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
+#define WGMMA_ROWS_N64(type)                                                                      \
+    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                          \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                   \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
+               "{%32, %33, %34, %35}, %36, p, 1, 1, 1; }"                                         \
+               : WGMMA_D64                                                                        \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
 
-#define WGMMA_ROWS_N128(type)                                                                                         \
-    HOPPER_ASM(                                                                                                       \
-        "{ .reg .pred p; setp.ne.b32 p, %69, 0; "                                                                     \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                                             \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "                            \
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "                            \
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "                            \
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "                                     \
-        "{%64, %65, %66, %67}, %68, p, 1, 1, 1; }"                                                                    \
-        : WGMMA_D128                                                                                                  \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
+#define WGMMA_ROWS_N128(type)                                                                     \
+    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %69, 0; "                                          \
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, " \
+               "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
+               "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "          \
+               "{%64, %65, %66, %67}, %68, p, 1, 1, 1; }"                                         \
+               : WGMMA_D128                                                                       \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
 
-template <> DEV void wgmma<bf16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add) { WGMMA_N64("bf16"); }
+template <> DEV void wgmma<bf16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add)
+{
+    WGMMA_N64("bf16");
+}
 template <> DEV void wgmma<bf16, 8>(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, bool add)
 {
     WGMMA_ROWS_N64("bf16");
 }
-template <> DEV void wgmma<bf16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add) { WGMMA_N128("bf16"); }
-template <> DEV void wgmma<bf16, 16>(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, bool add)
+template <> DEV void wgmma<bf16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add)
+{
+    WGMMA_N128("bf16");
+}
+template <>
+DEV void wgmma<bf16, 16>(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, bool add)
 {
     WGMMA_ROWS_N128("bf16");
 }
-template <> DEV void wgmma<f16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add) { WGMMA_N64("f16"); }
+template <> DEV void wgmma<f16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add)
+{
+    WGMMA_N64("f16");
+}
 template <> DEV void wgmma<f16, 8>(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, bool add)
 {
     WGMMA_ROWS_N64("f16");
 }
-template <> DEV void wgmma<f16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add) { WGMMA_N128("f16"); }
+template <> DEV void wgmma<f16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add)
+{
+    WGMMA_N128("f16");
+}
 template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, bool add)
 {
     WGMMA_ROWS_N128("f16");
@@ -211,53 +238,60 @@ template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], u
 
 /* ---- on the CPU's side ---- */
 
-/* Return whether the current device is of sm_90, for whose code only these wrappers are compiled. */
+/* Return whether the current device is of sm_90, for whose code only these wrappers are
+ * compiled. */
 inline bool device_is_hopper()
 {
     int device, major, minor;
     return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
-           minor == 0;
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ==
+               cudaSuccess &&
+           major == 9 && minor == 0;
 }
 
-/* Make the map of (planes, rows, columns) of bf16 or f16, `stride` elements from row to row (a multiple of 8; base
- * 16-byte aligned) and rows*stride from plane to plane, read in boxes of box_rows (at most 256) x 64. Return false if
- * the driver refuses it or cannot be reached. */
-template <class T> bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
-                                   size_t stride, unsigned box_rows)
+/* Make the map of (planes, rows, columns) of bf16 or f16, `stride` elements from row to row (a
+ * multiple of 8; base 16-byte aligned) and rows*stride from plane to plane, read in boxes of
+ * box_rows (at most 256) x 64. Return false if the driver refuses it or cannot be reached. */
+template <class T>
+bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
+                size_t stride, unsigned box_rows)
 {
     void *encode = nullptr;
     cudaDriverEntryPointQueryResult found;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found) !=
-            cudaSuccess ||
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
+                                         cudaEnableDefault, &found) != cudaSuccess ||
         !encode)
         return false;
     cuuint64_t sizes[3] = {columns, rows, planes}, strides[2] = {stride * 2, rows * stride * 2};
     cuuint32_t box[3] = {64, box_rows, 1}, steps[3] = {1, 1, 1};
-    CUtensorMapDataType type =
-        std::is_same<T, bf16>::value ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    return ((decltype(&cuTensorMapEncodeTiled))encode)(map, type, 3, (void *)base, sizes, strides, box, steps,
-                                                       CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                                       CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                                                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+    CUtensorMapDataType type = std::is_same<T, bf16>::value ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                            : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    return ((decltype(&cuTensorMapEncodeTiled))encode)(
+               map, type, 3, (void *)base, sizes, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 } /* namespace dev */
 
 #endif /* __CUDACC__ */
 
-namespace dev {
+namespace dev
+{
 
-/* wgmma's descriptors of an operand at p, in rows of 64 elements as tma_load leaves them (1024-byte aligned).
- * desc_rows: a row of the tile is a row of the operand, and the product runs along it; DESC_K16 more is the next 16
- * columns. desc_columns: the product runs over the rows; the operand's columns from 64 on lie `next` bytes further;
- * DESC_ROWS16 more is the next 16 rows. */
+/* wgmma's descriptors of an operand at p, in rows of 64 elements as tma_load leaves them (1024-byte
+ * aligned). desc_rows: a row of the tile is a row of the operand, and the product runs along it;
+ * DESC_K16 more is the next 16 columns. desc_columns: the product runs over the rows; the operand's
+ * columns from 64 on lie `next` bytes further; DESC_ROWS16 more is the next 16 rows. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)
 {
-    return (uint64_t)(saddr(p) & 0x3ffff) >> 4 | (uint64_t)(next >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | 1ull << 62;
+    return (uint64_t)(saddr(p) & 0x3ffff) >> 4 | (uint64_t)(next >> 4) << 16 |
+           (uint64_t)(1024 >> 4) << 32 | 1ull << 62;
 }
 
 DEV_WRAPPER uint64_t desc_rows(const void *p) { return desc_columns(p, 16); }

@@ -1,5 +1,6 @@
-// layernorm.cu: LayerNorm with the residual's sum before it, and its backward pass. A warp takes a row, so that no row
-// waits for another: every lane reads, keeps in shared memory and writes the same elements, and needs no barrier.
+// layernorm.cu: LayerNorm with the residual's sum before it, and its backward pass. A warp takes a
+// row, so that no row waits for another: every lane reads, keeps in shared memory and writes the
+// same elements, and needs no barrier.
 #include "columns.cuh"
 #include "dropout.cuh"
 
@@ -17,7 +18,8 @@ template <class T> struct NormRows {
     sgt_cuda_dropout drop;
 };
 
-// x + y rounded to T, to global memory and to this warp's row of shared memory; the sum of this lane's.
+// x + y rounded to T, to global memory and to this warp's row of shared memory; the sum of this
+// lane's.
 template <class T, int V> DEV float add_residual(const NormRows<T> &a, size_t row, T *kept)
 {
     float total = 0;
@@ -28,13 +30,13 @@ template <class T, int V> DEV float add_residual(const NormRows<T> &a, size_t ro
             load(y, a.y + row * a.C + c);
             if (a.drop.rate > 0) {
                 dropout_factors(factor, a.drop, row * a.C + c);
-                DEV_UNROLL for (int i = 0; i < V; i++) y[i] *= factor[i];
+                DEV_UNROLL_FOR (int i = 0; i < V; i++) y[i] *= factor[i];
             }
-            DEV_UNROLL for (int i = 0; i < V; i++) x[i] = rounded<T>(x[i] + y[i]);
+            DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = rounded<T>(x[i] + y[i]);
             store(a.sum + row * a.C + c, x);
         }
         store(kept + c, x);
-        DEV_UNROLL for (int i = 0; i < V; i++) total += x[i];
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) total += x[i];
     }
     return total;
 }
@@ -49,7 +51,7 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_ker
     for (int c = lane * V; c < a.C; c += 32 * V) {
         float x[V];
         load(x, kept + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) squares += (x[i] - mean) * (x[i] - mean);
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) squares += (x[i] - mean) * (x[i] - mean);
     }
     float rstd = 1 / sqrtf(dev::warp_sum(squares) / (float)a.C + a.eps);
     for (int c = lane * V; c < a.C; c += 32 * V) {
@@ -57,7 +59,7 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_ker
         load(x, kept + c);
         load(w, a.w + c);
         load(b, a.b + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
         store(a.out + row * a.C + c, x);
     }
     if (lane == 0) {
@@ -74,31 +76,34 @@ static int warps_for(size_t bytes)
     return warps;
 }
 
-template <class T> static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormRows<T> &a)
+template <class T>
+static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormRows<T> &a)
 {
     if (a.n == 0) return;
     int warps = warps_for(a.C * sizeof(T));
     by_type_and_width(type, (size_t)a.C, [&](auto zero, auto width) {
         if constexpr (std::is_same<decltype(zero), T>::value)
-            DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(a.n, warps)), dim3(warps * 32), warps * a.C * sizeof(T),
-                       s, a);
+            DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(a.n, warps)), dim3(warps * 32),
+                       warps * a.C * sizeof(T), s, a);
     });
 }
 
-void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out, float *mean, float *rstd,
-                                 const void *x, const void *y, const void *w, const void *b, size_t n, size_t C,
-                                 float eps, const sgt_cuda_dropout *drop)
+void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
+                                 float *mean, float *rstd, const void *x, const void *y,
+                                 const void *w, const void *b, size_t n, size_t C, float eps,
+                                 const sgt_cuda_dropout *drop)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         sgt_cuda_dropout none = {};
-        launch_norm(s, type, NormRows<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y, (const T *)w,
-                                         (const T *)b, n, (int)C, eps, drop ? *drop : none});
+        launch_norm(s, type,
+                    NormRows<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y,
+                                (const T *)w, (const T *)b, n, (int)C, eps, drop ? *drop : none});
     });
 }
 
-void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd, const void *x,
-                        const void *w, const void *b, size_t n, size_t C, float eps)
+void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd,
+                        const void *x, const void *w, const void *b, size_t n, size_t C, float eps)
 {
     sgt_cuda_residual_layernorm(s, type, NULL, out, mean, rstd, x, NULL, w, b, n, C, eps, NULL);
 }
@@ -118,40 +123,43 @@ template <int V> struct Chunk {
     float g[V], xhat[V], dout[V]; // g = dout * w
 };
 
-template <class T, int V> DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
+template <class T, int V>
+DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
 {
     float w[V], mean = a.mean[row], rstd = a.rstd[row];
     load(k.dout, a.dout + row * a.C + c);
     load(k.xhat, a.x + row * a.C + c);
     load(w, a.w + c);
-    DEV_UNROLL for (int i = 0; i < V; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) {
         k.g[i] = k.dout[i] * w[i];
         k.xhat[i] = (k.xhat[i] - mean) * rstd;
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added in shared memory,
-// where every lane owns the columns that it reads.
-template <class T, int V> DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added
+// in shared memory, where every lane owns the columns that it reads.
+template <class T, int V>
+DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
     Chunk<V> k;
     int first = threadIdx.x % 32 * V;
     float sum_g = 0, sum_gx = 0;
     for (int c = first; c < a.C; c += 32 * V) {
         load_chunk(k, a, row, c);
-        DEV_UNROLL for (int i = 0; i < V; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) {
             sum_g += k.g[i];
             sum_gx += k.g[i] * k.xhat[i];
         }
     }
-    float mean_g = dev::warp_sum(sum_g) / (float)a.C, mean_gx = dev::warp_sum(sum_gx) / (float)a.C, rstd = a.rstd[row];
+    float mean_g = dev::warp_sum(sum_g) / (float)a.C, mean_gx = dev::warp_sum(sum_gx) / (float)a.C,
+          rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
         load_chunk(k, a, row, c); // from the caches this time
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) {
             dx[i] += rstd * (k.g[i] - mean_g - k.xhat[i] * mean_gx);
             w[i] += k.dout[i] * k.xhat[i];
             b[i] += k.dout[i];
@@ -162,7 +170,8 @@ template <class T, int V> DEV void backward_row(const NormBackward<T> &a, size_t
     }
 }
 
-template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<T> a)
+template <class T, int V>
+__global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<T> a)
 {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     float *sums = (float *)dev::dyn_smem(), *mine = sums + (size_t)warp * 2 * a.C, zero[V] = {};
@@ -170,7 +179,8 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_bac
         store_floats(mine + c, zero);
         store_floats(mine + a.C + c, zero);
     }
-    for (size_t row = (size_t)blockIdx.x * warps + warp; row < a.n; row += (size_t)gridDim.x * warps)
+    for (size_t row = (size_t)blockIdx.x * warps + warp; row < a.n;
+         row += (size_t)gridDim.x * warps)
         backward_row<T, V>(a, row, mine, mine + a.C);
     dev::block_sync(); // every warp's sums are complete
     for (int c = threadIdx.x; c < 2 * a.C; c += blockDim.x) {
@@ -180,10 +190,7 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_bac
     }
 }
 
-static int backward_warps(size_t C)
-{
-    return warps_for(2 * C * sizeof(float));
-}
+static int backward_warps(size_t C) { return warps_for(2 * C * sizeof(float)); }
 
 static unsigned backward_blocks(size_t n, size_t C)
 {
@@ -196,19 +203,28 @@ size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C)
     return backward_blocks(n, C) * 2 * C * sizeof(float);
 }
 
-void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
-                                 const void *dout, const void *x, const float *mean, const float *rstd, const void *w,
-                                 size_t n, size_t C, void *scratch)
+void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
+                                 float *dw, float *db, const void *dout, const void *x,
+                                 const float *mean, const float *rstd, const void *w, size_t n,
+                                 size_t C, void *scratch)
 {
     if (n == 0) return;
     int warps = backward_warps(C);
     unsigned blocks = backward_blocks(n, C);
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
-        NormBackward<T> a = {(T *)dx,     (float *)scratch, (const T *)dout, (const T *)x,
-                             (const T *)w, mean,            rstd,            n, (int)C, first};
-        DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32), warps * 2 * C * sizeof(float), s,
-                   a);
+        NormBackward<T> a = {(T *)dx,
+                             (float *)scratch,
+                             (const T *)dout,
+                             (const T *)x,
+                             (const T *)w,
+                             mean,
+                             rstd,
+                             n,
+                             (int)C,
+                             first};
+        DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32),
+                   warps * 2 * C * sizeof(float), s, a);
     });
     fold_columns(s, {{dw, db}}, 2, 2, (const float *)scratch, blocks, C);
 }

@@ -8,7 +8,8 @@
 
 using namespace sgt;
 
-// Blocks: three, or two, for each of the 132 multiprocessors of an H100, so that all rows are under way from the start.
+// Blocks: three, or two, for each of the 132 multiprocessors of an H100, so that all rows are under
+// way from the start.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -33,7 +34,7 @@ template <class T, int CHUNKS> struct Lane {
 
     DEV void load(const T *from, int C)
     {
-        DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
             int c = (i * 32 + threadIdx.x % 32) * V;
             raw[i] = c < C ? dev::ld16(from + c) : dev::Vec16{};
         }
@@ -48,9 +49,9 @@ DEV void add_branch(float (&x)[V], const RowsForward<T> &a, size_t at, const dev
     dev::unpack16<T>(y, raw);
     if (a.drop.rate > 0) {
         dropout_factors(factor, a.drop, at);
-        DEV_UNROLL for (int j = 0; j < V; j++) y[j] *= factor[j];
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] *= factor[j];
     }
-    DEV_UNROLL for (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
+    DEV_UNROLL_FOR (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
     store(a.sum + at, x);
 }
 
@@ -65,23 +66,23 @@ DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS
     float x[CHUNKS][V], total = 0, squares = 0;
     raw.load(a.x + row * a.C, a.C);
     if (RESIDUAL) branch.load(a.y + row * a.C, a.C);
-    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         int c = first + i * 32 * V;
         dev::unpack16<T>(x[i], raw.raw[i]);
         if (RESIDUAL && c < a.C) add_branch(x[i], a, row * a.C + c, branch.raw[i]);
-        DEV_UNROLL for (int j = 0; j < V; j++) total += x[i][j];
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) total += x[i][j];
     }
     float mean = dev::warp_sum(total) / (float)a.C;
-    DEV_UNROLL for (int i = 0; i < CHUNKS; i++)
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++)
         if (first + i * 32 * V < a.C)
-            DEV_UNROLL for (int j = 0; j < V; j++) squares += (x[i][j] - mean) * (x[i][j] - mean);
+            DEV_UNROLL_FOR (int j = 0; j < V; j++) squares += (x[i][j] - mean) * (x[i][j] - mean);
     float rstd = 1 / sqrtf(dev::warp_sum(squares) / (float)a.C + a.eps);
-    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         int c = first + i * 32 * V;
         float by[V], plus[V];
         dev::unpack16<T>(by, w.raw[i]);
         dev::unpack16<T>(plus, b.raw[i]);
-        DEV_UNROLL for (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * by[j] + plus[j];
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * by[j] + plus[j];
         if (c < a.C) store(a.out + row * a.C + c, x[i]);
     }
     if (threadIdx.x % 32 == 0) {
@@ -92,7 +93,7 @@ DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS
 
 template <class T, int CHUNKS, bool RESIDUAL>
 __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
-norm_rows_kernel(RowsForward<T> a)
+    norm_rows_kernel(RowsForward<T> a)
 {
     Lane<T, CHUNKS> w, b;
     w.load(a.w, a.C);
@@ -113,7 +114,8 @@ template <class T> struct RowsBackward {
     int C, first; // first: dx is written, not added to
 };
 
-// One row as a lane has it: V numbers of every 32 * V, from lane * V on. Where C ends before, zeros.
+// One row as a lane has it: V numbers of every 32 * V, from lane * V on. Where C ends before,
+// zeros.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -122,7 +124,7 @@ template <class T, int CHUNKS> struct Row {
     DEV void load(const RowsBackward<T> &a, size_t row)
     {
         size_t at = row * a.C;
-        DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
             int c = (i * 32 + threadIdx.x % 32) * V;
             dout[i] = c < a.C ? dev::ld16(a.dout + at + c) : dev::Vec16{};
             x[i] = c < a.C ? dev::ld16(a.x + at + c) : dev::Vec16{};
@@ -132,15 +134,16 @@ template <class T, int CHUNKS> struct Row {
         rstd = a.rstd[row];
     }
 
-    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches: in registers, it
-    // would cost a third of the warps.
-    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a, int i) const
+    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches:
+    // in registers, it would cost a third of the warps.
+    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a,
+                    int i) const
     {
         int c = (i * 32 + threadIdx.x % 32) * V;
         dev::unpack16<T>(d, dout[i]);
         dev::unpack16<T>(xhat, x[i]);
         dev::unpack16<T>(g, c < a.C ? dev::ld16(a.w + c) : dev::Vec16{});
-        DEV_UNROLL for (int j = 0; j < V; j++) {
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) {
             g[j] *= d[j];
             xhat[j] = (xhat[j] - mean) * rstd;
         }
@@ -154,9 +157,9 @@ template <class T, int CHUNKS> struct Columns {
 
     DEV void clear()
     {
-        DEV_UNROLL for (int p = 0; p < 3; p++)
-            DEV_UNROLL for (int i = 0; i < CHUNKS; i++)
-                DEV_UNROLL for (int j = 0; j < V; j++) sum[p][i][j] = 0;
+        DEV_UNROLL_FOR (int p = 0; p < 3; p++)
+            DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++)
+                DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
     // The block's, in the order of its warps, a part at a time. shared: ROW_WARPS rows of C floats.
@@ -164,8 +167,8 @@ template <class T, int CHUNKS> struct Columns {
     {
         int warp = threadIdx.x / 32;
         float *out = a.partial + (size_t)blockIdx.x * 3 * a.C;
-        DEV_UNROLL for (int p = 0; p < 3; p++) {
-            DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        DEV_UNROLL_FOR (int p = 0; p < 3; p++) {
+            DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
                 int c = (i * 32 + threadIdx.x % 32) * V;
                 if (c < a.C) store_floats(shared + warp * a.C + c, sum[p][i]);
             }
@@ -187,10 +190,10 @@ DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Ro
 {
     constexpr int V = PER16<T>;
     sum_g = sum_gx = 0;
-    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         float d[V], g[V], xhat[V];
         r.unpack(d, g, xhat, a, i);
-        DEV_UNROLL for (int j = 0; j < V; j++) {
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) {
             sum_g += g[j];
             sum_gx += g[j] * xhat[j];
             columns.sum[0][i][j] += d[j] * xhat[j];
@@ -201,27 +204,29 @@ DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Ro
 
 // dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), as norm_backward_kernel computes it.
 template <class T, int CHUNKS>
-DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g, float mean_gx,
-                   Columns<T, CHUNKS> &columns)
+DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
+                   float mean_gx, Columns<T, CHUNKS> &columns)
 {
     constexpr int V = PER16<T>;
-    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         float d[V], g[V], xhat[V], dx[V];
         int c = (i * 32 + threadIdx.x % 32) * V;
         r.unpack(d, g, xhat, a, i);
         dev::unpack16<T>(dx, r.dx[i]);
-        DEV_UNROLL for (int j = 0; j < V; j++) dx[j] += r.rstd * (g[j] - mean_g - xhat[j] * mean_gx);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++)
+            dx[j] += r.rstd * (g[j] - mean_g - xhat[j] * mean_gx);
         dev::Vec16 stored = dev::pack16<T>(dx);
         if (c < a.C) {
             dev::st16(a.dx + row * a.C + c, stored);
             dev::unpack16<T>(dx, stored);
-            DEV_UNROLL for (int j = 0; j < V; j++) columns.sum[2][i][j] += dx[j];
+            DEV_UNROLL_FOR (int j = 0; j < V; j++) columns.sum[2][i][j] += dx[j];
         }
     }
 }
 
-template <class T, int CHUNKS> __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
-norm_rows_backward_kernel(RowsBackward<T> a)
+template <class T, int CHUNKS>
+__global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
+    norm_rows_backward_kernel(RowsBackward<T> a)
 {
     Columns<T, CHUNKS> columns;
     columns.clear();
@@ -231,14 +236,16 @@ norm_rows_backward_kernel(RowsBackward<T> a)
         float sum_g, sum_gx;
         r.load(a, row);
         add_row(sum_g, sum_gx, a, r, columns);
-        store_row(a, row, r, dev::warp_sum(sum_g) / (float)a.C, dev::warp_sum(sum_gx) / (float)a.C, columns);
+        store_row(a, row, r, dev::warp_sum(sum_g) / (float)a.C, dev::warp_sum(sum_gx) / (float)a.C,
+                  columns);
     }
     columns.finish(a, (float *)dev::dyn_smem());
 }
 
 // ---- on the host ----
 
-template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; } // 768 floats, 1280 of 16 bits
+// 768 floats, 1280 of 16 bits
+template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 static int chunks_of(sgt_cuda_type type, size_t C)
 {
@@ -249,7 +256,8 @@ static int chunks_of(sgt_cuda_type type, size_t C)
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C)
 {
     int chunks = chunks_of(type, C);
-    return chunks > 0 && chunks <= (type == SGT_F32 ? most_chunks<float>() : most_chunks<dev::bf16>());
+    return chunks > 0 &&
+           chunks <= (type == SGT_F32 ? most_chunks<float>() : most_chunks<dev::bf16>());
 }
 
 template <class T, int CHUNKS>
@@ -257,7 +265,8 @@ static void launch_forward(sgt_cuda_stream s, const RowsForward<T> &a)
 {
     if constexpr (CHUNKS <= most_chunks<T>()) {
         if (a.C > CHUNKS * 32 * PER16<T>) return launch_forward<T, CHUNKS + 1>(s, a);
-        unsigned blocks = blocks_for(a.n, ROW_WARPS), most = MULTIPROCESSORS * forward_blocks_each(CHUNKS);
+        unsigned blocks = blocks_for(a.n, ROW_WARPS),
+                 most = MULTIPROCESSORS * forward_blocks_each(CHUNKS);
         dim3 grid(blocks < most ? blocks : most), block(ROW_WARPS * 32);
         if (a.y) DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, true>), grid, block, 0, s, a);
         else DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, false>), grid, block, 0, s, a);
@@ -281,7 +290,8 @@ void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, v
 
 static unsigned blocks_of(sgt_cuda_type type, size_t n, size_t C)
 {
-    unsigned blocks = blocks_for(n, ROW_WARPS), most = (unsigned)(MULTIPROCESSORS * blocks_each(chunks_of(type, C)));
+    unsigned blocks = blocks_for(n, ROW_WARPS),
+             most = (unsigned)(MULTIPROCESSORS * blocks_each(chunks_of(type, C)));
     return blocks < most ? blocks : most;
 }
 
@@ -290,7 +300,8 @@ size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C)
     return blocks_of(type, n, C) * 3 * C * sizeof(float);
 }
 
-template <class T, int CHUNKS> static void launch_rows(sgt_cuda_stream s, unsigned blocks, const RowsBackward<T> &a)
+template <class T, int CHUNKS>
+static void launch_rows(sgt_cuda_stream s, unsigned blocks, const RowsBackward<T> &a)
 {
     if constexpr (CHUNKS <= most_chunks<T>()) {
         if (a.C <= CHUNKS * 32 * PER16<T>)
@@ -300,16 +311,18 @@ template <class T, int CHUNKS> static void launch_rows(sgt_cuda_stream s, unsign
     }
 }
 
-void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
-                                      float *dbias, const void *dout, const void *x, const float *mean,
-                                      const float *rstd, const void *w, size_t n, size_t C, void *scratch)
+void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
+                                      float *dw, float *db, float *dbias, const void *dout,
+                                      const void *x, const float *mean, const float *rstd,
+                                      const void *w, size_t n, size_t C, void *scratch)
 {
     if (n == 0) return;
     unsigned blocks = blocks_of(type, n, C);
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        launch_rows<T, 1>(s, blocks, RowsBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
-                                                     (const T *)w, mean, rstd, n, (int)C, first});
+        launch_rows<T, 1>(s, blocks,
+                          RowsBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
+                                          (const T *)w, mean, rstd, n, (int)C, first});
     });
     fold_columns(s, {{dw, db, dbias}}, dbias ? 3 : 2, 3, (const float *)scratch, blocks, C);
 }

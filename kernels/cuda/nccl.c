@@ -1,4 +1,5 @@
-/* nccl.c: the table of NCCL's functions, from the library that the machine has. NCCL is not run here: see nccl.h. */
+/* nccl.c: the table of NCCL's functions, from the library that the machine has. NCCL is not run
+ * here: see nccl.h. */
 #include "nccl.h"
 
 #include "base/library.h"
@@ -7,21 +8,16 @@ static const char *const names[] = {"libnccl.so.2", NULL};
 
 static sgt_nccl table;
 
-static const sgt_symbol symbols[] = {{"ncclGetVersion", &table.version},
-                                     {"ncclGetErrorString", &table.error_string},
-                                     {"ncclGetLastError", &table.last_error},
-                                     {"ncclGetUniqueId", &table.unique_id},
-                                     {"ncclCommInitRank", &table.comm_init_rank},
-                                     {"ncclCommDestroy", &table.comm_destroy},
-                                     {"ncclCommAbort", &table.comm_abort},
-                                     {"ncclAllReduce", &table.all_reduce},
-                                     {"ncclReduceScatter", &table.reduce_scatter},
-                                     {"ncclAllGather", &table.all_gather},
-                                     {"ncclBroadcast", &table.broadcast},
-                                     {"ncclGroupStart", &table.group_start},
-                                     {"ncclGroupEnd", &table.group_end},
-                                     {NULL, NULL}};
-_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1, "a function a member");
+static const sgt_symbol symbols[] = {
+    {"ncclGetVersion", &table.version},           {"ncclGetErrorString", &table.error_string},
+    {"ncclGetLastError", &table.last_error},      {"ncclGetUniqueId", &table.unique_id},
+    {"ncclCommInitRank", &table.comm_init_rank},  {"ncclCommDestroy", &table.comm_destroy},
+    {"ncclCommAbort", &table.comm_abort},         {"ncclAllReduce", &table.all_reduce},
+    {"ncclReduceScatter", &table.reduce_scatter}, {"ncclAllGather", &table.all_gather},
+    {"ncclBroadcast", &table.broadcast},          {"ncclGroupStart", &table.group_start},
+    {"ncclGroupEnd", &table.group_end},           {NULL, NULL}};
+_Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1,
+               "a function a member");
 
 static sgt_library library = {.what = "NCCL, which several ranks need",
                               .names = names,

@@ -1,5 +1,6 @@
-/* nccl.h: what we use of NCCL, declared by ourselves and found at run time, so that nothing needs it to build or to run
- * on one GPU. Names and numbers are NCCL's (tests/kernels/toolkit/nccl.c holds them to its header).
+/* nccl.h: what we use of NCCL, declared by ourselves and found at run time, so that nothing needs
+ * it to build or to run on one GPU. Names and numbers are NCCL's (tests/kernels/toolkit/nccl.c
+ * holds them to its header).
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
  *     if (!n) ...;                                              // one line: what is missing
@@ -7,9 +8,10 @@
  *     n->comm_init_rank(&comm, ranks, id, rank);                // waits until all have come
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
- * Every rank puts the same calls on a communicator in the same order; we keep to one stream for each, which may
- * capture. A call gives 0, or a code for error_string. NCCL has not been run here: all that is known of these calls is
- * from its documents, and from a stand-in between processes (tests/kernels/host/nccl.cpp). */
+ * Every rank puts the same calls on a communicator in the same order; we keep to one stream for
+ * each, which may capture. A call gives 0, or a code for error_string. NCCL has not been run here:
+ * all that is known of these calls is from its documents, and from a stand-in between processes
+ * (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
@@ -21,7 +23,8 @@
 extern "C" {
 #endif
 
-#ifndef SGT_NCCL_TYPES /* the toolkit's own in the place of these, where they are held against each other */
+/* the toolkit's own in the place of these, where they are held against each other */
+#ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
 } sgt_nccl_id;
@@ -42,18 +45,18 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* what was put on streams is to be done */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);   /* what was put on streams ends, undone */
 
-    /* to[i] = sum over ranks of from[i]                             count numbers; to may be from, here and below */
-    sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_op op,
+    /* to[i] = sum over ranks of from[i] count numbers; to may be from, here and below */
+    sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
+                                  sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
+    /* to[i] = sum over ranks of from[rank*count + i] count numbers each; from ranks*count */
+    sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type,
+                                      sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
+    /* to[r*count + i] = rank r's from[i] count numbers each; to ranks*count */
+    sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = sum over ranks of from[rank*count + i]                count numbers each; from ranks*count */
-    sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_op op,
-                                      sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[r*count + i] = rank r's from[i]                            count numbers each; to ranks*count */
-    sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_comm comm,
-                                  sgt_nccl_stream s);
     /* to[i] = root's from[i]                                        count numbers */
-    sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type, int root,
-                                 sgt_nccl_comm comm, sgt_nccl_stream s);
+    sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
+                                 int root, sgt_nccl_comm comm, sgt_nccl_stream s);
     sgt_nccl_result (*group_start)(void); /* calls up to group_end become one launch */
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;

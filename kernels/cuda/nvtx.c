@@ -1,4 +1,5 @@
-/* nvtx.c: NVTX version 3 is all header: it looks for a profiler by itself when it is first called. */
+/* nvtx.c: NVTX version 3 is all header: it looks for a profiler by itself when it is first
+ * called. */
 #include "nvtx.h"
 
 #if defined(__has_include)

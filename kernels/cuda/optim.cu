@@ -1,23 +1,27 @@
-// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the update over one flat
-// buffer, the loss scale.
+// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the
+// update over one flat buffer, the loss scale.
 #include "elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4 };
 
-// partial[block] = sum g^2 in double, which a float's square cannot overflow: it is finite unless some g is not.
-__global__ void __launch_bounds__(THREADS) norm_squares_kernel(double *partial, const float *g, size_t n)
+// partial[block] = sum g^2 in double, which a float's square cannot overflow: it is finite unless
+// some g is not.
+__global__ void __launch_bounds__(THREADS)
+    norm_squares_kernel(double *partial, const float *g, size_t n)
 {
     DEV_SHARED(double, shared, WARPS);
-    size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS, at = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
+           at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    for (size_t i = at; i < whole; i += NORM_LOADS * stride) { // several loads in flight; sums in the same order
+    // several loads in flight; sums in the same order
+    for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
-        DEV_UNROLL for (int k = 0; k < NORM_LOADS; k++)
+        DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
             if (i + k * stride < whole) load_floats(x[k], g + (i + k * stride) * 4);
-        DEV_UNROLL for (int k = 0; k < NORM_LOADS; k++)
-            DEV_UNROLL for (int j = 0; j < 4; j++) total += (double)x[k][j] * x[k][j];
+        DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
+            DEV_UNROLL_FOR (int j = 0; j < 4; j++) total += (double)x[k][j] * x[k][j];
     }
     if (whole * 4 + at < n) total += (double)g[whole * 4 + at] * g[whole * 4 + at];
     total = block_sum<WARPS>(total, shared);
@@ -49,7 +53,8 @@ DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
     c->c2 = 1 - pow((double)n.beta2, t);
 }
 
-__global__ void __launch_bounds__(THREADS) norm_add_kernel(sgt_cuda_control *c, const double *partial)
+__global__ void __launch_bounds__(THREADS)
+    norm_add_kernel(sgt_cuda_control *c, const double *partial)
 {
     DEV_SHARED(double, shared, WARPS);
     double total = all_squares(partial, shared);
@@ -61,7 +66,8 @@ __global__ void __launch_bounds__(32) norm_finish_kernel(sgt_cuda_control *c, No
     if (threadIdx.x == 0) finish_norm(c, n);
 }
 
-__global__ void __launch_bounds__(THREADS) norm_at_once_kernel(sgt_cuda_control *c, const double *partial, Norm n)
+__global__ void __launch_bounds__(THREADS)
+    norm_at_once_kernel(sgt_cuda_control *c, const double *partial, Norm n)
 {
     DEV_SHARED(double, shared, WARPS);
     double total = all_squares(partial, shared);
@@ -70,32 +76,33 @@ __global__ void __launch_bounds__(THREADS) norm_at_once_kernel(sgt_cuda_control 
     finish_norm(c, n);
 }
 
-size_t sgt_cuda_grad_norm_scratch(void)
-{
-    return NORM_BLOCKS * sizeof(double);
-}
+size_t sgt_cuda_grad_norm_scratch(void) { return NORM_BLOCKS * sizeof(double); }
 
 static void partial_squares(sgt_cuda_stream s, const float *g, size_t n, void *scratch)
 {
-    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g, n);
+    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g,
+               n);
 }
 
-void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, void *scratch)
+void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
+                           void *scratch)
 {
     partial_squares(s, g, n, scratch);
     DEV_LAUNCH(norm_add_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch);
 }
 
-void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1, float beta2)
+void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
+                          float beta2)
 {
     DEV_LAUNCH(norm_finish_kernel, dim3(1), dim3(32), 0, s, c, Norm{clip, beta1, beta2});
 }
 
-void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
-                        float beta2, void *scratch)
+void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
+                        float clip, float beta1, float beta2, void *scratch)
 {
     partial_squares(s, g, n, scratch);
-    DEV_LAUNCH(norm_at_once_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch, Norm{clip, beta1, beta2});
+    DEV_LAUNCH(norm_at_once_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch,
+               Norm{clip, beta1, beta2});
 }
 
 __global__ void __launch_bounds__(32) spikes_kernel(sgt_cuda_control *c, sgt_outliers *o, double z)
@@ -127,11 +134,15 @@ struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;
 
-    template <class T> DEV explicit Adamw(const Update<T> &u)
+    template <class T>
+    DEV explicit Adamw(const Update<T> &u)
         : lr(u.control->lr), scale(u.control->grad_scale), by_c1((float)(1 / u.control->c1)),
-          by_c2((float)(1 / u.control->c2)) {}
+          by_c2((float)(1 / u.control->c2))
+    {
+    }
 
-    template <class T> DEV void step(const Update<T> &u, float &p, float &m, float &v, float g, bool decay) const
+    template <class T>
+    DEV void step(const Update<T> &u, float &p, float &m, float &v, float g, bool decay) const
     {
         const sgt_adamw &a = u.adamw;
         g *= scale;
@@ -145,9 +156,13 @@ struct Sgd {
     static constexpr bool SECOND = false;
     float lr, scale;
 
-    template <class T> DEV explicit Sgd(const Update<T> &u) : lr(u.control->lr), scale(u.control->grad_scale) {}
+    template <class T>
+    DEV explicit Sgd(const Update<T> &u) : lr(u.control->lr), scale(u.control->grad_scale)
+    {
+    }
 
-    template <class T> DEV void step(const Update<T> &u, float &p, float &m, float &, float g, bool decay) const
+    template <class T>
+    DEV void step(const Update<T> &u, float &p, float &m, float &, float g, bool decay) const
     {
         g *= scale;
         m = u.sgd.momentum * m + g;
@@ -163,14 +178,17 @@ template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
 template <class T> DEV void store_copy(T *copy, const float (&p)[4])
 {
     CopiedFour<T> four;
-    DEV_UNROLL for (int j = 0; j < 4; j++) four.x[j] = dev::from_float<T>(p[j]);
+    DEV_UNROLL_FOR (int j = 0; j < 4; j++) four.x[j] = dev::from_float<T>(p[j]);
     *(CopiedFour<T> *)copy = four;
 }
 
-template <class T> DEV void store_copy(T *copy, const float (&p)[1]) { *copy = dev::from_float<T>(p[0]); }
+template <class T> DEV void store_copy(T *copy, const float (&p)[1])
+{
+    *copy = dev::from_float<T>(p[0]);
+}
 
-// Update V numbers from i on, unless the step overflowed or was a spike. Zero their gradients either
-// way, unless `keep`.
+// Update V numbers from i on, unless the step overflowed or was a spike. Zero their gradients
+// either way, unless `keep`.
 template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
@@ -181,7 +199,7 @@ template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, siz
     load_floats(p, u.p + i);
     load_floats(m, u.m + i);
     if (Rule::SECOND) load_floats(v, u.v + i);
-    DEV_UNROLL for (int j = 0; j < V; j++) rule.step(u, p[j], m[j], v[j], g[j], i + j < u.decayed);
+    DEV_UNROLL_FOR (int j = 0; j < V; j++) rule.step(u, p[j], m[j], v[j], g[j], i + j < u.decayed);
     store_floats(u.p + i, p);
     store_floats(u.m + i, m);
     if (Rule::SECOND) store_floats(u.v + i, v);
@@ -190,7 +208,8 @@ template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, siz
 
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
-    size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.n / 4, rest = whole * 4 + (at - whole);
+    size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.n / 4,
+           rest = whole * 4 + (at - whole);
     bool skip = u.control->found_inf || u.control->spike;
     if (at < whole) update_at<T, Rule, 4>(u, at * 4, skip);
     else if (rest < u.n) update_at<T, Rule, 1>(u, rest, skip);
@@ -199,11 +218,13 @@ template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update
 template <class Rule, class T> static void launch_update(sgt_cuda_stream s, const Update<T> &u)
 {
     if (u.n == 0) return;
-    DEV_LAUNCH((update_kernel<T, Rule>), dim3(blocks_for(u.n / 4 + u.n % 4, THREADS)), dim3(THREADS), 0, s, u);
+    DEV_LAUNCH((update_kernel<T, Rule>), dim3(blocks_for(u.n / 4 + u.n % 4, THREADS)),
+               dim3(THREADS), 0, s, u);
 }
 
-void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
-                    size_t decayed, int keep, const sgt_adamw *a, const sgt_cuda_control *c)
+void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
+                    float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
+                    const sgt_cuda_control *c)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
@@ -211,8 +232,9 @@ void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p,
     });
 }
 
-void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, int keep, const sgt_sgd *o, const sgt_cuda_control *c)
+void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
+                         float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
+                         const sgt_cuda_control *c)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
@@ -222,9 +244,9 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 
 // ---- what steers a step: one thread each ----
 
-__global__ void __launch_bounds__(32) begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place,
-                                                              float micro_scale, uint64_t seed, uint64_t step,
-                                                              uint64_t row)
+__global__ void __launch_bounds__(32)
+    begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
+                            uint64_t seed, uint64_t step, uint64_t row)
 {
     if (threadIdx.x > 0) return;
     c->micro_scale = micro_scale;
@@ -234,13 +256,15 @@ __global__ void __launch_bounds__(32) begin_micro_step_kernel(sgt_cuda_control *
     place->row = row;
 }
 
-void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
-                               uint64_t seed, uint64_t step, uint64_t row)
+void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
+                               float micro_scale, uint64_t seed, uint64_t step, uint64_t row)
 {
-    DEV_LAUNCH(begin_micro_step_kernel, dim3(1), dim3(32), 0, s, c, place, micro_scale, seed, step, row);
+    DEV_LAUNCH(begin_micro_step_kernel, dim3(1), dim3(32), 0, s, c, place, micro_scale, seed, step,
+               row);
 }
 
-__global__ void __launch_bounds__(32) begin_update_kernel(sgt_cuda_control *c, float lr, uint64_t step)
+__global__ void __launch_bounds__(32)
+    begin_update_kernel(sgt_cuda_control *c, float lr, uint64_t step)
 {
     if (threadIdx.x > 0) return;
     c->lr = lr;
@@ -252,7 +276,8 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
     DEV_LAUNCH(begin_update_kernel, dim3(1), dim3(32), 0, s, c, lr, step);
 }
 
-// Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's users set it.
+// Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's
+// users set it.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
     if (threadIdx.x > 0) return;

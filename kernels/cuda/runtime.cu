@@ -1,5 +1,5 @@
-/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its first call. Not yet
- * run on a GPU. */
+/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its
+ * first call. Not yet run on a GPU. */
 #include "device.cuh"
 
 #ifndef DEV_ON_HOST /* there tests/kernels/host/runtime.cpp stands for all of this */
@@ -13,10 +13,11 @@ static sgt_cuda_counts so_far;
 /* ---- failures ---- */
 
 static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable == 220 &&
-                  cudaErrorIllegalAddress == 700 && cudaErrorLaunchTimeout == 702 && cudaErrorAssert == 710 &&
-                  cudaErrorHardwareStackError == 714 && cudaErrorIllegalInstruction == 715 &&
-                  cudaErrorMisalignedAddress == 716 && cudaErrorInvalidAddressSpace == 717 &&
-                  cudaErrorInvalidPc == 718 && cudaErrorLaunchFailure == 719 && cudaErrorUnknown == 999,
+                  cudaErrorIllegalAddress == 700 && cudaErrorLaunchTimeout == 702 &&
+                  cudaErrorAssert == 710 && cudaErrorHardwareStackError == 714 &&
+                  cudaErrorIllegalInstruction == 715 && cudaErrorMisalignedAddress == 716 &&
+                  cudaErrorInvalidAddressSpace == 717 && cudaErrorInvalidPc == 718 &&
+                  cudaErrorLaunchFailure == 719 && cudaErrorUnknown == 999,
               "the numbers in failure.c");
 
 static void note(const char *what, cudaError_t e)
@@ -28,10 +29,7 @@ static void note(const char *what, cudaError_t e)
 }
 
 /* Launches look by themselves (sgt_cuda_launched); this one is for calls that do not. */
-static void note_launches()
-{
-    note("a launch", cudaGetLastError());
-}
+static void note_launches() { note("a launch", cudaGetLastError()); }
 
 /* It stays the runtime's last error, so that who asks the runtime itself sees it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
@@ -46,8 +44,8 @@ static int told(const char *what, cudaError_t e, sgt_error *err)
 {
     if (e == cudaSuccess) return SGT_OK;
     cudaGetLastError();
-    return sgt_fail(err, e == cudaErrorMemoryAllocation ? SGT_ENOMEM : SGT_EIO, "%s: %s (CUDA error %d)", what,
-                    cudaGetErrorString(e), (int)e);
+    return sgt_fail(err, e == cudaErrorMemoryAllocation ? SGT_ENOMEM : SGT_EIO,
+                    "%s: %s (CUDA error %d)", what, cudaGetErrorString(e), (int)e);
 }
 
 int sgt_cuda_check(sgt_error *err)
@@ -89,7 +87,8 @@ int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
     if (rc < 0 || (rc = sgt_cuda_driver_serves(version, CUDART_VERSION, err)) < 0) return rc;
     if (index >= devices)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device %d: the driver has %d", index, devices);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device %d: the driver has %d", index,
+                        devices);
     if ((rc = describe(d, index, err)) < 0) return rc;
     d->driver = version;
     return SGT_OK;
@@ -102,7 +101,8 @@ static int allocated(cudaError_t e, size_t bytes, const char *kind, sgt_error *e
     so_far.mallocs++;
     if (e != cudaErrorMemoryAllocation) return told("CUDA's memory", e, err);
     cudaGetLastError();
-    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not to be had", kind, (double)bytes / 0x1p20);
+    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not to be had", kind,
+                    (double)bytes / 0x1p20);
 }
 
 int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
@@ -111,10 +111,7 @@ int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
     return allocated(cudaMalloc(p, bytes), bytes, "GPU", err);
 }
 
-void sgt_cuda_free(void *p)
-{
-    note("cudaFree", cudaFree(p));
-}
+void sgt_cuda_free(void *p) { note("cudaFree", cudaFree(p)); }
 
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 {
@@ -124,7 +121,8 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    if (p) cudaDeviceSynchronize(); /* a copy may still read it; what that says, the next check says too */
+    /* a copy may still read it; what that says, the next check says too */
+    if (p) cudaDeviceSynchronize();
     note("cudaFreeHost", cudaFreeHost(p));
 }
 
@@ -157,7 +155,9 @@ void sgt_cuda_stream_free(sgt_cuda_stream s)
 int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err)
 {
     *e = nullptr;
-    return told("cudaEventCreate", cudaEventCreateWithFlags(e, timed ? cudaEventDefault : cudaEventDisableTiming), err);
+    return told("cudaEventCreate",
+                cudaEventCreateWithFlags(e, timed ? cudaEventDefault : cudaEventDisableTiming),
+                err);
 }
 
 void sgt_cuda_event_free(sgt_cuda_event e)
@@ -212,7 +212,8 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {
     note_launches();
-    return told("cudaStreamBeginCapture", cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), err);
+    return told("cudaStreamBeginCapture",
+                cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), err);
 }
 
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err)
@@ -245,19 +246,10 @@ void sgt_cuda_graph_free(sgt_cuda_graph g)
 
 /* ---- counts ---- */
 
-int sgt_cuda_patience(int on_a_card)
-{
-    return on_a_card;
-}
+int sgt_cuda_patience(int on_a_card) { return on_a_card; }
 
-sgt_cuda_counts sgt_cuda_count(void)
-{
-    return so_far;
-}
+sgt_cuda_counts sgt_cuda_count(void) { return so_far; }
 
-void sgt_cuda_count_launch(void)
-{
-    so_far.launches++;
-}
+void sgt_cuda_count_launch(void) { so_far.launches++; }
 
 #endif

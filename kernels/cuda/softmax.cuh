@@ -1,10 +1,11 @@
-// softmax.cuh: a running softmax: the largest number so far and the sum of exp(x - largest), thread by thread, then
-// over a warp or a block.
+// softmax.cuh: a running softmax: the largest number so far and the sum of exp(x - largest), thread
+// by thread, then over a warp or a block.
 #pragma once
 
 #include "elements.cuh"
 
-namespace sgt {
+namespace sgt
+{
 
 // The first max is finite: exp of a difference of infinities is NaN.
 struct Sum {
@@ -13,17 +14,15 @@ struct Sum {
 
 static constexpr float LOG2_E = 1.44269504088896340736f, LOWEST = -3e38f;
 
-DEV float exp_fast(float x)
-{
-    return dev::exp2_fast(x * LOG2_E);
-}
+DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    DEV_UNROLL for (int i = 0; i < V; i++) max = fmaxf(max, x[i]); // passes NaN by: the sum will show it
+    // passes NaN by: the sum will show it
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
-    DEV_UNROLL for (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
+    DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
     s.max = max;
 }
 

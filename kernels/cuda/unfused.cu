@@ -1,5 +1,5 @@
-// unfused.cu: operations that the fused kernels have within them, each by itself, as a framework without a compiler
-// runs them (--no-fuse); and parameters as the working copies' type.
+// unfused.cu: operations that the fused kernels have within them, each by itself, as a framework
+// without a compiler runs them (--no-fuse); and parameters as the working copies' type.
 #include "softmax.cuh"
 
 using namespace sgt;
@@ -11,7 +11,8 @@ enum { THREADS = 256, WARPS = THREADS / 32 };
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
     constexpr int V = Op::V;
-    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / V, rest = whole * V + (i - whole);
+    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / V,
+           rest = whole * V + (i - whole);
     if (i < whole) op.template at<V>(i * V);
     else if (rest < n) op.template at<1>(rest);
 }
@@ -19,7 +20,8 @@ template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op
 template <class Op> static void launch_each(sgt_cuda_stream s, const Op &op, size_t n)
 {
     if (n == 0) return;
-    DEV_LAUNCH(each_kernel<Op>, dim3(blocks_for(n / Op::V + n % Op::V, THREADS)), dim3(THREADS), 0, s, op, n);
+    DEV_LAUNCH(each_kernel<Op>, dim3(blocks_for(n / Op::V + n % Op::V, THREADS)), dim3(THREADS), 0,
+               s, op, n);
 }
 
 template <class T> struct Add {
@@ -32,7 +34,7 @@ template <class T> struct Add {
         float a[W], b[W];
         load(a, x + i);
         load(b, y + i);
-        DEV_UNROLL for (int j = 0; j < W; j++) a[j] += b[j];
+        DEV_UNROLL_FOR (int j = 0; j < W; j++) a[j] += b[j];
         store(out + i, a);
     }
 };
@@ -59,12 +61,13 @@ struct Scale {
     {
         float a[W], by = control->grad_scale;
         load_floats(a, x + i);
-        DEV_UNROLL for (int j = 0; j < W; j++) a[j] *= by;
+        DEV_UNROLL_FOR (int j = 0; j < W; j++) a[j] *= by;
         store_floats(x + i, a);
     }
 };
 
-void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y, size_t n)
+void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y,
+                  size_t n)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
@@ -91,31 +94,35 @@ void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n)
     DEV_LAUNCH(scaled_kernel, dim3(1), dim3(32), 0, s, c);
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS) add_bias_kernel(T *x, const T *b, int C)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS) add_bias_kernel(T *x, const T *b, int C)
 {
     T *row = x + (size_t)blockIdx.x * C;
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
         float a[V], bias[V];
         load(a, row + c);
         load(bias, b + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) a[i] += bias[i];
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) a[i] += bias[i];
         store(row + c, a);
     }
 }
 
-void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n, size_t C)
+void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n,
+                       size_t C)
 {
     if (n == 0) return;
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((add_bias_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)x, (const T *)b, (int)C);
+        DEV_LAUNCH((add_bias_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)x,
+                   (const T *)b, (int)C);
     });
 }
 
 // ---- cross entropy in four steps: a row to a block ----
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-logsumexp_kernel(float *lse, const T *logits, int columns, int ld)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    logsumexp_kernel(float *lse, const T *logits, int columns, int ld)
 {
     DEV_SHARED(float, shared, 2 * WARPS);
     const T *row = logits + (size_t)blockIdx.x * ld;
@@ -135,8 +142,10 @@ logsumexp_kernel(float *lse, const T *logits, int columns, int ld)
     if (threadIdx.x == 0) lse[blockIdx.x] = s.max + logf(s.total);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS)
-loss_kernel(float *loss, const float *lse, const T *logits, const int32_t *targets, size_t n, size_t ld)
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    loss_kernel(float *loss, const float *lse, const T *logits, const int32_t *targets, size_t n,
+                size_t ld)
 {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
@@ -144,21 +153,23 @@ loss_kernel(float *loss, const float *lse, const T *logits, const int32_t *targe
     loss[i] = target < 0 ? 0 : lse[i] - dev::to_float(logits[i * ld + target]);
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-softmax_kernel(T *logits, const float *lse, int columns, int ld)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    softmax_kernel(T *logits, const float *lse, int columns, int ld)
 {
     T *row = logits + (size_t)blockIdx.x * ld;
     float by = lse[blockIdx.x];
     for (int c = threadIdx.x * V; c < ld; c += THREADS * V) {
         float x[V];
         load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = c + i < columns ? exp_fast(x[i] - by) : 0;
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = c + i < columns ? exp_fast(x[i] - by) : 0;
         store(row + c, x);
     }
 }
 
-template <class T, int V> __global__ void __launch_bounds__(THREADS)
-dlogits_kernel(T *probs, const int32_t *targets, int ld, const float *scale)
+template <class T, int V>
+__global__ void __launch_bounds__(THREADS)
+    dlogits_kernel(T *probs, const int32_t *targets, int ld, const float *scale)
 {
     T *row = probs + (size_t)blockIdx.x * ld;
     int target = targets[blockIdx.x];
@@ -166,51 +177,52 @@ dlogits_kernel(T *probs, const int32_t *targets, int ld, const float *scale)
     for (int c = threadIdx.x * V; c < ld; c += THREADS * V) {
         float x[V];
         load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = target < 0 ? 0 : (x[i] - (c + i == target)) * by;
+        DEV_UNROLL_FOR (int i = 0; i < V; i++)
+            x[i] = target < 0 ? 0 : (x[i] - (c + i == target)) * by;
         store(row + c, x);
     }
 }
 
-void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits, size_t n, size_t V,
-                        size_t ld)
+void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
+                        size_t n, size_t V, size_t ld)
 {
     if (n == 0) return;
     by_type_and_width(type, ld, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((logsumexp_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, lse, (const T *)logits, (int)V,
-                   (int)ld);
+        DEV_LAUNCH((logsumexp_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, lse,
+                   (const T *)logits, (int)V, (int)ld);
     });
 }
 
-void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse, const void *logits,
-                          const int32_t *targets, size_t n, size_t ld)
+void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse,
+                          const void *logits, const int32_t *targets, size_t n, size_t ld)
 {
     if (n == 0) return;
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        DEV_LAUNCH(loss_kernel<T>, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, s, loss, lse, (const T *)logits,
-                   targets, n, ld);
+        DEV_LAUNCH(loss_kernel<T>, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, s, loss, lse,
+                   (const T *)logits, targets, n, ld);
     });
 }
 
-void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse, size_t n, size_t V,
-                      size_t ld)
+void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse,
+                      size_t n, size_t V, size_t ld)
 {
     if (n == 0) return;
     by_type_and_width(type, ld, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((softmax_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)logits, lse, (int)V,
-                   (int)ld);
+        DEV_LAUNCH((softmax_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)logits,
+                   lse, (int)V, (int)ld);
     });
 }
 
-void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets, size_t n, size_t ld,
-                      const float *scale)
+void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
+                      size_t n, size_t ld, const float *scale)
 {
     if (n == 0) return;
     by_type_and_width(type, ld, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((dlogits_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)probs, targets, (int)ld,
-                   scale);
+        DEV_LAUNCH((dlogits_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)probs,
+                   targets, (int)ld, scale);
     });
 }

@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] .. i, its document's;
- * with no start, at 0 .. i. */
+/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] ..
+ * i, its document's; with no start, at 0 .. i. */
 #include <math.h>
 
 #include "dropout.h"
@@ -14,19 +14,22 @@ static double dot(const float *a, const float *b, size_t D)
 
 static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 {
-    return d ? sgt_dropout_factor(d->seed, d->draw, d->first + i * ((T + 3) / 4 * 4) + j, d->rate) : 1;
+    return d ? sgt_dropout_factor(d->seed, d->draw, d->first + i * ((T + 3) / 4 * 4) + j, d->rate)
+             : 1;
 }
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole shapes (T, D). */
+/* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole
+ * shapes (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
 }
 
-void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                       size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch)
+void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k,
+                       const float *v, size_t ld, size_t T, size_t D, float scale,
+                       const sgt_dropout *drop, const int32_t *start, float *scratch)
 {
     double *p = (double *)(void *)scratch, *sum = p + T; /* (T), (D) */
     for (size_t i = 0; i < T; i++) {
@@ -50,13 +53,16 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
 /* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
  *   dk_j = sum_i ds_ij q_i
- * A query that sees itself alone has p = 1 whatever its score: its ds is exactly 0, not the rounding of lse and out. */
-void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
-                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
-                                const int32_t *start, float *scratch)
+ * A query that sees itself alone has p = 1 whatever its score: its ds is exactly 0, not the
+ * rounding of lse and out. */
+void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
+                                const float *out, size_t ld_out, const float *lse, const float *q,
+                                const float *k, const float *v, size_t ld, size_t T, size_t D,
+                                float scale, const sgt_dropout *drop, const int32_t *start,
+                                float *scratch)
 {
-    double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D; /* (D), (T, D), (T, D) */
+    /* (D), (T, D), (T, D) */
+    double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D;
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;
     for (size_t i = 0; i < T; i++) {
         const float *qi = q + i * ld, *douti = dout + i * ld_out;
@@ -64,7 +70,8 @@ void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, co
         for (size_t d = 0; d < D; d++) sum_q[d] = 0;
         for (size_t j = first_key(start, i); j <= i; j++) {
             double p = exp(scale * dot(qi, k + j * ld, D) - lse[i]), f = factor(drop, T, i, j);
-            double ds = first_key(start, i) == i ? 0 : scale * p * (f * dot(douti, v + j * ld, D) - delta);
+            double ds =
+                first_key(start, i) == i ? 0 : scale * p * (f * dot(douti, v + j * ld, D) - delta);
             for (size_t d = 0; d < D; d++) {
                 sum_q[d] += ds * k[j * ld + d];
                 sum_k[j * D + d] += ds * qi[d];

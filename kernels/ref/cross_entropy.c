@@ -18,8 +18,8 @@ static void row(float *logits, float *loss, int32_t target, size_t V, size_t ld,
     for (size_t c = V; c < ld; c++) logits[c] = 0;
 }
 
-void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
-                           float scale)
+void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V,
+                           size_t ld, float scale)
 {
     for (size_t i = 0; i < n; i++) row(logits + i * ld, &loss[i], targets[i], V, ld, scale);
 }

@@ -1,10 +1,11 @@
-/* decode.c: what making text one token at a time takes: products with a few rows, and attention of one query. */
+/* decode.c: what making text one token at a time takes: products with a few rows, and attention of
+ * one query. */
 #include <math.h>
 
 #include "ref.h"
 
-void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias, size_t n, size_t m,
-                  size_t k)
+void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
+                  size_t n, size_t m, size_t k)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
@@ -14,8 +15,8 @@ void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, con
         }
 }
 
-void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w, const float *bias, size_t n,
-                       size_t m, size_t k)
+void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w,
+                       const float *bias, size_t n, size_t m, size_t k)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
@@ -25,8 +26,8 @@ void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t
         }
 }
 
-void sgt_ref_attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D, float scale,
-                    float *scores)
+void sgt_ref_attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D,
+                    float scale, float *scores)
 {
     double max = -INFINITY, total = 0;
     for (size_t j = 0; j < T; j++) {

@@ -1,9 +1,11 @@
-/* dropout.c: dropout of plain numbers, Srivastava et al. 2014; which ones are dropped stands in kernels/dropout.h. */
+/* dropout.c: dropout of plain numbers, Srivastava et al. 2014; which ones are dropped stands in
+ * kernels/dropout.h. */
 #include "dropout.h"
 
 #include "ref.h"
 
 void sgt_ref_dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
-    for (size_t i = 0; i < n; i++) out[i] = x[i] * sgt_dropout_factor(d->seed, d->draw, d->first + i, d->rate);
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i] * sgt_dropout_factor(d->seed, d->draw, d->first + i, d->rate);
 }

@@ -1,16 +1,17 @@
 /* embed.c: token plus position embedding, and its gradients. */
 #include "ref.h"
 
-void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
-                   size_t C)
+void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
+                   size_t n, size_t T, size_t C)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < C; c++) out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
+        for (size_t c = 0; c < C; c++)
+            out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
 }
 
 /* One float addition a row, in order of i: every level gives these very bits. */
-double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                              size_t C, size_t c0, size_t c1)
+double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
+                              size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {
     double grown = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
-/* gelu.c: the Gaussian error linear unit, Hendrycks & Gimpel 2016: x times the normal distribution's Phi(x), exactly
- * (erf) or by GPT-2's approximation (tanh). */
+/* gelu.c: the Gaussian error linear unit, Hendrycks & Gimpel 2016: x times the normal
+ * distribution's Phi(x), exactly (erf) or by GPT-2's approximation (tanh). */
 #include <math.h>
 
 #include "ref.h"
@@ -20,10 +20,7 @@ static double gelu_tanh_slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
 }
 
-static double gelu_erf(double x)
-{
-    return 0.5 * x * erfc(-x * ONE_OVER_SQRT_2);
-}
+static double gelu_erf(double x) { return 0.5 * x * erfc(-x * ONE_OVER_SQRT_2); }
 
 static double gelu_erf_slope(double x)
 {
@@ -32,11 +29,14 @@ static double gelu_erf_slope(double x)
 
 void sgt_ref_gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind)
 {
-    for (size_t i = 0; i < n; i++) out[i] = (float)(kind == SGT_GELU_TANH ? gelu_tanh(x[i]) : gelu_erf(x[i]));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)(kind == SGT_GELU_TANH ? gelu_tanh(x[i]) : gelu_erf(x[i]));
 }
 
-void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind)
+void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n,
+                           sgt_gelu_kind kind)
 {
     for (size_t i = 0; i < n; i++)
-        dx[i] = (float)(dout[i] * (kind == SGT_GELU_TANH ? gelu_tanh_slope(x[i]) : gelu_erf_slope(x[i])));
+        dx[i] = (float)(dout[i] *
+                        (kind == SGT_GELU_TANH ? gelu_tanh_slope(x[i]) : gelu_erf_slope(x[i])));
 }

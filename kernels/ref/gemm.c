@@ -12,7 +12,8 @@ static double number(const void *x, size_t i, int bf16)
     return y;
 }
 
-void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c)
+void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
+                  float *c)
 {
     for (size_t i = 0; i < s->m; i++)
         for (size_t j = 0; j < s->n; j++) {

@@ -11,8 +11,8 @@ static double logit(const float *x, const float *w, size_t C)
     return sum;
 }
 
-static float row(size_t V, size_t C, const float *x, const float *w, int32_t target, double scale, double *dx,
-                 double *dw)
+static float row(size_t V, size_t C, const float *x, const float *w, int32_t target, double scale,
+                 double *dx, double *dw)
 {
     double max = -INFINITY, total = 0;
     if (target < 0) return 0;
@@ -28,10 +28,11 @@ static float row(size_t V, size_t C, const float *x, const float *w, int32_t tar
     return (float)(max + log(total) - logit(x, w + (size_t)target * C, C));
 }
 
-void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w, const int32_t *targets, double scale,
-                  float *loss, double *dx, double *dw)
+void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
+                  const int32_t *targets, double scale, float *loss, double *dx, double *dw)
 {
     memset(dx, 0, n * C * sizeof *dx);
     memset(dw, 0, V * C * sizeof *dw);
-    for (size_t i = 0; i < n; i++) loss[i] = row(V, C, x + i * C, w, targets[i], scale, dx + i * C, dw);
+    for (size_t i = 0; i < n; i++)
+        loss[i] = row(V, C, x + i * C, w, targets[i], scale, dx + i * C, dw);
 }

@@ -1,10 +1,11 @@
-/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: each row to mean 0, variance 1; then scaled, shifted. */
+/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: each row to mean 0, variance 1; then
+ * scaled, shifted. */
 #include <math.h>
 
 #include "ref.h"
 
-void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
-                       size_t C, float eps)
+void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w,
+                       const float *b, size_t n, size_t C, float eps)
 {
     for (size_t i = 0; i < n; i++, x += C, out += C) {
         double sum = 0, squares = 0;
@@ -18,16 +19,18 @@ void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, con
     }
 }
 
-void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,
-                                const float *w, const float *b, size_t n, size_t C, float eps)
+void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x,
+                                const float *y, const float *w, const float *b, size_t n, size_t C,
+                                float eps)
 {
     for (size_t i = 0; i < n * C; i++) sum[i] = x[i] + y[i];
     sgt_ref_layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* With xhat = (x - mean)*rstd, g = dout*w, means along the row: dx += rstd * (g - mean(g) - xhat * mean(g*xhat)). */
-static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd, const float *w,
-                         size_t C)
+/* With xhat = (x - mean)*rstd, g = dout*w, means along the row: dx += rstd * (g - mean(g) - xhat *
+ * mean(g*xhat)). */
+static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
+                         const float *w, size_t C)
 {
     double sum_g = 0, sum_gx = 0;
     for (size_t c = 0; c < C; c++) {
@@ -41,10 +44,12 @@ static void row_backward(float *dx, const float *dout, const float *x, double me
     }
 }
 
-void sgt_ref_layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
-                                const float *rstd, const float *w, size_t n, size_t C)
+void sgt_ref_layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
+                                const float *mean, const float *rstd, const float *w, size_t n,
+                                size_t C)
 {
-    for (size_t i = 0; i < n; i++) row_backward(dx + i * C, dout + i * C, x + i * C, mean[i], rstd[i], w, C);
+    for (size_t i = 0; i < n; i++)
+        row_backward(dx + i * C, dout + i * C, x + i * C, mean[i], rstd[i], w, C);
     for (size_t c = 0; c < C; c++) {
         double sum_w = dw[c], sum_b = db[c];
         for (size_t i = 0; i < n; i++) {

@@ -4,7 +4,8 @@
 
 #include "ref.h"
 
-/* The nearest number of `bits` bits, the last of which is worth 2^lowest or more; past the largest: infinite. */
+/* The nearest number of `bits` bits, the last of which is worth 2^lowest or more; past the largest:
+ * infinite. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -18,7 +19,8 @@ static double nearest(double x, int bits, int lowest, double largest)
 void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = (float)(to == SGT_FORMAT_BF16 ? nearest(x[i], 8, -133, 0x1.fep127) : nearest(x[i], 11, -24, 65504));
+        out[i] = (float)(to == SGT_FORMAT_BF16 ? nearest(x[i], 8, -133, 0x1.fep127)
+                                               : nearest(x[i], 11, -24, 65504));
 }
 
 /* bfloat16 is float32's upper half. */
@@ -28,6 +30,7 @@ void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n)
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0)); /* a NaN's lower half may be all that made it one */
+        /* a NaN's lower half may be all that made it one */
+        out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
 }

@@ -1,5 +1,5 @@
-/* arena.c: one mapping, 2 MiB-aligned so that the kernel can back it with huge pages: 250 times fewer faults and TLB
- * misses. */
+/* arena.c: one mapping, 2 MiB-aligned so that the kernel can back it with huge pages: 250 times
+ * fewer faults and TLB misses. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -15,7 +15,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
     /* mmap aligns to 4 KiB only: take 2 MiB more and give the ends back. */
-    char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return sgt_fail_errno(err, "%zu MiB of memory", rounded >> 20);
     size_t head = (HUGE - ((uintptr_t)p & (HUGE - 1))) & (HUGE - 1);
     if (head) munmap(p, head);

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define SGT_ARENA_ALIGN 64 /* bytes: a cache line and an AVX-512 vector */
+#define SGT_ARENA_ALIGN 64               /* bytes: a cache line and an AVX-512 vector */
 #define SGT_ARENA_PAGE ((size_t)2 << 20) /* a map is as many whole ones: a huge page of x86-64 */
 
 typedef struct sgt_arena {
@@ -26,12 +26,12 @@ typedef struct sgt_arena {
     size_t used; /* bytes handed out, or wanted so far */
 } sgt_arena;
 
-/* Maps `size` zeroed bytes with huge pages advised, and starts handing out from 0. prefault != 0 touches every page
- * now. */
+/* Maps `size` zeroed bytes with huge pages advised, and starts handing out from 0. prefault != 0
+ * touches every page now. */
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
 
-/* `count` items of `size` bytes, SGT_ARENA_ALIGN-aligned. NULL while measuring. More than was mapped is a bug
- * (assert). */
+/* `count` items of `size` bytes, SGT_ARENA_ALIGN-aligned. NULL while measuring. More than was
+ * mapped is a bug (assert). */
 void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
 void sgt_arena_unmap(sgt_arena *a); /* frees everything; an unmapped or zeroed arena is fine */

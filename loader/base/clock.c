@@ -25,7 +25,8 @@ void sgt_wait_briefly(pthread_cond_t *c, pthread_mutex_t *m)
 
 char *sgt_format_duration(char *buf, size_t n, double seconds)
 {
-    unsigned long long whole = seconds < 1e12 ? (unsigned long long)(seconds + .5) : 0, minutes = (whole + 30) / 60;
+    unsigned long long whole = seconds < 1e12 ? (unsigned long long)(seconds + .5) : 0,
+                       minutes = (whole + 30) / 60;
     if (seconds < .9995) snprintf(buf, n, "%.*f ms", seconds < .00995, seconds * 1e3);
     else if (seconds < 99.95) snprintf(buf, n, "%.1f s", seconds);
     else if (whole < 600) snprintf(buf, n, "%llu min %llu s", whole / 60, whole % 60);

@@ -13,15 +13,17 @@
 
 static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
 
-/* Both are decided before any thread starts or by identical answers of several: relaxed atomics suffice. */
+/* Both are decided before any thread starts or by identical answers of several: relaxed atomics
+ * suffice. */
 static int detected = -1, limit = -1;
 
 static int detect(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-               __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+               __builtin_cpu_supports("popcnt");
     int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                  __builtin_cpu_supports("avx512vl");
@@ -49,8 +51,9 @@ sgt_cpu_level sgt_cpu(void)
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
 }
 
-/* Bits of CPUID's leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0 hold them. Not all are in every compiler's list of
- * names. Asked once: under a hypervisor each question takes as long as a small product. */
+/* Bits of CPUID's leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0 hold them. Not all are in
+ * every compiler's list of names. Asked once: under a hypervisor each question takes as long as a
+ * small product. */
 enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
@@ -72,20 +75,11 @@ static int more(void)
     return sgt_cpu() == SGT_CPU_AVX512 ? bits : 0;
 }
 
-int sgt_cpu_bf16(void)
-{
-    return (more() & BF16) != 0;
-}
+int sgt_cpu_bf16(void) { return (more() & BF16) != 0; }
 
-int sgt_cpu_amx(void)
-{
-    return (more() & AMX) != 0;
-}
+int sgt_cpu_amx(void) { return (more() & AMX) != 0; }
 
-int sgt_cpu_vbmi2(void)
-{
-    return (more() & VBMI2) != 0;
-}
+int sgt_cpu_vbmi2(void) { return (more() & VBMI2) != 0; }
 
 int sgt_cpu_neon(void)
 {
@@ -96,7 +90,8 @@ int sgt_cpu_neon(void)
 #endif
 }
 
-/* The kernel's word on the caches of core 0: sysconf counts those of the whole package on some machines. */
+/* The kernel's word on the caches of core 0: sysconf counts those of the whole package on some
+ * machines. */
 static int cache_line(char *line, int size, int index, const char *what)
 {
     char path[80];
@@ -111,8 +106,11 @@ size_t sgt_cpu_cache(int level)
 {
     char line[32];
     for (int i = 0; cache_line(line, sizeof line, i, "level"); i++) {
-        if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") || line[0] == 'I') continue;
-        size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0; /* 1024K */
+        if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") ||
+            line[0] == 'I')
+            continue;
+        /* 1024K */
+        size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0;
         if (kib) return kib << 10;
     }
     return 0;
@@ -132,8 +130,9 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
     for (int i = 0; i < SGT_CPU_LEVELS; i++) {
         if (strcmp(name, names[i])) continue;
         if (i > machine())
-            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: this machine has %s (take a lower level, or auto)",
-                            name, names[machine()]);
+            return sgt_fail(err, SGT_EUNSUPPORTED,
+                            "%s: this machine has %s (take a lower level, or auto)", name,
+                            names[machine()]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }

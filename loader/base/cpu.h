@@ -1,6 +1,6 @@
-/* cpu.h: the one place that asks what the CPU is. Each library's table of fast functions takes its level from here.
- * The level is decided once: detected at the first question, lowered by sgt_cpu_limit (the programs' --cpu) before
- * it. */
+/* cpu.h: the one place that asks what the CPU is. Each library's table of fast functions takes its
+ * level from here. The level is decided once: detected at the first question, lowered by
+ * sgt_cpu_limit (the programs' --cpu) before it. */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -19,28 +19,33 @@ typedef enum sgt_cpu_level {
     SGT_CPU_LEVELS
 } sgt_cpu_level;
 
-sgt_cpu_level sgt_cpu(void);                         /* what to use: the machine's level, or the limit if lower */
+/* what to use: the machine's level, or the limit if lower */
+sgt_cpu_level sgt_cpu(void);
 const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
 
-/* What AVX-512 alone does not say, all 0 below that level: products of bfloat16 in vectors (AVX512-BF16), and in tiles
- * (AMX-BF16); bytes looked up in 128, compressed and expanded (AVX512-VBMI and VBMI2: Ice Lake and Zen 4 have both). */
+/* What AVX-512 alone does not say, all 0 below that level: products of bfloat16 in vectors
+ * (AVX512-BF16), and in tiles (AMX-BF16); bytes looked up in 128, compressed and expanded
+ * (AVX512-VBMI and VBMI2: Ice Lake and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
 
-/* The vectors of aarch64, which each of those machines has: 0 elsewhere, and where a limit is set. */
+/* The vectors of aarch64, which each of those machines has: 0 elsewhere, and where a limit is
+ * set. */
 int sgt_cpu_neon(void);
 
-/* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an unknown name,
- * SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table is made. */
+/* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an
+ * unknown name, SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table
+ * is made. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
 
-/* Bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 where there is none, or nobody says. Reads
- * files of the kernel each time. */
+/* Bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 where there is none, or
+ * nobody says. Reads files of the kernel each time. */
 size_t sgt_cpu_cache(int level);
 
-int sgt_cpu_count(void);                              /* cores this process may run on, at least 1 */
-const char *sgt_cpu_model(void);                      /* "AMD EPYC 9654 ...", or "unknown CPU" */
+/* cores this process may run on, at least 1 */
+int sgt_cpu_count(void);
+const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
 
 #ifdef __cplusplus
 }

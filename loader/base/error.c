@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at s that may go to a terminal as it is, or 0: controls (C0, DEL, C1) and
- * everything Unicode's table 3-7 does not list. */
+/* Length of the well-formed UTF-8 sequence at s that may go to a terminal as it is, or 0: controls
+ * (C0, DEL, C1) and everything Unicode's table 3-7 does not list. */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
-    if (s[0] >= 0xc2 && s[0] < 0xe0) return (s[1] & 0xc0) == 0x80 && !(s[0] == 0xc2 && s[1] < 0xa0) ? 2 : 0;
+    if (s[0] >= 0xc2 && s[0] < 0xe0)
+        return (s[1] & 0xc0) == 0x80 && !(s[0] == 0xc2 && s[1] < 0xa0) ? 2 : 0;
     unsigned char low = 0x80, high = 0xbf;
     if (s[0] == 0xe0) low = 0xa0;
     if (s[0] == 0xed) high = 0x9f;
@@ -38,8 +39,8 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* `from` into text[size]; what does not fit is left out in the middle: a path may have 4,096 bytes, and what is wrong
- * with it stands behind it. */
+/* `from` into text[size]; what does not fit is left out in the middle: a path may have 4,096 bytes,
+ * and what is wrong with it stands behind it. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";
@@ -93,7 +94,8 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
 
 int sgt_fail_memory(sgt_error *err, const char *what)
 {
-    return what ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    return what ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what)
+                : sgt_fail(err, SGT_ENOMEM, "out of memory");
 }
 
 void sgt_say(const sgt_notice *n, const char *fmt, ...)

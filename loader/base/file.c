@@ -1,5 +1,5 @@
-/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever happens, the name
- * shows the old content or the whole of the new. */
+/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever
+ * happens, the name shows the old content or the whole of the new. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -51,7 +51,8 @@ char *sgt_own_library(const char *name)
 {
     static const char *const below[] = {"lib", "lib/sgt"};
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        char *folder = sgt_beside_program(2, below[i]), *path = folder ? sgt_join(folder, name) : NULL;
+        char *folder = sgt_beside_program(2, below[i]),
+             *path = folder ? sgt_join(folder, name) : NULL;
         free(folder);
         if (path && access(path, F_OK) == 0) return path;
         free(path);
@@ -114,7 +115,8 @@ int sgt_file_commit(sgt_file *f, sgt_error *err)
 {
     int rc = SGT_OK;
     if (fsync(f->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", f->path);
-    else if (rename(f->temporary, f->path) < 0) rc = sgt_fail_errno(err, "%s: cannot rename into place", f->path);
+    else if (rename(f->temporary, f->path) < 0)
+        rc = sgt_fail_errno(err, "%s: cannot rename into place", f->path);
     if (rc < 0) unlink(f->temporary);
     else rc = sgt_sync_parent(f->path, err);
     close_file(f);
@@ -141,7 +143,8 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
-    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not make us wait */
+    /* a pipe by that name must not make us wait */
+    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *buf = NULL;
     struct stat st;
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
@@ -149,7 +152,8 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     else if (S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     else if (st.st_size < 0 || (uint64_t)st.st_size > max)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, more than the %zu that such a file may have", path,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %lld bytes, more than the %zu that such a file may have", path,
                       (long long)st.st_size, max);
     else if (!(buf = malloc((size_t)st.st_size + 1))) rc = sgt_fail_memory(err, path);
     else rc = sgt_pread_all(fd, buf, (size_t)st.st_size, 0, path, err);
@@ -210,10 +214,14 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
     while (n) {
         ssize_t got = pread(fd, to, n, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return sgt_fail_errno(err, "%s: cannot read at offset %llu", name, (unsigned long long)at);
+        if (got < 0)
+            return sgt_fail_errno(err, "%s: cannot read at offset %llu", name,
+                                  (unsigned long long)at);
         if (!got)
-            return sgt_fail(err, SGT_EIO, "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)",
-                            name, (unsigned long long)at, n);
+            return sgt_fail(
+                err, SGT_EIO,
+                "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)", name,
+                (unsigned long long)at, n);
         to += got;
         n -= (size_t)got;
         at += (uint64_t)got;
@@ -235,7 +243,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
         char end = *p;
         struct stat st;
         *p = 0;
-        /* What will be durable in it is so only if its own name is; a parent that may not be read cannot be flushed. */
+        /* What will be durable in it is so only if its own name is; a parent that may not be read
+         * cannot be flushed. */
         if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
         else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
         else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -251,8 +260,10 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 {
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    /* Some file systems know no fsync of a folder and say EINVAL: there a rename is as durable as it gets. */
-    if (fsync(fd) < 0 && errno != EINVAL) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    /* Some file systems know no fsync of a folder and say EINVAL: there a rename is as durable as
+     * it gets. */
+    if (fsync(fd) < 0 && errno != EINVAL)
+        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     close(fd);
     return rc;
 }
@@ -276,7 +287,8 @@ static int remove_at(int dir, const char *name, const char *shown, sgt_error *er
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s: cannot remove", shown);
     int rc = remove_entries(fd, shown, err);
-    if (rc == SGT_OK && unlinkat(dir, name, AT_REMOVEDIR) < 0) rc = sgt_fail_errno(err, "%s: cannot remove", shown);
+    if (rc == SGT_OK && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+        rc = sgt_fail_errno(err, "%s: cannot remove", shown);
     return rc;
 }
 
@@ -300,4 +312,7 @@ static int remove_entries(int fd, const char *path, sgt_error *err)
     return rc;
 }
 
-int sgt_remove_tree(const char *path, sgt_error *err) { return remove_at(AT_FDCWD, path, path, err); }
+int sgt_remove_tree(const char *path, sgt_error *err)
+{
+    return remove_at(AT_FDCWD, path, path, err);
+}

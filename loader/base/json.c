@@ -17,5 +17,6 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
         values += c == ',' || c == '[' || c == '{';
     }
     if (values <= most) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu values of JSON, which no such file needs", path, most);
+    return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu values of JSON, which no such file needs",
+                    path, most);
 }

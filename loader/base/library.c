@@ -8,15 +8,9 @@
 
 static const char *folders; /* set once, before anything is loaded */
 
-void sgt_library_search(const char *list)
-{
-    folders = list;
-}
+void sgt_library_search(const char *list) { folders = list; }
 
-const char *sgt_library_searched(void)
-{
-    return folders;
-}
+const char *sgt_library_searched(void) { return folders; }
 
 enum { TRIES = 3, INTERRUPTED_TRIES = 100 };
 
@@ -32,7 +26,8 @@ void *sgt_library_open(const char *name, int flags, char *why, size_t n)
     }
 }
 
-/* "NAME: cannot open shared object file: No such file or directory": nothing is wrong with it, it is not there. */
+/* "NAME: cannot open shared object file: No such file or directory": nothing is wrong with it, it
+ * is not there. */
 static int absent(const char *name, const char *why)
 {
     size_t n = strlen(name);
@@ -78,7 +73,8 @@ static int try_one(sgt_library *l, const char *name, sgt_error *err)
     return rc < 0 ? UNFIT : FITS;
 }
 
-/* The next folder of a list with colons between, and a name in it; moves *at behind it. 0: there is none that fits. */
+/* The next folder of a list with colons between, and a name in it; moves *at behind it. 0: there is
+ * none that fits. */
 static int in_next(char *path, size_t n, const char **at, const char *name)
 {
     size_t folder = strcspn(*at, ":");
@@ -87,8 +83,8 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Every name as the system finds it, then in the folders; of those that fail the first is told that was there, and of
- * these one that could be loaded. */
+/* Every name as the system finds it, then in the folders; of those that fail the first is told that
+ * was there, and of these one that could be loaded. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

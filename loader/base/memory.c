@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number that follows `name` at the beginning of a line of `path` ("" for the first line); UINT64_MAX where there
- * is none, which "max" of a group without a limit is too. */
+/* The number that follows `name` at the beginning of a line of `path` ("" for the first line);
+ * UINT64_MAX where there is none, which "max" of a group without a limit is too. */
 static uint64_t read_number(const char *path, const char *name)
 {
     char line[256];
@@ -44,10 +44,14 @@ static const names version1 = {"sys/fs/cgroup/memory",
                                "memory.usage_in_bytes",
                                "total_inactive_file ",
                                "total_active_file "};
-static const names version2 = {
-    "sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current", "inactive_file ", "active_file "};
+static const names version2 = {"sys/fs/cgroup",
+                               {"memory.max", "memory.high"},
+                               "memory.current",
+                               "inactive_file ",
+                               "active_file "};
 
-/* What is left below the limits of the group in `folder`. Its page cache is used memory that gives way. */
+/* What is left below the limits of the group in `folder`. Its page cache is used memory that gives
+ * way. */
 static uint64_t room_in(const char *folder, const names *v)
 {
     uint64_t limit = UINT64_MAX, used = read_in(folder, v->used, "");
@@ -63,8 +67,8 @@ static uint64_t room_in(const char *folder, const names *v)
     return used < limit ? limit - used : 0;
 }
 
-/* From the group itself up to the mount. A container may see its own group as the mount, and none of the path to it:
- * what is not there bounds nothing. */
+/* From the group itself up to the mount. A container may see its own group as the mount, and none
+ * of the path to it: what is not there bounds nothing. */
 static uint64_t room_along(const char *root, const char *group, const names *v)
 {
     char folder[PATH_MAX];
@@ -82,7 +86,8 @@ static uint64_t room_along(const char *root, const char *group, const names *v)
     }
 }
 
-/* /proc/self/cgroup has "0::/path" for version 2 and "4:memory:/path" (or "4:cpu,memory:/path") for version 1. */
+/* /proc/self/cgroup has "0::/path" for version 2 and "4:memory:/path" (or "4:cpu,memory:/path") for
+ * version 1. */
 static uint64_t room_in_groups(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX];

@@ -10,7 +10,8 @@ const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE])
     size_t at = 0;
     if (o->value || o->kind != SGT_OPT_WORD) return o->value;
     for (int i = 0; o->choices[i] && at < SGT_OPTION_VALUE; i++)
-        at += (size_t)snprintf(buf + at, SGT_OPTION_VALUE - at, "%s%s", i ? "|" : "", o->choices[i]);
+        at +=
+            (size_t)snprintf(buf + at, SGT_OPTION_VALUE - at, "%s%s", i ? "|" : "", o->choices[i]);
     return buf;
 }
 
@@ -31,10 +32,12 @@ int sgt_option_check(const sgt_option *o, double x, const char *shown, sgt_error
     if (!(o->max > o->min)) return SGT_OK;
     if (o->below) {
         if ((float)x >= (float)o->min && (float)x < (float)o->max) return SGT_OK;
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g and below %.15g", o->name, shown, o->min,
-                        o->max);
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g and below %.15g", o->name,
+                        shown, o->min, o->max);
     }
     if (isfinite(x) && x >= o->min && x <= o->max) return SGT_OK;
-    if (isinf(o->max)) return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g", o->name, shown, o->min);
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, shown, o->min, o->max);
+    if (isinf(o->max))
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g", o->name, shown, o->min);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, shown, o->min,
+                    o->max);
 }

@@ -1,6 +1,6 @@
-/* philox.h: random numbers as a pure function of (key, counter): Philox-4x32-10, Salmon et al., "Parallel random
- * numbers: as easy as 1, 2, 3" (SC 2011). The same numbers on every machine, in any order, from any thread; CPU and
- * CUDA share it. */
+/* philox.h: random numbers as a pure function of (key, counter): Philox-4x32-10, Salmon et al.,
+ * "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The same numbers on every machine, in
+ * any order, from any thread; CPU and CUDA share it. */
 #ifndef SGT_BASE_PHILOX_H
 #define SGT_BASE_PHILOX_H
 

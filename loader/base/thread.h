@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* pthread_create, and the error number that it returns, with signals blocked in the new thread: they are the program's
- * business, whose own threads are to be interrupted by them. But for those that a thread brings upon itself (SIGSEGV,
- * SIGBUS, SIGFPE, SIGILL), which a handler may mend: sgt_loader_guard_sigbus's does. */
+/* pthread_create, and the error number that it returns, with signals blocked in the new thread:
+ * they are the program's business, whose own threads are to be interrupted by them. But for those
+ * that a thread brings upon itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL), which a handler may mend:
+ * sgt_loader_guard_sigbus's does. */
 int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #ifdef __cplusplus

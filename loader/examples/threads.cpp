@@ -1,5 +1,5 @@
-// threads.cpp: libsgt-loader from C++: handles that close themselves, errors as exceptions, and one loader shared by
-// threads that each draw their own batches.
+// threads.cpp: libsgt-loader from C++: handles that close themselves, errors as exceptions, and one
+// loader shared by threads that each draw their own batches.
 //
 //     c++ -std=c++17 threads.cpp $(pkg-config --cflags --libs sgt-loader) -pthread -o threads && ./threads out 100
 #include <sgt_loader.h>
@@ -14,15 +14,17 @@
 #include <thread>
 #include <vector>
 
-namespace sgt {
+namespace sgt
+{
 
 struct error : std::runtime_error {
     explicit error(const sgt_error &e) : std::runtime_error(e.text), code(e.code) {}
     int code; // SGT_EFORMAT, SGT_EIO, ...
 };
 
-class loader {
-public:
+class loader
+{
+  public:
     loader(const std::string &path, const sgt_loader_options &options)
     {
         sgt_error e;
@@ -38,7 +40,7 @@ public:
     }
     const sgt_loader *get() const { return handle.get(); }
 
-private:
+  private:
     struct close {
         void operator()(sgt_loader *l) const { sgt_loader_close(l); }
     };
@@ -46,8 +48,9 @@ private:
 };
 
 // One for each thread; the loader must outlive it.
-class cursor {
-public:
+class cursor
+{
+  public:
     explicit cursor(const loader &from) : l(from.get())
     {
         sgt_error e;
@@ -61,7 +64,7 @@ public:
         if (sgt_loader_batch(l, handle.get(), k, rows.data(), &e) < 0) throw error(e);
     }
 
-private:
+  private:
     struct close {
         void operator()(sgt_cursor *c) const { sgt_cursor_close(c); }
     };
@@ -71,7 +74,8 @@ private:
 
 } // namespace sgt
 
-static std::uint64_t sum_of(const sgt::loader &loader, std::uint64_t from, std::uint64_t count, std::uint64_t stride)
+static std::uint64_t sum_of(const sgt::loader &loader, std::uint64_t from, std::uint64_t count,
+                            std::uint64_t stride)
 {
     sgt_loader_info info = loader.info();
     sgt::cursor cursor(loader);
@@ -115,8 +119,8 @@ try {
     std::uint64_t sum = 0;
     for (std::uint64_t s : sums) sum += s;
     const std::uint64_t alone = sum_of(loader, 0, count, 1);
-    std::cout << count << " batches of " << loader.info().tokens << " tokens: ids sum to " << sum << " by " << THREADS
-              << " threads, " << alone << " by one\n";
+    std::cout << count << " batches of " << loader.info().tokens << " tokens: ids sum to " << sum
+              << " by " << THREADS << " threads, " << alone << " by one\n";
     return sum == alone ? EXIT_SUCCESS : EXIT_FAILURE;
 } catch (const std::exception &e) {
     std::cerr << "threads: " << e.what() << '\n';

@@ -1,9 +1,10 @@
-/* train.c: a trainer of one's own around libsgt-loader: a thread prefetches batches, the loop consumes them, and one
- * integer is all there is to resume from.
+/* train.c: a trainer of one's own around libsgt-loader: a thread prefetches batches, the loop
+ * consumes them, and one integer is all there is to resume from.
  *
  *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
  *
- * The model is the smallest that learns something: how often ids of one class follow ids of another. */
+ * The model is the smallest that learns something: how often ids of one class follow ids of
+ * another. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ int main(int argc, char **argv)
         return 2;
     }
     order.count = strtoull(argv[2], NULL, 10);
-    order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0; /* what a checkpoint would have kept */
+    /* what a checkpoint would have kept */
+    order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, argv[1], &options, &err) < 0) return fail(&err);
     if (sgt_stream_open(&stream, loader, &order, &err) < 0) {

@@ -19,13 +19,14 @@ struct sgt_blocks_cursor {
     const uint16_t **tokens;
 };
 
-int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set, const sgt_reader_options *o,
-                    sgt_error *err)
+int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
+                    const sgt_reader_options *o, sgt_error *err)
 {
     *out = NULL;
     if (o->sampling != SGT_SAMPLING_BLOCK) return SGT_OK;
     if (o->mix->sets > SGT_BLOCKS_SETS) {
-        sgt_say(&o->notice, "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
+        sgt_say(&o->notice,
+                "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
                 o->mix->sets);
         return SGT_OK;
     }
@@ -34,7 +35,8 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set, cons
     b->mix = o->mix;
     b->windows = o->windows;
     for (uint32_t i = 0; i < o->mix->sets; i++) {
-        int rc = sgt_pool_open(&b->pools[i], rings, set, &o->mix->samplers[i], o->mix->shards_before[i], err);
+        int rc = sgt_pool_open(&b->pools[i], rings, set, &o->mix->samplers[i],
+                               o->mix->shards_before[i], err);
         if (rc == 0 && b->pools[i]) continue;
         sgt_blocks_close(b); /* T is the same for all: no pool for one is no pool for any */
         return rc;
@@ -64,10 +66,8 @@ int sgt_blocks_cursor_open(sgt_blocks_cursor **out, sgt_blocks *b, sgt_error *er
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " windows: out of memory", b->windows);
     for (uint32_t i = 0; i < b->mix->sets && rc == 0; i++)
         rc = sgt_pool_cursor_open(&c->pooled[i], b->pools[i], b->windows, err);
-    if (rc < 0)
-        sgt_blocks_cursor_close(c);
-    else
-        *out = c;
+    if (rc < 0) sgt_blocks_cursor_close(c);
+    else *out = c;
     return rc;
 }
 
@@ -95,11 +95,10 @@ static void fetch_set(sgt_blocks_cursor *c, uint32_t set, const sgt_window *wind
     for (uint32_t i = 0; i < k; i++) tokens[c->places[i]] = c->tokens[i];
 }
 
-uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
-                          const sgt_window **left, const uint16_t ***where)
+uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n,
+                          const uint16_t **tokens, const sgt_window **left, const uint16_t ***where)
 {
-    if (c->b->mix->sets == 1)
-        sgt_pool_fetch(c->pooled[0], windows, n, tokens);
+    if (c->b->mix->sets == 1) sgt_pool_fetch(c->pooled[0], windows, n, tokens);
     else
         for (uint32_t i = 0; i < c->b->mix->sets; i++) fetch_set(c, i, windows, n, tokens);
     c->n = 0;

@@ -1,5 +1,5 @@
-/* files.c: a table of all shards and, of those that are open and in nobody's hands, a list by when they were given
- * back. */
+/* files.c: a table of all shards and, of those that are open and in nobody's hands, a list by when
+ * they were given back. */
 #include "read/files.h"
 
 #include <errno.h>
@@ -58,9 +58,9 @@ static unsigned go_direct(const sgt_files *f, int fd)
     int known = !f->fault->align_unknown && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
                 s.stx_mask & STATX_DIOALIGN; /* Linux 6.1 */
     errno = EINVAL;
-    if (!known)
-        align = try_reads(fd);
-    else if (s.stx_dio_mem_align && s.stx_dio_offset_align && s.stx_dio_mem_align <= SGT_FILES_ALIGN)
+    if (!known) align = try_reads(fd);
+    else if (s.stx_dio_mem_align && s.stx_dio_offset_align &&
+             s.stx_dio_mem_align <= SGT_FILES_ALIGN)
         align = s.stx_dio_offset_align < 512 ? 512 : s.stx_dio_offset_align;
     if (align && align <= SGT_FILES_ALIGN && SGT_FILES_ALIGN % align == 0) return align;
     fcntl(fd, F_SETFL, flags);
@@ -70,8 +70,9 @@ static unsigned go_direct(const sgt_files *f, int fd)
 static void say_refused(sgt_files *f, uint32_t shard, int error)
 {
     char buf[128];
-    sgt_warn_once_say(f->once, f->kind, "%s: direct reads are refused (%s): reading through the page cache",
-                 f->set->shards[shard].path, strerror_r(error, buf, sizeof buf));
+    sgt_warn_once_say(f->once, f->kind,
+                      "%s: direct reads are refused (%s): reading through the page cache",
+                      f->set->shards[shard].path, strerror_r(error, buf, sizeof buf));
 }
 
 static void set_align(sgt_files *f, uint32_t shard, unsigned align)
@@ -84,8 +85,8 @@ unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
     return __atomic_load_n(&f->files[shard].align, __ATOMIC_RELAXED);
 }
 
-/* A shard may turn out coarser than shard 0, by which everybody has measured his memory: it is read through the page
- * cache. */
+/* A shard may turn out coarser than shard 0, by which everybody has measured his memory: it is read
+ * through the page cache. */
 static void settle_align(sgt_files *f, uint32_t shard, int fd)
 {
     file *e = &f->files[shard];
@@ -136,7 +137,8 @@ static void close_oldest(sgt_files *f)
     f->open--;
 }
 
-/* Where it fails it is tried again without those that nobody uses, which may be what the process is short of. */
+/* Where it fails it is tried again without those that nobody uses, which may be what the process is
+ * short of. */
 static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
 {
     while (f->open >= f->most && f->oldest != NOBODY) close_oldest(f);
@@ -157,10 +159,8 @@ int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
     file *e = &f->files[shard];
     pthread_mutex_lock(&f->lock);
     int fd = e->fd, room = insist || f->open < f->most || f->oldest != NOBODY;
-    if (fd < 0)
-        fd = room ? open_file(f, shard, err) : SGT_EIO;
-    else if (!e->users)
-        unlist(f, shard);
+    if (fd < 0) fd = room ? open_file(f, shard, err) : SGT_EIO;
+    else if (!e->users) unlist(f, shard);
     if (fd >= 0) e->users++;
     pthread_mutex_unlock(&f->lock);
     return fd;
@@ -184,8 +184,8 @@ static uint32_t most_open(const sgt_reader_fault *fault)
     return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
 }
 
-int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_warn_once *once, unsigned kind,
-                   sgt_error *err)
+int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault,
+                   sgt_warn_once *once, unsigned kind, sgt_error *err)
 {
     sgt_files *f = calloc(1, sizeof *f + set->count * sizeof *f->files);
     if (!f) return sgt_fail_memory(err, set->shards[0].path);

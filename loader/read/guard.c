@@ -1,9 +1,9 @@
-/* guard.c: the handler of SIGBUS, and what it has to know: the library's only global. Signal handlers get no argument
- * of ours, so that there is no other way.
+/* guard.c: the handler of SIGBUS, and what it has to know: the library's only global. Signal
+ * handlers get no argument of ours, so that there is no other way.
  *
- * The handler takes no lock. It walks a list whose nodes are never freed (they are used again, so there are as many as
- * loaders were ever open at once), and it counts itself while it looks at what they hold: whoever takes his maps off
- * the list waits for that count to come to nothing. */
+ * The handler takes no lock. It walks a list whose nodes are never freed (they are used again, so
+ * there are as many as loaders were ever open at once), and it counts itself while it looks at what
+ * they hold: whoever takes his maps off the list waits for that count to come to nothing. */
 #include "read/guard.h"
 
 #include <errno.h>
@@ -23,9 +23,10 @@ typedef struct node {
 } node;
 
 static struct {
-    node *first;             /* atomic */
-    int looking;             /* atomic: handlers that may be looking at what nodes hold */
-    int claimed, ready;      /* atomic: somebody has begun to install the handler; what follows is written */
+    node *first; /* atomic */
+    int looking; /* atomic: handlers that may be looking at what nodes hold */
+    /* atomic: somebody has begun to install the handler; what follows is written */
+    int claimed, ready;
     struct sigaction before; /* whose SIGBUS all others are */
     uintptr_t page;          /* bytes */
 } guard;
@@ -43,20 +44,25 @@ int sgt_guard_add(sgt_guarded *g)
 {
     for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n; n = n->next) {
         sgt_guarded *none = NULL;
-        if (__atomic_compare_exchange_n(&n->holds, &none, g, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return 0;
+        if (__atomic_compare_exchange_n(&n->holds, &none, g, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return 0;
     }
     node *n = malloc(sizeof *n);
     if (!n) return -1;
     *n = (node){g, __atomic_load_n(&guard.first, __ATOMIC_RELAXED)};
-    while (!__atomic_compare_exchange_n(&guard.first, &n->next, n, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    while (!__atomic_compare_exchange_n(&guard.first, &n->next, n, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+    }
     return 0;
 }
 
 void sgt_guard_remove(sgt_guarded *g)
 {
     for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n; n = n->next)
-        if (__atomic_load_n(&n->holds, __ATOMIC_RELAXED) == g) __atomic_store_n(&n->holds, NULL, __ATOMIC_SEQ_CST);
-    /* A handler that counts itself after this finds the node empty: both sides are sequentially consistent. */
+        if (__atomic_load_n(&n->holds, __ATOMIC_RELAXED) == g)
+            __atomic_store_n(&n->holds, NULL, __ATOMIC_SEQ_CST);
+    /* A handler that counts itself after this finds the node empty: both sides are sequentially
+     * consistent. */
     while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();
 }
 
@@ -66,21 +72,25 @@ void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at)
 {
     uint64_t *torn = &g->maps[map].torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);
     while (!before || at < before - 1)
-        if (__atomic_compare_exchange_n(torn, &before, at + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) break;
+        if (__atomic_compare_exchange_n(torn, &before, at + 1, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            break;
     __atomic_store_n(&g->torn, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Zeros from the page of `at` to the map's end, so that one tear takes one call however long the rest is. It is marked
- * first: a thread that reads these zeros without having faulted itself finds the mark afterwards. */
+/* Zeros from the page of `at` to the map's end, so that one tear takes one call however long the
+ * rest is. It is marked first: a thread that reads these zeros without having faulted itself finds
+ * the mark afterwards. */
 static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
 {
     sgt_guard_map *m = &g->maps[map];
     uintptr_t from = at & ~(guard.page - 1), end = (uintptr_t)m->base + m->size;
     sgt_guard_tear(g, map, from - (uintptr_t)m->base);
     end = (end + guard.page - 1) & ~(guard.page - 1);
-    /* The system call itself, as what a handler may do; and the thread sanitizer would take mmap() for a write. */
-    return syscall(SYS_mmap, from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-                   0) != -1;
+    /* The system call itself, as what a handler may do; and the thread sanitizer would take mmap()
+     * for a write. */
+    return syscall(SYS_mmap, from, end - from, PROT_READ,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
 /* Was the fault at one of our maps, and can whoever met it go on? */
@@ -101,7 +111,8 @@ static int mended(uintptr_t at)
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     struct sigaction to = guard.before;
-    int special = !(to.sa_flags & SA_SIGINFO) && (to.sa_handler == SIG_DFL || (to.sa_handler == SIG_IGN && faulted));
+    int special = !(to.sa_flags & SA_SIGINFO) &&
+                  (to.sa_handler == SIG_DFL || (to.sa_handler == SIG_IGN && faulted));
     if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && !faulted) return;
     if (special || (to.sa_flags & (int)SA_RESETHAND)) {
         struct sigaction none;
@@ -109,7 +120,8 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
         none.sa_handler = SIG_DFL;
         sigaction(SIGBUS, &none, NULL);
     }
-    if (special) { /* a fault comes again by itself; what was sent is sent again, and is due when this returns */
+    /* a fault comes again by itself; what was sent is sent again, and is due when this returns */
+    if (special) {
         if (!faulted) raise(number);
     } else if (to.sa_flags & SA_SIGINFO) {
         to.sa_sigaction(number, info, context);
@@ -120,9 +132,11 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-    int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE); /* pairs with the installer's */
+    /* pairs with the installer's */
+    int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
     (void)ready;
-    int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO; /* else it was sent, or is a mere warning */
+    /* else it was sent, or is a mere warning */
+    int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
 }
@@ -143,7 +157,8 @@ int sgt_loader_guard_sigbus(sgt_error *err)
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_sigbus;
     ours.sa_mask = guard.before.sa_mask; /* whoever had it finds things as they would have been */
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
+    ours.sa_flags =
+        SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
     __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
     return sigaction(SIGBUS, &ours, NULL) < 0 ? give_up(err) : SGT_OK;
 }

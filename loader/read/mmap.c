@@ -1,11 +1,14 @@
-/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share it.
+/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share
+ * it.
  *
- * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of which a window uses
- * two kilobytes. And a fault waits for its page, one after another; MADV_WILLNEED begins reading the windows of coming
- * batches, all at once, and waits for none. (In memory that advice is not missed: to touch the first line of coming
- * windows in its place made batches slower.)
+ * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of
+ * which a window uses two kilobytes. And a fault waits for its page, one after another;
+ * MADV_WILLNEED begins reading the windows of coming batches, all at once, and waits for none. (In
+ * memory that advice is not missed: to touch the first line of coming windows in its place made
+ * batches slower.)
  *
- * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised, guard.h for how. */
+ * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised,
+ * guard.h for how. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -19,11 +22,13 @@
 #include "read/guard.h"
 #include "read/reader.h"
 
-#define AHEAD 128      /* windows that are being read: where the study's disk reached its limit */
-#define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each is a system call */
+#define AHEAD 128 /* windows that are being read: where the study's disk reached its limit */
+/* between two looks at the sizes of a batch's shards; each is a system call */
+#define LOOK_S .01
 #define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
-#define CHUNK ((uintptr_t)1 << 16) /* bytes of advice at once, where the windows beside a window come soon too */
-#define CHUNKS 4096                /* that a cursor remembers: 4 times a pool of `block` */
+/* bytes of advice at once, where the windows beside a window come soon too */
+#define CHUNK ((uintptr_t)1 << 16)
+#define CHUNKS 4096 /* that a cursor remembers: 4 times a pool of `block` */
 #define PATIENCE_LEAST 4
 #define PATIENCE_MOST 64
 
@@ -45,18 +50,20 @@ typedef struct reader {
 typedef struct cursor {
     reader *r;
     double looked; /* when sizes were looked at */
-    /* Advice is a system call for every window, half of the time of a batch that is in the page cache already: it is
-     * given while that makes this thread read from the disk, of which the kernel keeps count, and again as soon as a
-     * fault did. */
+    /* Advice is a system call for every window, half of the time of a batch that is in the page
+     * cache already: it is given while that makes this thread read from the disk, of which the
+     * kernel keeps count, and again as soon as a fault did. */
     int advising;
-    unsigned batches;    /* since the last look */
-    unsigned given;      /* advice, since then */
-    unsigned told;       /* batches that are expected */
-    unsigned idle;       /* looks that found no reading */
-    unsigned patience;   /* as many of them end the advice; more each time that this was a mistake */
+    unsigned batches; /* since the last look */
+    unsigned given;   /* advice, since then */
+    unsigned told;    /* batches that are expected */
+    unsigned idle;    /* looks that found no reading */
+    /* as many of them end the advice; more each time that this was a mistake */
+    unsigned patience;
     pthread_t thread;    /* whose counts these are: */
     long faults, blocks; /* pages it waited for; all that was read for it, by advice too */
-    uintptr_t asked[];   /* with chunks: those that were asked for, each at a place that goes by its address */
+    /* with chunks: those that were asked for, each at a place that goes by its address */
+    uintptr_t asked[];
 } cursor;
 
 /* ---- opening ---- */
@@ -80,19 +87,25 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
     int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
-    void *base = rc < 0 || size > SIZE_MAX ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    void *base = rc < 0 || size > SIZE_MAX ? MAP_FAILED
+                                           : mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
     if (rc == SGT_OK && base == MAP_FAILED)
-        rc = errno == ENOMEM ? sgt_fail(err, SGT_ENOMEM,
-                                        "%s: mapping it: no room for a map of %" PRIu64
-                                        " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
-                                        h->path, size)
-                             : sgt_fail_errno(err, "%s: mapping it", h->path);
+        rc =
+            errno == ENOMEM
+                ? sgt_fail(
+                      err, SGT_ENOMEM,
+                      "%s: mapping it: no room for a map of %" PRIu64
+                      " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
+                      h->path, size)
+                : sgt_fail_errno(err, "%s: mapping it", h->path);
     close(fd); /* a map keeps its file */
     if (rc < 0) return rc;
     r->guarded->maps[shard].base = base;
     r->guarded->maps[shard].size = (size_t)size;
-    r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data), st.st_dev, st.st_ino};
-    madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL); /* advice: refused, it is only slower */
+    r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data),
+                             st.st_dev, st.st_ino};
+    /* advice: refused, it is only slower */
+    madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
 
@@ -111,10 +124,8 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
         rc = sgt_fail_memory(err, set->shards[0].path);
-    if (rc < 0)
-        close_reader(r);
-    else
-        *out = r;
+    if (rc < 0) close_reader(r);
+    else *out = r;
     return rc;
 }
 
@@ -137,10 +148,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     return SGT_OK;
 }
 
-static void close_cursor(void *c)
-{
-    free(c);
-}
+static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
@@ -150,25 +158,30 @@ static void look_at_size(const reader *r, uint32_t shard)
     const sgt_set_shard *h = &r->set->shards[shard];
     const file *f = &r->files[shard];
     struct stat st;
-    if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return; /* the map has the old one */
-    if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head)) sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
+    /* the map has the old one */
+    if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return;
+    if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head))
+        sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
 }
 
 static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     struct stat st;
-    if (stat(h->path, &st) == 0 && st.st_dev == r->files[shard].device && st.st_ino == r->files[shard].inode &&
-        (uint64_t)st.st_size < sgt_shard_bytes(&h->head))
+    if (stat(h->path, &st) == 0 && st.st_dev == r->files[shard].device &&
+        st.st_ino == r->files[shard].inode && (uint64_t)st.st_size < sgt_shard_bytes(&h->head))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use", h->path,
-                        (uint64_t)st.st_size);
+                        "%s: ends at byte %" PRIu64
+                        ", in the middle of a window: cut short while in use",
+                        h->path, (uint64_t)st.st_size);
     return sgt_fail(err, SGT_EIO,
-                    "%s: at byte %" PRIu64 ": cannot read: the disk failed, or the file was cut short while in use",
+                    "%s: at byte %" PRIu64
+                    ": cannot read: the disk failed, or the file was cut short while in use",
                     h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
 }
 
-/* Windows before the tear are whole, whoever found it: a stream's earlier batches do not fail for a later one. */
+/* Windows before the tear are whole, whoever found it: a stream's earlier batches do not fail for a
+ * later one. */
 static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
@@ -182,7 +195,8 @@ static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt
 }
 
 /* Zeros to the end of the last page are all that is seen of some cuts. */
-static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                  sgt_error *err)
 {
     const cursor *c = p;
     for (uint32_t i = 0; i < n; i++)
@@ -220,8 +234,9 @@ static void advise(cursor *c, uintptr_t from, uintptr_t end)
     c->given++;
 }
 
-/* Windows of `block` come from 64 MiB of blocks in turn: the chunks that a window touches are read whole, once. Which
- * parts of them are blocks is the sampler's to know; a quarter of what is read, at most, is not. */
+/* Windows of `block` come from 64 MiB of blocks in turn: the chunks that a window touches are read
+ * whole, once. Which parts of them are blocks is the sampler's to know; a quarter of what is read,
+ * at most, is not. */
 static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uintptr_t end)
 {
     uintptr_t first = (uintptr_t)m->base, last = first + m->size;
@@ -238,7 +253,8 @@ static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
         const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
-        uintptr_t from = (uintptr_t)first & ~(c->r->page - 1), end = (uintptr_t)(first + windows[i].tokens);
+        uintptr_t from = (uintptr_t)first & ~(c->r->page - 1),
+                  end = (uintptr_t)(first + windows[i].tokens);
         if (c->r->chunks) advise_chunks(c, &c->r->guarded->maps[windows[i].shard], from, end);
         else advise(c, from, end);
     }
@@ -252,7 +268,8 @@ static int expect(void *p, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                 sgt_error *err)
 {
     cursor *c = p;
     double now = sgt_now();
@@ -262,8 +279,10 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     }
     look_at_reads(c);
     if (c->told) c->told--;
-    else advise_all(c, windows, n); /* nobody said that it would come: its pages at once, at least */
-    for (uint32_t i = 0; i < n; i++) tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
+    else
+        advise_all(c, windows, n); /* nobody said that it would come: its pages at once, at least */
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
     return find_torn(c->r, windows, n, err);
 }
 

@@ -1,15 +1,17 @@
 /* pool.c: see pool.h.
  *
- * There are two halves, each with the blocks of one pool, and one thread that fills them, pool after pool, block after
- * block. `wanted` is the pool that is drawn from: the halves are to have that one and the next. Fetches move it on:
+ * There are two halves, each with the blocks of one pool, and one thread that fills them, pool
+ * after pool, block after block. `wanted` is the pool that is drawn from: the halves are to have
+ * that one and the next. Fetches move it on:
  *
  *     all windows are in the next pool     as many fetches in a row as there are cursors (nobody is left behind): the
  *                                          next pool is the wanted one. And so it is when one has come to its end
  *     no window is in either of the two    twice in a row, at the same place: that place is the wanted one
  *
- * A half gets another pool when its own is neither wanted nor next, nobody is copying from it or waiting for it (pins),
- * and no read into it is in flight. Blocks of a half come in order: those below `landed` are there, or lost. They are
- * written before `landed` is raised, under the lock, and not after. */
+ * A half gets another pool when its own is neither wanted nor next, nobody is copying from it or
+ * waiting for it (pins), and no read into it is in flight. Blocks of a half come in order: those
+ * below `landed` are there, or lost. They are written before `landed` is raised, under the lock,
+ * and not after. */
 #include "read/pool.h"
 
 #include <pthread.h>
@@ -21,9 +23,9 @@
 #include "base/thread.h"
 #include "read/prefault.h"
 
-#define DEPTH 32u          /* reads in flight: 8 MiB */
-#define PARTS 4u           /* extents that a block may consist of */
-#define PATIENCE 16u       /* cursors that may be left behind are no more than this */
+#define DEPTH 32u    /* reads in flight: 8 MiB */
+#define PARTS 4u     /* extents that a block may consist of */
+#define PATIENCE 16u /* cursors that may be left behind are no more than this */
 #define NONE UINT64_MAX
 
 typedef struct part {
@@ -59,8 +61,8 @@ struct sgt_pool {
     const sgt_set *set;
     const sgt_sampler *sampler;
     uint32_t shard0; /* the sampler's first, in the set */
-    size_t room; /* bytes of memory that a block has */
-    uint64_t pools; /* in an epoch */
+    size_t room;     /* bytes of memory that a block has */
+    uint64_t pools;  /* in an epoch */
     sgt_arena arena;
     sgt_prefault touch;
     pthread_mutex_t lock;
@@ -69,7 +71,7 @@ struct sgt_pool {
     pid_t pid;
     int running, closing;
     int ended_early; /* the thread could not be of use: nothing will ever arrive */
-    int leaked; /* nobody can tell when the last read into the arena ends */
+    int leaked;      /* nobody can tell when the last read into the arena ends */
     half halves[2];
     uint64_t wanted, stray, blocks_read;
     uint32_t cursors, late;
@@ -95,7 +97,9 @@ static uint64_t pool_of(const sgt_pool *p, const sgt_window *w)
 
 static half *half_of(sgt_pool *p, uint64_t pool)
 {
-    return p->halves[0].pool == pool ? &p->halves[0] : p->halves[1].pool == pool ? &p->halves[1] : NULL;
+    return p->halves[0].pool == pool   ? &p->halves[0]
+           : p->halves[1].pool == pool ? &p->halves[1]
+                                       : NULL;
 }
 
 static int is_wanted(const sgt_pool *p, uint64_t pool)
@@ -105,10 +109,12 @@ static int is_wanted(const sgt_pool *p, uint64_t pool)
 
 static void begin(sgt_pool *p, half *h, uint64_t pool)
 {
-    uint64_t blocks = sgt_sampler_blocks(p->sampler), at = pool % p->pools * p->sampler->pool_blocks;
+    uint64_t blocks = sgt_sampler_blocks(p->sampler),
+             at = pool % p->pools * p->sampler->pool_blocks;
     h->pool = pool;
     h->first = pool / p->pools * blocks + at;
-    h->count = blocks - at < p->sampler->pool_blocks ? (uint32_t)(blocks - at) : p->sampler->pool_blocks;
+    h->count =
+        blocks - at < p->sampler->pool_blocks ? (uint32_t)(blocks - at) : p->sampler->pool_blocks;
     h->asked = h->landed = 0;
     h->awaited = UINT32_MAX;
 }
@@ -124,7 +130,9 @@ static int is_spare(const sgt_pool *p, const half *h)
 static void give_pools(sgt_pool *p)
 {
     for (uint64_t pool = p->wanted; is_wanted(p, pool); pool++) {
-        half *h = is_spare(p, &p->halves[0]) ? &p->halves[0] : is_spare(p, &p->halves[1]) ? &p->halves[1] : NULL;
+        half *h = is_spare(p, &p->halves[0])   ? &p->halves[0]
+                  : is_spare(p, &p->halves[1]) ? &p->halves[1]
+                                               : NULL;
         if (!h) return;
         if (half_of(p, pool)) continue;
         begin(p, h, pool);
@@ -132,13 +140,15 @@ static void give_pools(sgt_pool *p)
     }
 }
 
-/* Whose block is to be asked for next: the lower pool's first, and what nobody wants any more only where somebody waits
- * for it. */
+/* Whose block is to be asked for next: the lower pool's first, and what nobody wants any more only
+ * where somebody waits for it. */
 static half *half_to_fill(sgt_pool *p)
 {
     half *best = NULL;
     for (half *h = p->halves; h < p->halves + 2; h++)
-        if (h->asked < h->count && (h->pins || is_wanted(p, h->pool)) && (!best || h->pool < best->pool)) best = h;
+        if (h->asked < h->count && (h->pins || is_wanted(p, h->pool)) &&
+            (!best || h->pool < best->pool))
+            best = h;
     return best;
 }
 
@@ -148,7 +158,8 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
     size_t align = sgt_rings_align(p->rings), used = 0;
     for (uint32_t i = 0; i < b->parts; i++) {
         const sgt_stretch *s = &b->part[i].s;
-        size_t bytes = 2 * (size_t)s->tokens, room = (sgt_rings_room(p->rings, bytes) + align - 1) / align * align;
+        size_t bytes = 2 * (size_t)s->tokens,
+               room = (sgt_rings_room(p->rings, bytes) + align - 1) / align * align;
         if (room > p->room - used) return 0;
         flights[i]->read = (sgt_ring_read){.at = p->set->shards[s->shard].head.data + 2 * s->offset,
                                            .bytes = bytes,
@@ -198,7 +209,8 @@ static void land(sgt_pool *p, sgt_ring *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Asks as long as there is room for a block's parts, else waits: for the first flight, or for work. */
+/* Asks as long as there is room for a block's parts, else waits: for the first flight, or for
+ * work. */
 static void keep_full(sgt_pool *p, sgt_ring *r)
 {
     pthread_mutex_lock(&p->lock);
@@ -211,10 +223,8 @@ static void keep_full(sgt_pool *p, sgt_ring *r)
         }
         uint32_t i = h ? h->asked++ : 0;
         pthread_mutex_unlock(&p->lock);
-        if (h)
-            ask_block(p, r, h, i);
-        else
-            land(p, r);
+        if (h) ask_block(p, r, h, i);
+        else land(p, r);
         pthread_mutex_lock(&p->lock);
     }
     pthread_mutex_unlock(&p->lock);
@@ -237,7 +247,9 @@ static void *fill(void *arg)
 static int start(sgt_pool *p, sgt_error *err)
 {
     int error = sgt_thread_start(&p->thread, fill, p);
-    if (error) return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)", error);
+    if (error)
+        return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)",
+                        error);
     p->running = 1;
     sgt_prefault_begin(&p->touch, p->arena.base, p->arena.size);
     return SGT_OK;
@@ -246,10 +258,7 @@ static int start(sgt_pool *p, sgt_error *err)
 /* ---- opening ---- */
 
 /* A child after fork has a copy of the pool, and not the thread that fills it: it has no pool. */
-static int is_childs(const sgt_pool *p)
-{
-    return p->pid != getpid();
-}
+static int is_childs(const sgt_pool *p) { return p->pid != getpid(); }
 
 static size_t room_of(const sgt_pool *p)
 {
@@ -275,8 +284,8 @@ static int open_halves(sgt_pool *p, sgt_error *err)
     return sgt_fail(err, SGT_ENOMEM, "two pools of %zu blocks: out of memory", count);
 }
 
-int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sgt_sampler *sampler, uint32_t first,
-                  sgt_error *err)
+int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sgt_sampler *sampler,
+                  uint32_t first, sgt_error *err)
 {
     *out = NULL;
     if (sampler->seq > sampler->block_tokens) return SGT_OK;
@@ -292,10 +301,8 @@ int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sg
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->arrived, NULL);
     int rc = open_halves(p, err);
-    if (rc < 0)
-        sgt_pool_close(p);
-    else
-        *out = p;
+    if (rc < 0) sgt_pool_close(p);
+    else *out = p;
     return rc;
 }
 
@@ -313,7 +320,8 @@ void sgt_pool_close(sgt_pool *p)
         pthread_join(p->thread, NULL);
         sgt_prefault_end(&p->touch);
     }
-    if (!p->leaked) sgt_arena_unmap(&p->arena); /* else the kernel may yet write into it: better lost than written to */
+    /* else the kernel may yet write into it: better lost than written to */
+    if (!p->leaked) sgt_arena_unmap(&p->arena);
     for (int i = 0; i < 2; i++) free(p->halves[i].blocks);
     free(p->flights);
     if (!child) { /* there the thread's copy would be waited for */
@@ -379,25 +387,24 @@ static void steer(sgt_pool *p, uint64_t low, uint64_t high)
 {
     uint32_t others = p->cursors < PATIENCE ? p->cursors : PATIENCE;
     if (p->wanted == NONE || high < p->wanted || low > p->wanted + 2) {
-        if (low == p->stray)
-            want(p, low);
-        else
-            p->stray = low;
+        if (low == p->stray) want(p, low);
+        else p->stray = low;
         return;
     }
     p->stray = NONE;
-    if (high == p->wanted + 2) want(p, p->wanted + 1); /* whoever is two pools behind has been left behind */
-    if (low == p->wanted)
-        p->late = 0;
-    else if (low == p->wanted + 1 && ++p->late >= others)
-        want(p, low);
+    /* whoever is two pools behind has been left behind */
+    if (high == p->wanted + 2) want(p, p->wanted + 1);
+    if (low == p->wanted) p->late = 0;
+    else if (low == p->wanted + 1 && ++p->late >= others) want(p, low);
 }
 
-/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old ones for a moment.
- * None of the pins is the caller's: who waits here keeps nobody else from going on. */
+/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old
+ * ones for a moment. None of the pins is the caller's: who waits here keeps nobody else from going
+ * on. */
 static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
 {
-    while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) && !p->ended_early)
+    while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) &&
+           !p->ended_early)
         pthread_cond_wait(&p->arrived, &p->lock);
 }
 
@@ -420,13 +427,15 @@ static const uint16_t *find(const half *h, const sgt_window *w)
     const block *b = &h->blocks[w->block - h->first];
     for (uint32_t i = 0; i < b->parts && !b->lost; i++) {
         const sgt_stretch *s = &b->part[i].s;
-        if (s->shard == w->shard && w->offset >= s->offset) return b->part[i].tokens + (w->offset - s->offset);
+        if (s->shard == w->shard && w->offset >= s->offset)
+            return b->part[i].tokens + (w->offset - s->offset);
     }
     return NULL;
 }
 
 /* Where the windows are, as far as these two halves (NULL: none) have them. */
-static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n, const uint16_t **tokens)
+static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n,
+                       const uint16_t **tokens)
 {
     uint32_t missing = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -443,14 +452,16 @@ static void copy(sgt_pool_cursor *c, uint32_t n, const uint16_t **tokens)
     for (uint32_t i = 0; i < n; i++) {
         uint16_t *to = c->rows + i * c->width;
         if (i + 2 < n && tokens[i + 2])
-            for (size_t line = 0; line < 8; line++) __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
+            for (size_t line = 0; line < 8; line++)
+                __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
         if (!tokens[i]) continue;
         memcpy(to, tokens[i], c->width * sizeof *to);
         tokens[i] = to;
     }
 }
 
-uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens)
+uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t n,
+                        const uint16_t **tokens)
 {
     sgt_pool *p = c->p;
     uint64_t low = UINT64_MAX, high = 0;
@@ -474,7 +485,8 @@ uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t 
     copy(c, n, tokens);
     pthread_mutex_lock(&p->lock);
     for (int k = 0; k < 2; k++)
-        if (halves[k] && !--halves[k]->pins && !is_wanted(p, halves[k]->pool)) pthread_cond_signal(&p->work);
+        if (halves[k] && !--halves[k]->pins && !is_wanted(p, halves[k]->pool))
+            pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
     return missing;
 }

@@ -1,9 +1,9 @@
-/* preload.c: the whole set in memory, in one block of huge pages filled by large reads, many of them in flight; after
- * that there is nothing left that can fail. Ids are checked as they come in, so that a bad one ends a run before it
- * begins.
+/* preload.c: the whole set in memory, in one block of huge pages filled by large reads, many of
+ * them in flight; after that there is nothing left that can fail. Ids are checked as they come in,
+ * so that a bad one ends a run before it begins.
  *
- * A shard's file lies in memory as it is, header and all, from a multiple of SGT_RING_ALIGN on: what is aligned in the
- * file is aligned in memory, wherever its tokens begin. */
+ * A shard's file lies in memory as it is, header and all, from a multiple of SGT_RING_ALIGN on:
+ * what is aligned in the file is aligned in memory, wherever its tokens begin. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@
 #include "rows/rows.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* a read, and ... */
-#define DEPTH 16u                    /* ... how many are in flight: where the study's disk reached its limit */
+/* ... how many are in flight: where the study's disk reached its limit */
+#define DEPTH 16u
 
 typedef struct reader {
     sgt_arena arena;
@@ -26,7 +27,8 @@ typedef struct reader {
     const uint16_t *tokens[]; /* of each shard */
 } reader;
 
-/* Pieces of shards, in order; those from `landed` to `asked` are on their way, number n in reads[n % DEPTH]. */
+/* Pieces of shards, in order; those from `landed` to `asked` are on their way, number n in reads[n
+ * % DEPTH]. */
 typedef struct filling {
     const sgt_set *set;
     const reader *r;
@@ -61,10 +63,10 @@ static char *image(const filling *f, uint32_t shard)
     return (char *)(uintptr_t)f->r->tokens[shard] - f->set->shards[shard].head.data;
 }
 
-/* What the page cache has comes from there: copying is faster than reading, and the disk meanwhile goes on with the
- * reads before it. What it does not have is better not put there: it would be copied, and would push out what others
- * need. What it does not give after all (the file was cut, the disk failed) is the ring's to read, and to say what is
- * wrong with it. */
+/* What the page cache has comes from there: copying is faster than reading, and the disk meanwhile
+ * goes on with the reads before it. What it does not have is better not put there: it would be
+ * copied, and would push out what others need. What it does not give after all (the file was cut,
+ * the disk failed) is the ring's to read, and to say what is wrong with it. */
 static int ask(filling *f, sgt_error *err)
 {
     const sgt_set_shard *h = &f->set->shards[f->shard];
@@ -76,7 +78,8 @@ static int ask(filling *f, sgt_error *err)
                             .to = image(f, f->shard) + f->at,
                             .shard = f->shard};
     if (f->fd < 0 && (f->fd = sgt_set_open_shard(f->set, f->shard, err)) < 0) return f->fd;
-    f->here[slot] = sgt_resident(f->fd, read->at, read->bytes, f->fault) && !f->fault->cache_error &&
+    f->here[slot] = sgt_resident(f->fd, read->at, read->bytes, f->fault) &&
+                    !f->fault->cache_error &&
                     sgt_pread_all(f->fd, read->to, read->bytes, read->at, h->path, NULL) == 0;
     if (!f->here[slot]) sgt_ring_ask(f->ring, read);
     f->at += read->bytes;
@@ -108,10 +111,8 @@ static int read_all(filling *f, sgt_error *err)
 {
     int rc = SGT_OK;
     while (rc == 0 && (f->shard < f->set->count || f->landed < f->asked)) {
-        if (f->shard < f->set->count && f->asked - f->landed < DEPTH)
-            rc = ask(f, err);
-        else
-            rc = land(f, err);
+        if (f->shard < f->set->count && f->asked - f->landed < DEPTH) rc = ask(f, err);
+        else rc = land(f, err);
     }
     if (f->fd >= 0) close(f->fd);
     return rc;
@@ -130,7 +131,8 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
     sgt_prefault_end(&touch);
-    if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0}; /* better lost than written to by a late read */
+    /* better lost than written to by a late read */
+    if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
     sgt_rings_close(rings);
     return rc;
 }
@@ -146,15 +148,17 @@ static void lay_out(reader *r, const sgt_set *set)
     }
 }
 
-/* The kernel would promise the memory and end the process when it is touched: better to say so now. */
+/* The kernel would promise the memory and end the process when it is touched: better to say so
+ * now. */
 static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
 {
     sgt_memory m;
     sgt_memory_look(&m, root);
     if (bytes <= m.available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
-                    "the set takes %" PRIu64 " MiB and %s has %" PRIu64 " MiB of memory to be had: it cannot be "
-                    "preloaded (--loader mmap or --loader uring: these readers need no memory for it)",
+                    "the set takes %" PRIu64 " MiB and %s has %" PRIu64
+                    " MiB of memory to be had: it cannot be preloaded (--loader mmap or --loader "
+                    "uring: these readers need no memory for it)",
                     (bytes + (1 << 20) - 1) >> 20, m.limit, m.available >> 20);
 }
 
@@ -178,10 +182,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     return SGT_OK;
 }
 
-static const char *detail(const void *p)
-{
-    return ((const reader *)p)->detail;
-}
+static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
 /* The arena is all that a cursor needs. */
 static int open_cursor(void **cursor, void *p, sgt_error *err)
@@ -191,12 +192,10 @@ static int open_cursor(void **cursor, void *p, sgt_error *err)
     return SGT_OK;
 }
 
-static void close_cursor(void *cursor)
-{
-    (void)cursor;
-}
+static void close_cursor(void *cursor) { (void)cursor; }
 
-static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                 sgt_error *err)
 {
     const reader *r = cursor;
     (void)err;
@@ -204,5 +203,5 @@ static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_preload = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0,
-                                         NULL};
+const sgt_reader_ops sgt_read_preload = {
+    open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0, NULL};

@@ -1,5 +1,6 @@
-/* resident.c: see resident.h. cachestat (Linux 6.5) counts without mapping anything; before it there was mincore. Both
- * tell only those who own the file or may write it: mincore claims to others that everything is there. */
+/* resident.c: see resident.h. cachestat (Linux 6.5) counts without mapping anything; before it
+ * there was mincore. Both tell only those who own the file or may write it: mincore claims to
+ * others that everything is there. */
 #include "read/resident.h"
 
 #include <sys/mman.h>
@@ -12,7 +13,8 @@
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
 {
-    uint64_t range[2] = {at, bytes}, counts[5] = {0}; /* cached, dirty, in writeback, evicted, recently evicted */
+    /* cached, dirty, in writeback, evicted, recently evicted */
+    uint64_t range[2] = {at, bytes}, counts[5] = {0};
     if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
     return counts[0] >= pages;
 }
@@ -32,7 +34,8 @@ static int by_mincore(int fd, uint64_t at, size_t bytes, uint64_t pages)
 
 int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page, pages = (before + bytes + page - 1) / page;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
+             pages = (before + bytes + page - 1) / page;
     at -= before; /* maps begin there */
     bytes += (size_t)before;
     int all = fault->no_cachestat ? -1 : by_cachestat(fd, at, bytes, pages);

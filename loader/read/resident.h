@@ -7,8 +7,8 @@
 
 #include "read/reader.h"
 
-/* All of the `bytes` from `at`, as far as can be told: 1 or 0. A guess about speed and nothing else: pages come and go
- * by themselves. */
+/* All of the `bytes` from `at`, as far as can be told: 1 or 0. A guess about speed and nothing
+ * else: pages come and go by themselves. */
 int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault);
 
 #endif

@@ -1,9 +1,10 @@
 /* ring.c: reads in flight.
  *
- * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued; what comes back is looked
- * at in `ended`, and either issued again (interrupted, or only a part of it arrived) or over. Slots say which reads the
- * kernel has, so that all of them can be issued anew: to a ring that any thread may use, once a second thread has come
- * to one that is its first thread's alone; or to a thread pool, once the ring has failed. */
+ * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued; what
+ * comes back is looked at in `ended`, and either issued again (interrupted, or only a part of it
+ * arrived) or over. Slots say which reads the kernel has, so that all of them can be issued anew:
+ * to a ring that any thread may use, once a second thread has come to one that is its first
+ * thread's alone; or to a thread pool, once the ring has failed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@
 #define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* of one read: what every kernel takes */
 
-enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED }; /* ENDED: at the file's end. REFUSED: it was not opened */
+/* ENDED: at the file's end. REFUSED: it was not opened */
+enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
 static const char *path_of(const sgt_ring *r, uint32_t shard)
 {
@@ -24,10 +26,7 @@ static const char *path_of(const sgt_ring *r, uint32_t shard)
 
 /* ---- a read ---- */
 
-static size_t needed(const sgt_ring_read *d)
-{
-    return d->skip + d->bytes;
-}
+static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
 
 /* What is asked for next: all that is missing, to the next multiple of the alignment. */
 static size_t ask_bytes(const sgt_ring *r, const sgt_ring_read *d)
@@ -38,10 +37,7 @@ static size_t ask_bytes(const sgt_ring *r, const sgt_ring_read *d)
     return left < most ? left : most / d->align * d->align;
 }
 
-static uint64_t ask_at(const sgt_ring_read *d)
-{
-    return d->at - d->skip + d->done;
-}
+static uint64_t ask_at(const sgt_ring_read *d) { return d->at - d->skip + d->done; }
 
 static int into_registered(const sgt_ring *r, const char *to, size_t bytes)
 {
@@ -53,7 +49,8 @@ static int into_registered(const sgt_ring *r, const char *to, size_t bytes)
 static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
 {
     d->registered = r->registered && r->registered[d->shard];
-    d->fd = d->registered ? (int)d->shard : sgt_files_take(r->all->files, d->shard, !r->flying, err);
+    d->fd =
+        d->registered ? (int)d->shard : sgt_files_take(r->all->files, d->shard, !r->flying, err);
     if (d->fd < 0) return d->fd;
     if (!d->registered) {
         d->taken = 1;
@@ -112,8 +109,7 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
         if (!sqe) return 0;
         if (into_registered(r, to, bytes))
             io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)bytes, ask_at(d), 0);
-        else
-            io_uring_prep_read(sqe, d->fd, to, (unsigned)bytes, ask_at(d));
+        else io_uring_prep_read(sqe, d->fd, to, (unsigned)bytes, ask_at(d));
         if (d->registered) io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
         io_uring_sqe_set_data64(sqe, slot);
     } else {
@@ -126,8 +122,8 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
     return 1;
 }
 
-/* Issues those that wait, as many as may fly; 0: there is no room for one in the ring, or no descriptor as long as
- * others fly. */
+/* Issues those that wait, as many as may fly; 0: there is no room for one in the ring, or no
+ * descriptor as long as others fly. */
 static int issue_waiting(sgt_ring *r)
 {
     while (r->first && r->flying < r->depth) {
@@ -156,8 +152,8 @@ static int faulty(sgt_ring *r, sgt_ring_read *d, int result)
     return result;
 }
 
-/* Direct reads are refused, or were to another ring, and this one's table has the file as it was before that: it goes
- * there anew, turned to other reads. */
+/* Direct reads are refused, or were to another ring, and this one's table has the file as it was
+ * before that: it goes there anew, turned to other reads. */
 static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
 {
     if (d->align > 1) sgt_files_refuse(r->all->files, d->shard, EINVAL);
@@ -194,7 +190,8 @@ static void reap(sgt_ring *r)
     struct io_uring_cqe *cqes[64];
     unsigned n;
     while (r->has_ring && (n = io_uring_peek_batch_cqe(&r->ring, cqes, 64)) > 0) {
-        for (unsigned i = 0; i < n; i++) ended(r, (unsigned)io_uring_cqe_get_data64(cqes[i]), cqes[i]->res);
+        for (unsigned i = 0; i < n; i++)
+            ended(r, (unsigned)io_uring_cqe_get_data64(cqes[i]), cqes[i]->res);
         io_uring_cq_advance(&r->ring, n);
     }
 }
@@ -209,8 +206,8 @@ static void reap_crew(sgt_ring *r, unsigned wait)
     }
 }
 
-/* Everything in flight is issued anew: to a ring that any thread may use, since another thread uses this one now; or,
- * since it failed with this errno, to a thread pool. */
+/* Everything in flight is issued anew: to a ring that any thread may use, since another thread uses
+ * this one now; or, since it failed with this errno, to a thread pool. */
 static void move(sgt_ring *r, int error)
 {
     if (!sgt_setup_leave_from_afar(r)) {
@@ -218,17 +215,19 @@ static void move(sgt_ring *r, int error)
         return;
     }
     r->flying = 0;
-    if (!r->closing && !(error ? sgt_setup_replace(r, error) : sgt_setup_get(r, 1))) r->ruined = ENOMEM;
+    if (!r->closing && !(error ? sgt_setup_replace(r, error) : sgt_setup_get(r, 1)))
+        r->ruined = ENOMEM;
     for (unsigned i = 0; i < r->depth; i++) {
         r->slots[i] = i;
         if (r->flights[i].read) append(r, r->flights[i].read);
         r->flights[i].read = NULL;
     }
-    for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d); /* the table that it is in is no more */
+    /* the table that it is in is no more */
+    for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d);
 }
 
-/* How many reads to wait for where `pending` are wanted. While others wait for their turn, a quarter of the depth:
- * theirs comes before the disk runs out of work. */
+/* How many reads to wait for where `pending` are wanted. While others wait for their turn, a
+ * quarter of the depth: theirs comes before the disk runs out of work. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->first ? (r->depth + 3) / 4 : r->flying;
@@ -240,15 +239,20 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
 {
     const sgt_reader_fault *f = &r->all->fault;
     int rc = sgt_setup_enable(r);
-    if (rc == 0 && f->enter_error && __atomic_fetch_add(&r->all->enters, 1, __ATOMIC_RELAXED) >= f->enters_first)
+    if (rc == 0 && f->enter_error &&
+        __atomic_fetch_add(&r->all->enters, 1, __ATOMIC_RELAXED) >= f->enters_first)
         rc = -f->enter_error;
     if (rc < 0) return rc;
-    while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {}
+    while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
+    }
     unsigned wait = rc < 0 ? 0 : patience(r, pending);
-    return rc < 0 ? rc : wait ? io_uring_submit_and_wait(&r->ring, wait) : io_uring_submit(&r->ring);
+    return rc < 0 ? rc
+           : wait ? io_uring_submit_and_wait(&r->ring, wait)
+                  : io_uring_submit(&r->ring);
 }
 
-/* Hands over what waits, and takes note of what has ended; where `pending` reads are wanted, of one at least. */
+/* Hands over what waits, and takes note of what has ended; where `pending` reads are wanted, of one
+ * at least. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
@@ -264,7 +268,8 @@ static void enter(sgt_ring *r, uint32_t pending)
 
 /* ---- what callers see ---- */
 
-int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes, sgt_error *err)
+int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
+                  sgt_error *err)
 {
     sgt_ring *r = calloc(1, sizeof *r);
     if (r) {
@@ -280,7 +285,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     }
     if (!r || !r->flights || !r->slots || !sgt_setup_get(r, 0)) {
         sgt_ring_close(r);
-        return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory", all->set->shards[0].path, depth);
+        return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory",
+                        all->set->shards[0].path, depth);
     }
     for (unsigned i = 0; i < r->depth; i++) r->slots[i] = i;
     *out = r;
@@ -290,13 +296,15 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n)
 {
     uint32_t pending = 0;
-    for (uint32_t i = 0; i < n; i++) pending += reads[i].state == WAITING || reads[i].state == FLYING;
+    for (uint32_t i = 0; i < n; i++)
+        pending += reads[i].state == WAITING || reads[i].state == FLYING;
     return pending;
 }
 
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
-    if (r->ruined || sgt_ring_pending(d, 1)) return; /* the latter is the child's, which waits for nothing */
+    /* the latter is the child's, which waits for nothing */
+    if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
     d->taken = d->tried = d->turned = d->error = 0;
     append(r, d);
@@ -314,10 +322,8 @@ void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n)
     r->end = &r->first;
     while (d) {
         sgt_ring_read *after = d->next;
-        if (d >= reads && d < reads + n)
-            finish(r, d, IDLE);
-        else
-            append(r, d);
+        if (d >= reads && d < reads + n) finish(r, d, IDLE);
+        else append(r, d);
         d = after;
     }
 }
@@ -327,7 +333,8 @@ static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
     uint64_t at = ask_at(d) < d->at && d->state == FAILED ? d->at : ask_at(d);
     if (d->state == ENDED)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use",
+                        "%s: ends at byte %" PRIu64
+                        ", in the middle of a window: cut short while in use",
                         path_of(r, d->shard), at);
     errno = d->error;
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path_of(r, d->shard), at);
@@ -341,7 +348,8 @@ static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error
         if (reads[i].state != REFUSED) continue;
         int fd = sgt_files_take(r->all->files, reads[i].shard, 1, err);
         if (fd < 0) {
-            sgt_ring_drop(r, reads, i); /* those before it, which wait again by now: nobody else will wait for them */
+            /* those before it, which wait again by now: nobody else will wait for them */
+            sgt_ring_drop(r, reads, i);
             return fd;
         }
         sgt_files_give(r->all->files, reads[i].shard);
@@ -356,8 +364,9 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
     uint32_t pending;
     int again;
     if (r->pid != getpid())
-        return sgt_fail(err, SGT_EUSAGE,
-                        "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)");
     do {
         while (!r->ruined && (pending = sgt_ring_pending(reads, n)) > 0) enter(r, pending);
         again = r->ruined ? 0 : open_refused(r, reads, n, err);
@@ -368,7 +377,8 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
         return sgt_fail_errno(err, "%s: io_uring failed", path_of(r, n ? reads[0].shard : 0));
     }
     for (uint32_t i = 0; i < n; i++)
-        if (reads[i].state == FAILED || reads[i].state == ENDED) return fail_read(r, &reads[i], err);
+        if (reads[i].state == FAILED || reads[i].state == ENDED)
+            return fail_read(r, &reads[i], err);
     return SGT_OK;
 }
 

@@ -1,10 +1,11 @@
 /* setup.c: rings made, with all that is granted of what makes them fast, and left.
  *
- * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring: the kernel does the
- * work of a completion when that thread asks for completions, and not by interrupting it. Should another thread come
- * (or close the ring), or the ring fail, the reads in flight cannot be waited for through the ring. But the kernel lets
- * go of a ring's registered files when its last read has ended: each ring has the one end of a pipe among them, and
- * once the ring is closed the other end tells when that is. */
+ * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring:
+ * the kernel does the work of a completion when that thread asks for completions, and not by
+ * interrupting it. Should another thread come (or close the ring), or the ring fail, the reads in
+ * flight cannot be waited for through the ring. But the kernel lets go of a ring's registered files
+ * when its last read has ended: each ring has the one end of a pipe among them, and once the ring
+ * is closed the other end tells when that is. */
 #include "read/setup.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "base/arena.h"
 
 #define USUAL_DEPTH 128u  /* of the ring that is tried first */
-#define POOL_THREADS 16u          /* threads in the place of an io_uring */
+#define POOL_THREADS 16u  /* threads in the place of an io_uring */
 #define PATIENCE_MS 10000 /* for reads in flight to end after their ring is closed */
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
@@ -55,9 +56,11 @@ static int make_ring(sgt_ring *r, unsigned flags)
     if (fault->ring_error && __atomic_load_n(&all->made, __ATOMIC_RELAXED) >= fault->rings_first)
         return -fault->ring_error;
     if (flags && fault->flags_error) return -fault->flags_error;
-    int rc = io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
+    int rc =
+        io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
     if (rc < 0) return rc;
-    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring); /* plain reads came with Linux 5.6 */
+    /* plain reads came with Linux 5.6 */
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
     int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
     if (probe) io_uring_free_probe(probe);
     if (!reads) {
@@ -65,9 +68,9 @@ static int make_ring(sgt_ring *r, unsigned flags)
         return -ENOSYS;
     }
     __atomic_fetch_add(&all->made, 1, __ATOMIC_RELAXED);
-    /* The kernel may give this ring the memory of one that another thread closed, and only the kernel knows the order
-     * of the two. Acquires what sgt_setup_leave released, for those (the thread sanitizer) who know of atomics
-     * alone. */
+    /* The kernel may give this ring the memory of one that another thread closed, and only the
+     * kernel knows the order of the two. Acquires what sgt_setup_leave released, for those (the
+     * thread sanitizer) who know of atomics alone. */
     __atomic_fetch_add(&all->order, 1, __ATOMIC_ACQUIRE);
     r->has_ring = 1;
     r->flags = flags;
@@ -90,7 +93,8 @@ static int make_table(sgt_ring *r, unsigned n)
 {
     struct rlimit limit;
     if (r->all->fault.files_error && n > 1) return -r->all->fault.files_error;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE; /* what newer kernels say too */
+    /* what newer kernels say too */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE;
     return io_uring_register_files_sparse(&r->ring, n);
 }
 
@@ -107,7 +111,8 @@ static int put_pipe(sgt_ring *r, unsigned at)
     return rc == 1 ? 0 : rc < 0 ? rc : -EINVAL;
 }
 
-/* Where there are too many shards for a table, one of the pipe alone is made: without it there are no FLAGS. */
+/* Where there are too many shards for a table, one of the pipe alone is made: without it there are
+ * no FLAGS. */
 static int register_files(sgt_ring *r)
 {
     char buf[128];
@@ -116,8 +121,9 @@ static int register_files(sgt_ring *r)
     if (rc == 0 && !(r->registered = calloc(1, shards))) rc = -ENOMEM;
     if (rc < 0) {
         sgt_warn_once_say(&r->all->once, SAID_FILES,
-                     "io_uring cannot register %" PRIu32 " files here (%s): handing them over with each read", shards,
-                     strerror_r(-rc, buf, sizeof buf));
+                          "io_uring cannot register %" PRIu32
+                          " files here (%s): handing them over with each read",
+                          shards, strerror_r(-rc, buf, sizeof buf));
         if ((rc = make_table(r, 1)) < 0) return rc;
     }
     return put_pipe(r, r->registered ? shards : 0);
@@ -128,12 +134,14 @@ static void register_memory(sgt_ring *r)
     char buf[128];
     struct iovec v = {r->memory, r->memory_bytes};
     if (!r->memory) return;
-    int rc = r->all->fault.memory_error ? -r->all->fault.memory_error : io_uring_register_buffers(&r->ring, &v, 1);
+    int rc = r->all->fault.memory_error ? -r->all->fault.memory_error
+                                        : io_uring_register_buffers(&r->ring, &v, 1);
     r->memory_registered = rc == 0;
     if (rc == 0) return;
     sgt_warn_once_say(&r->all->once, SAID_MEMORY,
-                 "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading into memory that is not",
-                 r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
+                      "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading "
+                      "into memory that is not",
+                      r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
 }
 
 /* As good a ring as can be had, for any thread if `plain`; 0, or a negative errno. */
@@ -149,9 +157,10 @@ static int get_ring(sgt_ring *r, int plain)
         int rc = make_ring(r, 0);
         if (rc < 0) return rc;
         if (refused)
-            sgt_warn_once_say(&r->all->once, SAID_FLAGS,
-                         "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
-                         strerror_r(-refused, buf, sizeof buf));
+            sgt_warn_once_say(
+                &r->all->once, SAID_FLAGS,
+                "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
+                strerror_r(-refused, buf, sizeof buf));
         register_files(r); /* without a table or a pipe it is good enough */
     }
     register_memory(r);
@@ -170,8 +179,8 @@ int sgt_setup_get(sgt_ring *r, int plain)
     r->error = r->all->pread ? 0 : -get_ring(r, plain);
     if (r->has_ring) return 1;
     if (r->error)
-        sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead", why_no_ring(r->error),
-                     strerror_r(r->error, buf, sizeof buf));
+        sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead",
+                          why_no_ring(r->error), strerror_r(r->error, buf, sizeof buf));
     return get_crew(r);
 }
 
@@ -179,8 +188,9 @@ int sgt_setup_replace(sgt_ring *r, int error)
 {
     char buf[128];
     r->error = error;
-    sgt_warn_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s): reading with pread instead",
-                 strerror_r(error, buf, sizeof buf));
+    sgt_warn_once_say(&r->all->once, SAID_FAILED,
+                      "io_uring failed (%s): reading with pread instead",
+                      strerror_r(error, buf, sizeof buf));
     return get_crew(r);
 }
 
@@ -191,7 +201,10 @@ int sgt_setup_enable(sgt_ring *r)
 {
     if (r->enabled) return 0;
     r->enabled = 1;
-    return syscall(SYS_io_uring_register, r->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) < 0 ? -errno : 0;
+    return syscall(SYS_io_uring_register, r->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) <
+                   0
+               ? -errno
+               : 0;
 }
 
 int sgt_setup_leave_from_afar(sgt_ring *r)
@@ -200,7 +213,8 @@ int sgt_setup_leave_from_afar(sgt_ring *r)
     int told = 0;
     sgt_setup_leave(r);
     if (r->flying && r->pipe >= 0)
-        while ((told = poll(&end, 1, PATIENCE_MS)) < 0 && errno == EINTR) {}
+        while ((told = poll(&end, 1, PATIENCE_MS)) < 0 && errno == EINTR) {
+        }
     if (r->pipe >= 0) close(r->pipe);
     r->pipe = -1;
     return told == 1 || !r->flying;
@@ -243,8 +257,8 @@ static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads, size_t bytes,
-                   sgt_error *err)
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
+                   size_t bytes, sgt_error *err)
 {
     sgt_rings *all = calloc(1, sizeof *all);
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
@@ -269,15 +283,9 @@ void sgt_rings_close(sgt_rings *all)
     free(all);
 }
 
-const char *sgt_rings_detail(const sgt_rings *all)
-{
-    return all->detail;
-}
+const char *sgt_rings_detail(const sgt_rings *all) { return all->detail; }
 
-size_t sgt_rings_align(const sgt_rings *all)
-{
-    return all->align;
-}
+size_t sgt_rings_align(const sgt_rings *all) { return all->align; }
 
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes)
 {

@@ -1,5 +1,6 @@
-/* setup.h: what a ring of ring.h stands on, an io_uring with as much as the machine grants it or a pool of threads that
- * pread; and what the rings of a reader share. For ring.c and setup.c alone. */
+/* setup.h: what a ring of ring.h stands on, an io_uring with as much as the machine grants it or a
+ * pool of threads that pread; and what the rings of a reader share. For ring.c and setup.c
+ * alone. */
 #ifndef SGT_SETUP_H
 #define SGT_SETUP_H
 
@@ -15,11 +16,12 @@ struct sgt_rings {
     sgt_reader_fault fault;
     sgt_warn_once once;
     sgt_files *files;
-    size_t align; /* shard 0's at open: a direct read of it that is refused later changes no other shard's */
-    int pread;            /* decided at open */
-    int plain;            /* likewise: without FLAGS */
+    /* shard 0's at open: a direct read of it that is refused later changes no other shard's */
+    size_t align;
+    int pread;                    /* decided at open */
+    int plain;                    /* likewise: without FLAGS */
     unsigned made, reads, enters; /* atomic, for faults */
-    unsigned order;       /* atomic: see make_ring */
+    unsigned order;               /* atomic: see make_ring */
     char detail[256];
 };
 
@@ -33,21 +35,23 @@ struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
     int has_ring, enabled;
-    unsigned flags;      /* of it */
-    int pipe;            /* tells when a ring that was left has no reads in flight; -1: nothing does */
+    unsigned flags; /* of it */
+    /* tells when a ring that was left has no reads in flight; -1: nothing does */
+    int pipe;
     uint8_t *registered; /* which shards are; NULL: files are not registered */
     char *memory;
     size_t memory_bytes;
     int memory_registered;
     sgt_thread_pool *pool; /* in the ring's place ... */
-    int error;      /* ... for this reason, an errno */
-    int ruined;     /* the errno that the ring failed with, and nothing can take its place */
+    int error;             /* ... for this reason, an errno */
+    int ruined;            /* the errno that the ring failed with, and nothing can take its place */
     int closing;
     pid_t pid;
     unsigned depth, flying;
     sgt_ring_read *first, **end; /* that wait */
     flight *flights;             /* depth */
-    unsigned *slots;             /* of these the last depth - flying are the flights without a read */
+    /* of these the last depth - flying are the flights without a read */
+    unsigned *slots;
 };
 
 /* An io_uring, for any thread if `plain`; else a thread pool; 0: out of memory. */
@@ -61,7 +65,8 @@ int sgt_setup_enable(sgt_ring *r);
 
 void sgt_setup_leave(sgt_ring *r);
 
-/* Leaves the ring without the help of its thread, and waits until no read is in flight; 0: nobody can say when. */
+/* Leaves the ring without the help of its thread, and waits until no read is in flight; 0: nobody
+ * can say when. */
 int sgt_setup_leave_from_afar(sgt_ring *r);
 
 #endif

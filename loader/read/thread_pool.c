@@ -68,7 +68,8 @@ sgt_thread_pool *sgt_thread_pool_open(unsigned threads)
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wanted, NULL);
     pthread_cond_init(&c->ended, NULL);
-    while (c->running < threads && sgt_thread_start(&c->threads[c->running], work, c) == 0) c->running++;
+    while (c->running < threads && sgt_thread_start(&c->threads[c->running], work, c) == 0)
+        c->running++;
     return c;
 }
 

@@ -1,9 +1,9 @@
-/* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The windows of the batches
- * that are expected are on their way while rows of the one before them are made, which is done straight from where the
- * disk has put them.
+/* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The
+ * windows of the batches that are expected are on their way while rows of the one before them are
+ * made, which is done straight from where the disk has put them.
  *
- * A cursor has places, a ring of them, each for the windows of one fetch. The one in use is that of the last fetch;
- * those after it hold what is expected, in order. */
+ * A cursor has places, a ring of them, each for the windows of one fetch. The one in use is that of
+ * the last fetch; those after it hold what is expected, in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,10 @@
 #include "read/blocks.h"
 #include "read/ring.h"
 
-#define DEPTH 128                     /* reads in flight at most: where the study's disk reached its limit */
-#define AHEAD 160                     /* windows: DEPTH are in flight even while a batch of 32 is waited for */
+/* reads in flight at most: where the study's disk reached its limit */
+#define DEPTH 128
+/* windows: DEPTH are in flight even while a batch of 32 is waited for */
+#define AHEAD 160
 #define MOST_AHEAD ((size_t)64 << 20) /* bytes of windows that are read ahead; a batch at least */
 
 typedef struct reader {
@@ -76,17 +78,15 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     return SGT_OK;
 }
 
-static const char *detail(const void *p)
-{
-    return ((const reader *)p)->detail;
-}
+static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
 static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
     sgt_blocks_cursor_close(c->blocks);
-    if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory); /* else better lost than written to by a late read */
+    /* else better lost than written to by a late read */
+    if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->windows);
     free(c->reads);
     free(c);
@@ -146,7 +146,8 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 {
     int same = p->n == n;
     for (uint32_t i = 0; i < n && same; i++)
-        same = p->windows[i].shard == windows[i].shard && p->windows[i].offset == windows[i].offset &&
+        same = p->windows[i].shard == windows[i].shard &&
+               p->windows[i].offset == windows[i].offset &&
                p->windows[i].tokens == windows[i].tokens;
     return same;
 }
@@ -156,7 +157,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     cursor *c = cursor_;
     if (c->blocks) return 1; /* they know by themselves */
     if (!n) {
-        for (; c->known; c->known--) sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
+        for (; c->known; c->known--)
+            sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
         return 1;
     }
     place *p = place_at(c, c->known + 1);
@@ -167,7 +169,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                         sgt_error *err)
 {
     if (c->known && holds(place_at(c, 1), windows, n)) {
         c->used = (c->used + 1) % c->r->places;
@@ -177,11 +180,13 @@ static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const
     }
     place *p = place_at(c, 0);
     int rc = sgt_ring_wait(c->ring, p->reads, n, err);
-    for (uint32_t i = 0; i < n && rc == 0; i++) tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
     return rc;
 }
 
-static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                 sgt_error *err)
 {
     cursor *c = cursor_;
     const sgt_window *left;

@@ -10,10 +10,7 @@ void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice)
     pthread_mutex_init(&o->lock, NULL);
 }
 
-void sgt_warn_once_free(sgt_warn_once *o)
-{
-    pthread_mutex_destroy(&o->lock);
-}
+void sgt_warn_once_free(sgt_warn_once *o) { pthread_mutex_destroy(&o->lock); }
 
 void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...)
 {

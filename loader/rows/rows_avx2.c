@@ -1,7 +1,7 @@
-/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector of a row goes to
- * where the row begins, the next to the line of 32 bytes that comes after, so that all but the first and the last
- * store are aligned; what two of them write twice is the same. Past the caches goes nothing: it was slower by stores
- * of half a line. */
+/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector
+ * of a row goes to where the row begins, the next to the line of 32 bytes that comes after, so that
+ * all but the first and the last store are aligned; what two of them write twice is the same. Past
+ * the caches goes nothing: it was slower by stores of half a line. */
 #include "rows/rows.h"
 
 #if defined(__x86_64__)
@@ -19,10 +19,7 @@ static __m256i load(const uint16_t *src)
     return _mm256_loadu_si256((const __m256i *)(const void *)src);
 }
 
-static inline void store(void *dst, __m256i v)
-{
-    _mm256_storeu_si256(dst, v);
-}
+static inline void store(void *dst, __m256i v) { _mm256_storeu_si256(dst, v); }
 
 static uint16_t largest(const uint16_t *src, size_t n)
 {
@@ -59,12 +56,14 @@ static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
     __m256i top = copy16(dst, src);
     size_t i = 16 - ((uintptr_t)dst & 31) / 2;
     for (; i + 64 <= n; i += 64) { /* four loads, then four stores */
-        __m256i a = load(src + i), b = load(src + i + 16), c = load(src + i + 32), d = load(src + i + 48);
+        __m256i a = load(src + i), b = load(src + i + 16), c = load(src + i + 32),
+                d = load(src + i + 48);
         store(dst + i, a);
         store(dst + i + 16, b);
         store(dst + i + 32, c);
         store(dst + i + 48, d);
-        top = _mm256_max_epu16(top, _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d)));
+        top =
+            _mm256_max_epu16(top, _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d)));
     }
     for (; i + 16 <= n; i += 16) top = _mm256_max_epu16(top, copy16(dst + i, src + i));
     return top_of(_mm256_max_epu16(top, copy16(dst + n - 16, src + n - 16)));

@@ -1,17 +1,15 @@
-/* rows_avx512.c: 32 ids at a time. The first vector of a row goes to where the row begins, the next to the line that
- * comes after, so that all but the first and the last store are aligned; what two of them write twice is the same. Rows
- * of fewer go under a mask, which is slow to store by (32 rows of 1025 with both their ends under one: 6.8 us, without
- * 5.1). Past the caches a mask is the better way: a line that is written both through them and past them takes as long
- * as two. What was tried, and what it gave, stands in rows.h. */
+/* rows_avx512.c: 32 ids at a time. The first vector of a row goes to where the row begins, the next
+ * to the line that comes after, so that all but the first and the last store are aligned; what two
+ * of them write twice is the same. Rows of fewer go under a mask, which is slow to store by (32
+ * rows of 1025 with both their ends under one: 6.8 us, without 5.1). Past the caches a mask is the
+ * better way: a line that is written both through them and past them takes as long as two. What was
+ * tried, and what it gave, stands in rows.h. */
 #include "rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-static __mmask32 first(size_t n) /* the first n < 32 ids */
-{
-    return (__mmask32)((1ull << n) - 1);
-}
+static __mmask32 first(size_t n) /* the first n < 32 ids */ { return (__mmask32)((1ull << n) - 1); }
 
 static uint16_t top_of(__m512i v)
 {
@@ -146,16 +144,19 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     top = _mm512_max_epu16(top, widen32(inputs, targets, src, 0));
     for (size_t i = 16 - ((uintptr_t)inputs & 63) / 4; i + 32 <= n; i += 32)
         top = _mm512_max_epu16(top, widen32(inputs + i, targets + i, src + i, 0));
-    return top_of(_mm512_max_epu16(top, widen32(inputs + n - 32, targets + n - 32, src + n - 32, 0)));
+    return top_of(
+        _mm512_max_epu16(top, widen32(inputs + n - 32, targets + n - 32, src + n - 32, 0)));
 }
 
 static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
 {
-    if (((uintptr_t)inputs ^ (uintptr_t)targets) & 63) return widen(inputs, targets, src, n); /* lines begin apart */
+    /* lines begin apart */
+    if (((uintptr_t)inputs ^ (uintptr_t)targets) & 63) return widen(inputs, targets, src, n);
     size_t i = to_line(inputs, sizeof *inputs, n);
     __m512i top = _mm512_maskz_set1_epi16(1, (short)src[0]);
     if (i) top = _mm512_max_epu16(top, widen_few(inputs, targets, src, i));
-    for (; i + 32 <= n; i += 32) top = _mm512_max_epu16(top, widen32(inputs + i, targets + i, src + i, 1));
+    for (; i + 32 <= n; i += 32)
+        top = _mm512_max_epu16(top, widen32(inputs + i, targets + i, src + i, 1));
     if (i < n) top = _mm512_max_epu16(top, widen_few(inputs + i, targets + i, src + i, n - i));
     _mm_sfence();
     return top_of(top);

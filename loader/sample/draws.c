@@ -9,10 +9,7 @@ static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t
     for (size_t i = 0; i < n; i++) u[i] = sgt_philox_u64(key, lo[i], hi[i]);
 }
 
-static uint32_t fold(uint64_t z)
-{
-    return (uint32_t)(z >> 32) ^ (uint32_t)z;
-}
+static uint32_t fold(uint64_t z) { return (uint32_t)(z >> 32) ^ (uint32_t)z; }
 
 /* v + F(other) modulo m */
 static uint32_t feistel_round(uint32_t v, uint32_t other, uint32_t key, uint32_t m)
@@ -50,7 +47,4 @@ const sgt_draws *sgt_draws_level(int level)
     return level == SGT_CPU_PLAIN ? &sgt_draws_plain : NULL;
 }
 
-const sgt_draws *sgt_draws_best(void)
-{
-    return sgt_draws_level((int)sgt_cpu());
-}
+const sgt_draws *sgt_draws_best(void) { return sgt_draws_level((int)sgt_cpu()); }

@@ -1,7 +1,7 @@
-/* draws_simd.h: draws.h in vectors of 64-bit lanes, for the files that say which: vec, LANES, MUL (the product of the
- * lower 32 bits of each lane) and LEVEL. Since products look at nothing else, the upper halves of what goes into them
- * may hold anything, and no mask is spent on them. Two vectors go side by side, so that one's products run while the
- * other's are waited for. */
+/* draws_simd.h: draws.h in vectors of 64-bit lanes, for the files that say which: vec, LANES, MUL
+ * (the product of the lower 32 bits of each lane) and LEVEL. Since products look at nothing else,
+ * the upper halves of what goes into them may hold anything, and no mask is spent on them. Two
+ * vectors go side by side, so that one's products run while the other's are waited for. */
 #include <string.h>
 
 #include "sample/draws.h"
@@ -16,10 +16,7 @@ static inline vec load(const uint64_t *p)
     return v;
 }
 
-static inline vec all(uint64_t x)
-{
-    return (vec){0} + x;
-}
+static inline vec all(uint64_t x) { return (vec){0} + x; }
 
 static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t *hi, size_t n)
 {
@@ -48,10 +45,7 @@ static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t
     }
 }
 
-static inline vec fold(vec z)
-{
-    return z >> 32 ^ z;
-}
+static inline vec fold(vec z) { return z >> 32 ^ z; }
 
 static inline vec turn(vec v, vec other, vec key, vec m)
 {

@@ -40,7 +40,8 @@ static int take_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
     for (uint32_t i = 0; i < m->sets; i++) {
         int given = sets[i].weight != 0;
         if (given != m->weighted || (given && !sgt_mix_weight(sets[i].weight)))
-            return sgt_fail(err, SGT_EUSAGE, "weight %g of set %" PRIu32 ": wanted %g to %g, of all sets or of none",
+            return sgt_fail(err, SGT_EUSAGE,
+                            "weight %g of set %" PRIu32 ": wanted %g to %g, of all sets or of none",
                             sets[i].weight, i, SGT_MIX_LEAST, SGT_MIX_MOST);
         uint64_t share = given ? sgt_mix_billionths(sets[i].weight) : m->samplers[i].windows;
         m->shares_before[i + 1] = share;
@@ -56,8 +57,8 @@ uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set)
     return m->shares_before[set + 1] - m->shares_before[set];
 }
 
-int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq, const sgt_mix_set *sets,
-                 uint32_t count, sgt_error *err)
+int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
+                 const sgt_mix_set *sets, uint32_t count, sgt_error *err)
 {
     assert(count >= 1 && count <= SGT_MIX_SETS);
     int rc = SGT_OK;
@@ -71,10 +72,12 @@ int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
         uint32_t i = m->sets;
         uint64_t own = count == 1 ? seed : sgt_philox_u64(seed, i, SET);
         m->shards_before[i + 1] = m->shards_before[i] + sets[i].shards;
-        rc = sgt_sampler_init(&m->samplers[i], sampling, own, seq, sets[i].tokens, sets[i].shards, err);
+        rc = sgt_sampler_init(&m->samplers[i], sampling, own, seq, sets[i].tokens, sets[i].shards,
+                              err);
         if (rc < 0) break;
         m->windows += m->samplers[i].windows; /* both at most 2^63 */
-        if (m->windows > (uint64_t)1 << 63) rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
+        if (m->windows > (uint64_t)1 << 63)
+            rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
     if (rc == SGT_OK) rc = take_shares(m, sets, err);
     if (rc < 0) sgt_mix_free(m);
@@ -93,7 +96,8 @@ void sgt_mix_free(sgt_mix *m)
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err)
 {
     *memo = (sgt_mix_memo){.samplers = calloc(m->sets, sizeof *memo->samplers)};
-    return memo->samplers ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", m->sets);
+    return memo->samplers ? SGT_OK
+                          : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", m->sets);
 }
 
 void sgt_mix_memo_free(sgt_mix_memo *memo)
@@ -104,10 +108,7 @@ void sgt_mix_memo_free(sgt_mix_memo *memo)
 
 /* ---- turns ---- */
 
-static uint32_t half(uint32_t first, uint32_t end)
-{
-    return first + (end - first) / 2;
-}
+static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
 /* Of `rows` rows of sets first ... end-1, how many are of the first half. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
@@ -116,10 +117,10 @@ static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide r
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* Rows from ... to-1 of sets first ... end-1, at most a turn of them, put into memo from place `at` on, set after set.
- * Sets without a row in it are passed by, half by half. */
-static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first, uint32_t end, wide from,
-                      wide to)
+/* Rows from ... to-1 of sets first ... end-1, at most a turn of them, put into memo from place `at`
+ * on, set after set. Sets without a row in it are passed by, half by half. */
+static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
+                      uint32_t end, wide from, wide to)
 {
     if (from == to) return;
     if (end - first == 1) {
@@ -131,13 +132,16 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
     }
     wide here = of_first_half(m, first, end, from), there = of_first_half(m, first, end, to);
     list_rows(m, memo, at, first, half(first, end), here, there);
-    list_rows(m, memo, at + (uint32_t)(there - here), half(first, end), end, from - here, to - there);
+    list_rows(m, memo, at + (uint32_t)(there - here), half(first, end), end, from - here,
+              to - there);
 }
 
-/* The rows of a set keep their order: as many as stand before a place, in the shuffled list, are smaller. */
+/* The rows of a set keep their order: as many as stand before a place, in the shuffled list, are
+ * smaller. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN]; /* the place where a set's rows begin, of each place before */
+    /* the place where a set's rows begin, of each place before */
+    uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN];
     uint8_t place[SGT_MIX_TURN];
     uint64_t row[SGT_MIX_TURN];
     sgt_philox4 words = {{0}};
@@ -192,15 +196,18 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
 {
     uint64_t own;
     uint32_t set = sgt_mix_row(m, memo, row, &own);
-    sgt_window w = sgt_sampler_window(&m->samplers[set], memo && memo->samplers ? &memo->samplers[set] : NULL, own);
+    sgt_window w = sgt_sampler_window(&m->samplers[set],
+                                      memo && memo->samplers ? &memo->samplers[set] : NULL, own);
     w.shard += m->shards_before[set];
     return w;
 }
 
 enum { SOME = 64 };
 
-/* n rows, SOME at most: those of one set are one after the other among its own, and are drawn at once. */
-static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n, sgt_window *windows)
+/* n rows, SOME at most: those of one set are one after the other among its own, and are drawn at
+ * once. */
+static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n,
+                      sgt_window *windows)
 {
     uint32_t set[SOME];
     uint64_t own[SOME];
@@ -211,7 +218,8 @@ static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32
         uint32_t count = 0, taken = 0;
         if (drawn[i]) continue;
         for (uint32_t k = i; k < n; k++) count += set[k] == set[i];
-        sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], own[i], 1, count, of_set);
+        sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], own[i], 1, count,
+                            of_set);
         for (uint32_t k = i; k < n; k++) {
             if (set[k] != set[i]) continue;
             windows[k] = of_set[taken++];

@@ -1,5 +1,5 @@
-/* mix.h: several sets in one order: of which set row `row` of a run is, and which of that set's own rows. Like
- * sampler.h arithmetic alone; no row is looked for, counted or kept.
+/* mix.h: several sets in one order: of which set row `row` of a run is, and which of that set's own
+ * rows. Like sampler.h arithmetic alone; no row is looked for, counted or kept.
  *
  *     sgt_mix m;
  *     if (sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, seed, T, sets, count, &err) < 0) ...;
@@ -9,27 +9,32 @@
  *     sgt_mix_memo_free(&memo);
  *     sgt_mix_free(&m);
  *
- * The definition. It may never change silently, as sampler.h's may not. One set is that set: rows and seed are its
- * sampler's. Of two sets and more, set i has a share p_i, a whole number: its weight times 10^9, rounded; or without
- * weights the windows of its epoch, so that all sets' epochs end together. What divides all of them is divided out. N
- * is the sum of all shares.
+ * The definition. It may never change silently, as sampler.h's may not. One set is that set: rows
+ * and seed are its sampler's. Of two sets and more, set i has a share p_i, a whole number: its
+ * weight times 10^9, rounded; or without weights the windows of its epoch, so that all sets' epochs
+ * end together. What divides all of them is divided out. N is the sum of all shares.
  *
- * Sets i ... j-1 have count(i ... j, r) of the first r rows. That of all sets is r. They,
- * if more than one, are halved at h = floor((i + j) / 2): with P of their shares in the first half, and S in all,
+ * Sets i ... j-1 have count(i ... j, r) of the first r rows. That of all sets is r. They, if more
+ * than one, are halved at h = floor((i + j) / 2): with P of their shares in the first half, and S
+ * in all,
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * It grows with r by nothing or one, and one set's count is within D of r * p_i / N, D the halvings that lead to it: of
- * two sets less than 1, of n less than 1 + log2 n. At every multiple of N it is exact.
+ * It grows with r by nothing or one, and one set's count is within D of r * p_i / N, D the halvings
+ * that lead to it: of two sets less than 1, of n less than 1 + log2 n. At every multiple of N it is
+ * exact.
  *
- * Rows come in turns of 64: rows 64k ... 64k + 63, turn k, are count(i, 64k + 64) - count(i, 64k) of set i, in an order
- * of the turn's own, so that no batch, rank or set falls into step with another. The list of sets, set 0 so many times,
- * then set 1, ..., is shuffled: for j = 63 ... 1, places j and floor(word_j * (j + 1) / 2^32) are exchanged, word_j =
- * word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j is of the set i at place j, and
- * is that set's row count(i, 64k) + those of i before place j: each set's rows are 0, 1, 2, ... in this order.
+ * Rows come in turns of 64: rows 64k ... 64k + 63, turn k, are count(i, 64k + 64) - count(i, 64k)
+ * of set i, in an order of the turn's own, so that no batch, rank or set falls into step with
+ * another. The list of sets, set 0 so many times, then set 1, ..., is shuffled: for j = 63 ... 1,
+ * places j and floor(word_j * (j + 1) / 2^32) are exchanged, word_j = word j mod 4 of philox(key:
+ * seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j is of the set i at place j, and is that
+ * set's row count(i, 64k) + those of i before place j: each set's rows are 0, 1, 2, ... in this
+ * order.
  *
- * Set i's rows are those of a sampler of its shards with the seed that is the first 64 bits of philox(key: seed,
- * counter: (i, 8)): with one seed for all of them sets of a size would be in step. */
+ * Set i's rows are those of a sampler of its shards with the seed that is the first 64 bits of
+ * philox(key: seed, counter: (i, 8)): with one seed for all of them sets of a size would be in
+ * step. */
 #ifndef SGT_MIX_H
 #define SGT_MIX_H
 
@@ -67,16 +72,17 @@ typedef struct sgt_mix_memo {
     uint64_t row[SGT_MIX_TURN]; /* which of that set's rows it is */
 } sgt_mix_memo;
 
-/* sets: 1 ... SGT_MIX_SETS. SGT_EUSAGE for a weight that is not one (which the caller, who knows its name, looks at
- * first with sgt_mix_weight), for more than 2^63 windows. */
-int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq, const sgt_mix_set *sets,
-                 uint32_t count, sgt_error *err);
+/* sets: 1 ... SGT_MIX_SETS. SGT_EUSAGE for a weight that is not one (which the caller, who knows
+ * its name, looks at first with sgt_mix_weight), for more than 2^63 windows. */
+int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
+                 const sgt_mix_set *sets, uint32_t count, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);
 
 /* Whether it can be a weight: a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
 int sgt_mix_weight(double weight);
 uint64_t sgt_mix_billionths(double weight); /* times 10^9, rounded */
-uint64_t sgt_mix_divisor(uint64_t a, uint64_t b); /* the greatest that both have; of 0 and a number, the number */
+/* the greatest that both have; of 0 and a number, the number */
+uint64_t sgt_mix_divisor(uint64_t a, uint64_t b);
 
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err);
 void sgt_mix_memo_free(sgt_mix_memo *memo);
@@ -84,7 +90,8 @@ void sgt_mix_memo_free(sgt_mix_memo *memo);
 /* Row `row`: its set, and which of the set's rows it is. */
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
-/* The window that it is, its shard counted through all sets' shards. Of `documents`, see sgt_sampler_window. */
+/* The window that it is, its shard counted through all sets' shards. Of `documents`, see
+ * sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row);
 
 /* Rows row, row + step, ..., n of them, as that call has them one by one. memo: not NULL. */

@@ -7,7 +7,8 @@
 #include "base/philox.h"
 #include "sample/draws.h"
 
-enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL }; /* purposes: no draw for one is ever a draw for another */
+/* purposes: no draw for one is ever a draw for another */
+enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
 {
@@ -16,10 +17,7 @@ static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_
 
 __extension__ typedef unsigned __int128 wide;
 
-static uint64_t below(uint64_t u, uint64_t n)
-{
-    return (uint64_t)((wide)u * n >> 64);
-}
+static uint64_t below(uint64_t u, uint64_t n) { return (uint64_t)((wide)u * n >> 64); }
 
 /* ---- the permutation ---- */
 
@@ -37,7 +35,8 @@ void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n)
     p->n = n;
     p->a = (uint32_t)ceil_sqrt(n); /* at most 3,037,000,500 */
     p->b = (uint32_t)((n + p->a - 1) / p->a);
-    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r++) p->keys[r] = sgt_philox(key, r / 4, 0).x[r % 4];
+    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r++)
+        p->keys[r] = sgt_philox(key, r / 4, 0).x[r % 4];
 }
 
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
@@ -73,8 +72,8 @@ static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
     return s->sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / s->seq : shuffle_windows(n, s->seq);
 }
 
-int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens,
-                     uint32_t shards, sgt_error *err)
+int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
+                     const uint64_t *tokens, uint32_t shards, sgt_error *err)
 {
     *s = (sgt_sampler){.sampling = sampling, .seed = seed, .seq = seq, .shards = shards};
     s->block_tokens = SGT_BLOCK_TOKENS;
@@ -148,8 +147,8 @@ static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uin
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* The place in the order of the block that position `at` falls in: as if all blocks were whole, but for the gap that
- * the short one leaves behind it. */
+/* The place in the order of the block that position `at` falls in: as if all blocks were whole, but
+ * for the gap that the short one leaves behind it. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -228,13 +227,15 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
     return w;
 }
 
-uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block, sgt_stretch *out,
-                           uint32_t most)
+uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
+                           sgt_stretch *out, uint32_t most)
 {
-    uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks, K = sgt_sampler_block_windows(s);
+    uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks,
+             K = sgt_sampler_block_windows(s);
     uint32_t n = 0;
     if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
-    uint64_t first = block_at(s, memo, block % blocks) * K, end = first + K < s->windows ? first + K : s->windows;
+    uint64_t first = block_at(s, memo, block % blocks) * K,
+             end = first + K < s->windows ? first + K : s->windows;
     for (; first < end; n++) {
         sgt_window w = phased(s, epoch, first);
         uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
@@ -249,8 +250,8 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch, whose numbers `at` turn step by step into those of windows. What is past n, up to whole vectors,
- * is computed for nothing. */
+/* Rows of one epoch, whose numbers `at` turn step by step into those of windows. What is past n, up
+ * to whole vectors, is computed for nothing. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
     uint32_t n, wide; /* n; the next multiple of a vector */
@@ -293,7 +294,8 @@ static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window
     sgt_draws_best()->philox(r->u, s->seed, r->lo, r->hi, r->wide);
     for (uint32_t k = 0; k < r->n; k++) {
         uint32_t shard = windows[k].shard;
-        windows[k] = window_at(s, shard, below(r->u[k], s->phases[shard]) + (r->at[k] - s->before[shard]) * s->seq);
+        windows[k] = window_at(
+            s, shard, below(r->u[k], s->phases[shard]) + (r->at[k] - s->before[shard]) * s->seq);
     }
 }
 
@@ -313,7 +315,8 @@ static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sg
 }
 
 /* As block_window does, of rows in the pool that m has, which starts at `start`. */
-static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r, sgt_window *windows)
+static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r,
+                       sgt_window *windows)
 {
     uint64_t K = sgt_sampler_block_windows(s), blocks = sgt_sampler_blocks(s), places[ROWS];
     for (uint32_t k = 0; k < r->wide; k++) r->at[k] -= start;
@@ -325,12 +328,14 @@ static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
     if (s->windows >= K) permute_rows(r, &m->order); /* else there is none but the short one */
-    for (uint32_t k = 0; k < r->n; k++) r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
+    for (uint32_t k = 0; k < r->n; k++)
+        r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
     phase_rows(s, m->epoch, r, windows);
     for (uint32_t k = 0; k < r->n; k++) windows[k].block = m->epoch * blocks + places[k];
 }
 
-/* Row first, first + step, ...: how many of n come before `end` and go through the arrays at once. */
+/* Row first, first + step, ...: how many of n come before `end` and go through the arrays at
+ * once. */
 static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
 {
     uint64_t left = (end - first - 1) / step + 1;
@@ -339,8 +344,8 @@ static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
 }
 
 /* Some of the n rows; how many. */
-static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step, uint32_t n,
-                          sgt_window *windows)
+static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step,
+                          uint32_t n, sgt_window *windows)
 {
     rows r;
     uint64_t epoch = row / s->windows, first = row % s->windows;
@@ -365,8 +370,9 @@ static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t ro
     return r.n;
 }
 
-void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step, uint32_t n,
-                         sgt_window *windows)
+void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step,
+                         uint32_t n, sgt_window *windows)
 {
-    for (uint32_t done = 0; done < n;) done += draw_some(s, memo, row + done * step, step, n - done, windows + done);
+    for (uint32_t done = 0; done < n;)
+        done += draw_some(s, memo, row + done * step, step, n - done, windows + done);
 }

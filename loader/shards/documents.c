@@ -16,7 +16,9 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
     if (d->count == d->room) {
         uint64_t room = d->room ? d->room + d->room / 2 : 1024;
         uint32_t *more = reallocarray(d->starts, room, sizeof *more);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "where %" PRIu64 " documents start: out of memory", room);
+        if (!more)
+            return sgt_fail(err, SGT_ENOMEM, "where %" PRIu64 " documents start: out of memory",
+                            room);
         d->starts = more;
         d->room = room;
     }
@@ -44,11 +46,15 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
     char *bytes;
     size_t n;
     uint64_t at, last = 0;
-    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err); /* a document has a token */
+    /* a document has a token */
+    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err);
     if (rc < 0) return rc;
-    if (n % 8) rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, wanted a whole number of 8-byte offsets", path, n);
+    if (n % 8)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, wanted a whole number of 8-byte offsets",
+                      path, n);
     else if (h->documents != UINT64_MAX && h->documents != n / 8)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path, n / 8, h->documents);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path,
+                      n / 8, h->documents);
     for (size_t i = 0; i < n / 8 && rc == SGT_OK; i++, last = at) {
         memcpy(&at, bytes + 8 * i, sizeof at);
         if (at >= h->head.tokens || (i && at <= last))
@@ -85,10 +91,7 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
 
 /* ---- the set's ---- */
 
-static int add_megatron(void *ctx, uint64_t start, sgt_error *err)
-{
-    return add(ctx, start, err);
-}
+static int add_megatron(void *ctx, uint64_t start, sgt_error *err) { return add(ctx, start, err); }
 
 static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int look, sgt_error *err)
 {
@@ -112,8 +115,8 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int loo
     return rc;
 }
 
-int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards, const char *path,
-                       sgt_error *err)
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards,
+                       const char *path, sgt_error *err)
 {
     uint64_t count = d->count;
     int rc = SGT_OK;
@@ -128,8 +131,8 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
     }
     if (rc == SGT_OK && path && d->count == count)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no document starts in it: no .idx file says where, and no token is the end-of-text id "
-                      "%" PRIu32 " (the other samplings need none)",
+                      "%s: no document starts in it: no .idx file says where, and no token is the "
+                      "end-of-text id %" PRIu32 " (the other samplings need none)",
                       path, sgt_set_eot(set, first));
     if (rc < 0) sgt_documents_free(d);
     return rc;
@@ -148,8 +151,8 @@ uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)
     return d->before[shard + 1] - d->before[shard];
 }
 
-sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end, const sgt_window *w,
-                                uint32_t most)
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end,
+                                const sgt_window *w, uint32_t most)
 {
     uint64_t n = d->before[w->shard] + w->offset, start = d->starts[n], tokens;
     uint32_t shard = w->shard;
@@ -161,7 +164,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
             tokens += set->shards[shard].head.tokens;
         if (shard < end && tokens < most) tokens += d->starts[d->before[shard]];
     }
-    return (sgt_window){.shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
+    return (sgt_window){
+        .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
 enum { RUN = 64 };
@@ -187,7 +191,8 @@ static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32
     return count;
 }
 
-/* The first start of a shard that is not before `offset`; a search without a branch that could be guessed wrong. */
+/* The first start of a shard that is not before `offset`; a search without a branch that could be
+ * guessed wrong. */
 static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
 {
     for (size_t n = (size_t)(end - first); n > 1;) {
@@ -198,13 +203,14 @@ static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, ui
     return first < end && *first < offset ? first + 1 : first;
 }
 
-uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens, uint32_t eot,
-                              uint32_t *starts)
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens,
+                              uint32_t eot, uint32_t *starts)
 {
     if (d->unlisted[w->shard]) return find_ids(tokens, w->tokens, (uint16_t)eot, starts);
     uint32_t count = 0;
     const uint32_t *end = d->starts + d->before[w->shard + 1];
     const uint32_t *at = first_from(d->starts + d->before[w->shard], end, w->offset);
-    for (; at < end && *at < w->offset + w->tokens; at++) starts[count++] = (uint32_t)(*at - w->offset);
+    for (; at < end && *at < w->offset + w->tokens; at++)
+        starts[count++] = (uint32_t)(*at - w->offset);
     return count;
 }

@@ -1,4 +1,5 @@
-/* list.c: which files of a folder are shards of a split: by their names, ours first, then those that others give. */
+/* list.c: which files of a folder are shards of a split: by their names, ours first, then those
+ * that others give. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static int says(const char *name, const char *word)
 static int is_megatron(const char *folder, const char *name, const char *split, sgt_error *err)
 {
     int val = says(name, "val") || says(name, "valid") || says(name, "validation");
-    if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || says(name, "test")) return 0;
+    if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || says(name, "test"))
+        return 0;
     char *path = sgt_join(folder, name);
     int rc = path ? sgt_megatron_beside(path, err) : sgt_fail_memory(err, folder);
     free(path);
@@ -38,7 +40,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
 }
 
 /* 1 or 0, or a negative SGT_E*. */
-static int is_shard(naming how, const char *folder, const char *name, const char *split, sgt_error *err)
+static int is_shard(naming how, const char *folder, const char *name, const char *split,
+                    sgt_error *err)
 {
     size_t n = strlen(name), s = strlen(split);
     if (n < 5 || strcmp(name + n - 4, ".bin")) return 0;
@@ -48,14 +51,16 @@ static int is_shard(naming how, const char *folder, const char *name, const char
 }
 
 /* Names that differ before their split are of two sets. */
-static int one_name(char *const *paths, size_t n, const char *folder, const char *split, sgt_error *err)
+static int one_name(char *const *paths, size_t n, const char *folder, const char *split,
+                    sgt_error *err)
 {
     const char *first = n ? strrchr(paths[0], '/') + 1 : "";
     size_t before = n ? (size_t)(find_word(first, split) - first) : 0;
     for (size_t i = 1; i < n; i++) {
         const char *name = strrchr(paths[i], '/') + 1;
         if (strncmp(name, first, before + 1))
-            return sgt_fail(err, SGT_EFORMAT, "%s: %s and %s are of two sets (a folder for each)", folder, first, name);
+            return sgt_fail(err, SGT_EFORMAT, "%s: %s and %s are of two sets (a folder for each)",
+                            folder, first, name);
     }
     return SGT_OK;
 }
@@ -65,8 +70,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int collect(char ***paths, size_t *count, DIR *dir, naming how, const char *folder, const char *split,
-                   sgt_error *err)
+static int collect(char ***paths, size_t *count, DIR *dir, naming how, const char *folder,
+                   const char *split, sgt_error *err)
 {
     size_t room = 0;
     for (int is;;) {
@@ -81,13 +86,13 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
             if (!more) return sgt_fail_memory(err, folder);
             *paths = more;
         }
-        if (!((*paths)[*count] = sgt_join(folder, e->d_name)))
-            return sgt_fail_memory(err, folder);
+        if (!((*paths)[*count] = sgt_join(folder, e->d_name))) return sgt_fail_memory(err, folder);
         ++*count;
     }
 }
 
-int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err)
+int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
+                   sgt_error *err)
 {
     char **found = NULL;
     size_t n = 0;

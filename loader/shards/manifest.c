@@ -1,6 +1,6 @@
-/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums, the fingerprint) are
- * 16 hex digits in a string: JSON's numbers do not hold them. The order of names is fixed, so the same content is the
- * same bytes. */
+/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums,
+ * the fingerprint) are 16 hex digits in a string: JSON's numbers do not hold them. The order of
+ * names is fixed, so the same content is the same bytes. */
 #include "shards/manifest.h"
 
 #include <inttypes.h>
@@ -16,9 +16,11 @@
 #include "shards/shard.h"
 
 #define VERSION 1
-#define MAX_BYTES ((size_t)1 << 30) /* refuse a manifest larger than this: a million shards take 130 MB */
-#define FEWEST_BYTES 12             /* of a value, on average: ours have 21, and without white space 13 */
-#define SOME_VALUES 65536            /* whatever their size */
+/* refuse a manifest larger than this: a million shards take 130 MB */
+#define MAX_BYTES ((size_t)1 << 30)
+/* of a value, on average: ours have 21, and without white space 13 */
+#define FEWEST_BYTES 12
+#define SOME_VALUES 65536 /* whatever their size */
 
 /* ---- writing ---- */
 
@@ -29,10 +31,7 @@ static json_t *hex(uint64_t v)
     return json_string(text);
 }
 
-static json_t *count_of(uint64_t v)
-{
-    return json_integer((json_int_t)v);
-}
+static json_t *count_of(uint64_t v) { return json_integer((json_int_t)v); }
 
 static json_t *shard_object(const sgt_manifest_shard *s)
 {
@@ -46,7 +45,8 @@ static json_t *shard_object(const sgt_manifest_shard *s)
 }
 
 /* `text` as JSON of the given kind, or an error that says which field of the caller's it was. */
-static int embedded(json_t **out, const char *text, int array, const char *field, const char *path, sgt_error *err)
+static int embedded(json_t **out, const char *text, int array, const char *field, const char *path,
+                    sgt_error *err)
 {
     json_error_t why;
     json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
@@ -55,32 +55,38 @@ static int embedded(json_t **out, const char *text, int array, const char *field
                         *why.text ? why.text : "out of memory");
     *out = v;
     if (array ? !json_is_array(v) : !json_is_object(v))
-        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field, array ? "array" : "object");
+        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field,
+                        array ? "array" : "object");
     return SGT_OK;
 }
 
-/* jansson's setters take ownership and report failure; a count of the names tells whether every one succeeded. */
+/* jansson's setters take ownership and report failure; a count of the names tells whether every one
+ * succeeded. */
 static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
 {
-    json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(), *totals = json_object();
+    json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(),
+           *totals = json_object();
     json_object_set_new(vocabulary, "name", json_string(m->vocabulary));
     json_object_set_new(vocabulary, "fingerprint", hex(m->fingerprint));
     json_object_set_new(vocabulary, "size", count_of(m->vocab));
     json_object_set_new(vocabulary, "eot", count_of(m->eot));
-    for (size_t i = 0; i < m->count; i++) json_array_append_new(shards, shard_object(&m->shards[i]));
+    for (size_t i = 0; i < m->count; i++)
+        json_array_append_new(shards, shard_object(&m->shards[i]));
     json_object_set_new(totals, "tokens", count_of(m->tokens));
     json_object_set_new(totals, "documents", count_of(m->documents));
     json_object_set_new(totals, "bytes", count_of(m->bytes));
     json_object_set_new(totals, "files", count_of(m->files));
     json_object_set_new(totals, "invalid_utf8", count_of(m->invalid_utf8));
     if (m->bad_lines) json_object_set_new(totals, "bad_lines", count_of(m->bad_lines));
-    if (m->lone_surrogates) json_object_set_new(totals, "lone_surrogates", count_of(m->lone_surrogates));
+    if (m->lone_surrogates)
+        json_object_set_new(totals, "lone_surrogates", count_of(m->lone_surrogates));
     if (m->duplicates) json_object_set_new(totals, "duplicates", count_of(m->duplicates));
     if (m->skipped) json_object_set_new(totals, "skipped", count_of(m->skipped));
     int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count &&
                 json_object_size(totals) == 5u + (m->bad_lines != 0) + (m->lone_surrogates != 0) +
                                                 (m->duplicates != 0) + (m->skipped != 0);
-    for (size_t i = 0; i < json_array_size(shards); i++) whole &= json_object_size(json_array_get(shards, i)) == 5;
+    for (size_t i = 0; i < json_array_size(shards); i++)
+        whole &= json_object_size(json_array_get(shards, i)) == 5;
     json_object_set_new(o, "version", count_of(VERSION));
     json_object_set_new(o, "options", options);
     json_object_set_new(o, "vocabulary", vocabulary);
@@ -129,13 +135,15 @@ typedef struct source {
 
 static int wrong(const source *s, const char *field, const char *wanted)
 {
-    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, field, wanted);
+    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, field,
+                    wanted);
 }
 
 static int read_count(uint64_t *out, const json_t *o, const char *field, const source *s)
 {
     const json_t *v = json_object_get(o, field);
-    if (!json_is_integer(v) || json_integer_value(v) < 0) return wrong(s, field, "a whole number from 0");
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return wrong(s, field, "a whole number from 0");
     *out = (uint64_t)json_integer_value(v);
     return SGT_OK;
 }
@@ -173,17 +181,20 @@ static int read_text(char *out, size_t size, const json_t *o, const char *field,
     return SGT_OK;
 }
 
-/* A shard is a plain name beside the manifest: nothing with a slash, and not the two names that are folders. */
+/* A shard is a plain name beside the manifest: nothing with a slash, and not the two names that are
+ * folders. */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc;
     if ((rc = read_text(d->file, sizeof d->file, o, "file", s)) < 0 ||
         (rc = read_text(d->split, sizeof d->split, o, "split", s)) < 0 ||
-        (rc = read_count(&d->tokens, o, "tokens", s)) < 0 || (rc = read_count(&d->documents, o, "documents", s)) < 0 ||
+        (rc = read_count(&d->tokens, o, "tokens", s)) < 0 ||
+        (rc = read_count(&d->documents, o, "documents", s)) < 0 ||
         (rc = read_hex(&d->xxh3, o, "xxh3", s)) < 0)
         return rc;
     if (strchr(d->file, '/') || !strcmp(d->file, ".") || !strcmp(d->file, ".."))
-        return sgt_fail(s->err, SGT_EFORMAT, "%s: shard \"%s\" lies outside the folder: refused", s->path, d->file);
+        return sgt_fail(s->err, SGT_EFORMAT, "%s: shard \"%s\" lies outside the folder: refused",
+                        s->path, d->file);
     if (d->tokens > SGT_SHARD_MAX_TOKENS) return wrong(s, "tokens", "what a shard can hold");
     return SGT_OK;
 }
@@ -193,7 +204,8 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    m->shards = calloc(n + 1, sizeof *m->shards); /* n objects were just parsed from at most MAX_BYTES: no overflow */
+    /* n objects were just parsed from at most MAX_BYTES: no overflow */
+    m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {
         int rc = read_shard(&m->shards[m->count], json_array_get(list, m->count), s);
@@ -210,13 +222,16 @@ static int read_json_text(char **out, const json_t *v, const source *s)
 
 static int from_json(sgt_manifest *m, const json_t *o, const source *s)
 {
-    const json_t *options = json_object_get(o, "options"), *vocabulary = json_object_get(o, "vocabulary");
-    const json_t *totals = json_object_get(o, "totals"), *invalid = json_object_get(o, "invalid_utf8_at");
+    const json_t *options = json_object_get(o, "options"),
+                 *vocabulary = json_object_get(o, "vocabulary");
+    const json_t *totals = json_object_get(o, "totals"),
+                 *invalid = json_object_get(o, "invalid_utf8_at");
     uint64_t version;
     int rc = read_count(&version, o, "version", s);
     if (rc < 0) return rc;
     if (version != VERSION)
-        return sgt_fail(s->err, SGT_EFORMAT, "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path,
+        return sgt_fail(s->err, SGT_EFORMAT,
+                        "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path,
                         version, VERSION);
     if (!json_is_object(options)) return wrong(s, "options", "an object");
     if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
@@ -224,10 +239,12 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
     if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
     if ((rc = read_text(m->vocabulary, sizeof m->vocabulary, vocabulary, "name", s)) < 0 ||
         (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 ||
-        (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 || (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 ||
+        (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 ||
+        (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 ||
         (rc = read_count(&m->tokens, totals, "tokens", s)) < 0 ||
         (rc = read_count(&m->documents, totals, "documents", s)) < 0 ||
-        (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 || (rc = read_count(&m->files, totals, "files", s)) < 0 ||
+        (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 ||
+        (rc = read_count(&m->files, totals, "files", s)) < 0 ||
         (rc = read_count(&m->invalid_utf8, totals, "invalid_utf8", s)) < 0 ||
         (rc = read_optional(&m->bad_lines, totals, "bad_lines", s)) < 0 ||
         (rc = read_optional(&m->duplicates, totals, "duplicates", s)) < 0 ||
@@ -259,10 +276,8 @@ done:
     json_decref(o);
     free(text);
     free(path);
-    if (rc < 0)
-        sgt_manifest_free(&got);
-    else
-        *m = got;
+    if (rc < 0) sgt_manifest_free(&got);
+    else *m = got;
     return sgt_fail_hint(err, rc, "damaged: copy the folder again, or tokenize again with --force");
 }
 

@@ -1,4 +1,5 @@
-/* manifest.h: OUT/manifest.json, which says what a folder of shards holds and which options made it. */
+/* manifest.h: OUT/manifest.json, which says what a folder of shards holds and which options made
+ * it. */
 #ifndef SGT_MANIFEST_H
 #define SGT_MANIFEST_H
 
@@ -26,15 +27,18 @@ typedef struct sgt_manifest {
     size_t count;
     uint64_t tokens, documents, bytes, files; /* totals over all splits */
     uint64_t invalid_utf8;                    /* maximal ill-formed subparts met */
-    uint64_t bad_lines, lone_surrogates;      /* of JSONL: lines left out, half escapes; not written where 0 */
-    uint64_t duplicates;                      /* documents left out; not written where 0 */
-    uint64_t skipped;                         /* files left out because they are not text; not written where 0 */
-    char *invalid;                            /* JSON array text: the first of them, {path, offset}; NULL: none */
+    /* of JSONL: lines left out, half escapes; not written where 0 */
+    uint64_t bad_lines, lone_surrogates;
+    uint64_t duplicates; /* documents left out; not written where 0 */
+    /* files left out because they are not text; not written where 0 */
+    uint64_t skipped;
+    /* JSON array text: the first of them, {path, offset}; NULL: none */
+    char *invalid;
 } sgt_manifest;
 
-/* Reads and checks OUT/manifest.json. A shard is a name in the folder, no path; what has that name may be a symbolic
- * link, such as users lay from disk to disk: it is read, and never written through. Memory: 30 times the file's size at
- * most, and 24 MiB. Free with sgt_manifest_free. */
+/* Reads and checks OUT/manifest.json. A shard is a name in the folder, no path; what has that name
+ * may be a symbolic link, such as users lay from disk to disk: it is read, and never written
+ * through. Memory: 30 times the file's size at most, and 24 MiB. Free with sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Atomic; the same bytes for the same content. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);

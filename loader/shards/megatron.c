@@ -1,5 +1,5 @@
-/* megatron.c: the .idx is believed in nothing: its three columns are read side by side, each number held to the ones
- * before it and to the .bin's size. */
+/* megatron.c: the .idx is believed in nothing: its three columns are read side by side, each number
+ * held to the ones before it and to the .bin's size. */
 #include "shards/megatron.h"
 
 #include <errno.h>
@@ -15,7 +15,15 @@
 
 #define MAGIC "MMIDIDX\0" /* and the NUL that C adds */
 #define OLD "TNTIDX\0"
-enum { VERSION_AT = 9, TYPE_AT = 17, COUNTS_AT = 18, COLUMNS_AT = 34, CHUNK = 1 << 16, INT16 = 3, UINT16 = 8 };
+enum {
+    VERSION_AT = 9,
+    TYPE_AT = 17,
+    COUNTS_AT = 18,
+    COLUMNS_AT = 34,
+    CHUNK = 1 << 16,
+    INT16 = 3,
+    UINT16 = 8
+};
 
 typedef struct megatron_index {
     char *path;
@@ -54,7 +62,8 @@ static void close_index(megatron_index *x)
     free(x->path);
 }
 
-/* The .idx beside `shard`: 1, or 0 where there is none or it is none of Megatron's; close it in any case. */
+/* The .idx beside `shard`: 1, or 0 where there is none or it is none of Megatron's; close it in any
+ * case. */
 static int open_index(megatron_index *x, const char *shard, sgt_error *err)
 {
     unsigned char magic[9] = {0};
@@ -72,7 +81,8 @@ static int open_index(megatron_index *x, const char *shard, sgt_error *err)
     if (rc < 0) return rc;
     if (memcmp(magic, OLD, sizeof OLD) == 0)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt reads the latter",
+                        "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: "
+                        "sgt reads the latter",
                         x->path);
     return memcmp(magic, MAGIC, sizeof MAGIC) == 0;
 }
@@ -93,38 +103,43 @@ char *sgt_megatron_shard(const char *path)
 
 static int check_type(const megatron_index *x, unsigned type, sgt_error *err)
 {
-    static const char *const names[] = {NULL, "uint8", "int8", NULL, "int32", "int64", "float64", "float32"};
+    static const char *const names[] = {NULL,    "uint8", "int8",    NULL,
+                                        "int32", "int64", "float64", "float32"};
     static const int bits[] = {0, 8, 8, 0, 32, 64, 64, 32};
     if (type == UINT16 || type == INT16) return SGT_OK;
     if (type < sizeof bits / sizeof *bits && names[type])
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes "
-                        "for vocabularies below 65,500)",
+                        "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads 16-bit ones (which "
+                        "Megatron-LM writes for vocabularies below 65,500)",
                         x->path, TYPE_AT, type, names[type], bits[type]);
-    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, wanted 8 (uint16)", x->path, TYPE_AT, type);
+    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, wanted 8 (uint16)", x->path,
+                    TYPE_AT, type);
 }
 
 static int read_header(megatron_index *x, sgt_error *err)
 {
     unsigned char h[COLUMNS_AT];
     if (x->size < sizeof h)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %zu: cut short", x->path,
-                        x->size, sizeof h);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes, wanted at least the header's %zu: cut short",
+                        x->path, x->size, sizeof h);
     int rc = sgt_pread_all(x->fd, h, sizeof h, 0, x->path, err);
     if (rc < 0) return rc;
     if (get64(h + VERSION_AT) != 1)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", wanted 1", x->path, VERSION_AT,
-                        get64(h + VERSION_AT));
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", wanted 1",
+                        x->path, VERSION_AT, get64(h + VERSION_AT));
     if ((rc = check_type(x, h[TYPE_AT], err)) < 0) return rc;
     x->sequences = get64(h + COUNTS_AT);
     x->entries = get64(h + COUNTS_AT + 8);
     uint64_t room = x->size - COLUMNS_AT, wanted = 0;
-    if (x->entries && x->sequences <= room / 12 && x->entries <= room / 8) wanted = 12 * x->sequences + 8 * x->entries;
+    if (x->entries && x->sequences <= room / 12 && x->entries <= room / 8)
+        wanted = 12 * x->sequences + 8 * x->entries;
     if (wanted && (wanted == room || wanted + x->sequences == room)) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %" PRIu64 " bytes, but at byte %d it says %" PRIu64 " sequences and %" PRIu64
-                    " bounds of documents, 12 and 8 bytes each (cut short or not whole; make it again)",
-                    x->path, x->size, COUNTS_AT, x->sequences, x->entries);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: %" PRIu64 " bytes, but at byte %d it says %" PRIu64 " sequences and %" PRIu64
+        " bounds of documents, 12 and 8 bytes each (cut short or not whole; make it again)",
+        x->path, x->size, COUNTS_AT, x->sequences, x->entries);
 }
 
 int sgt_megatron_beside(const char *shard, sgt_error *err)
@@ -192,13 +207,15 @@ static int next_bound(walk *w, sgt_error *err)
     if (w->read == 1 && w->bound != 0) ok = 0;
     if (w->read == w->x->entries && w->bound != w->x->sequences) ok = 0;
     if (ok) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: at byte %" PRIu64 ": document %" PRIu64 " begins with sequence %" PRId64
-                    ", wanted 0 first, none below the one before, and last the number of sequences, %" PRIu64,
-                    w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: at byte %" PRIu64 ": document %" PRIu64 " begins with sequence %" PRId64
+        ", wanted 0 first, none below the one before, and last the number of sequences, %" PRIu64,
+        w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
 }
 
-/* Sequence i begins at byte `at`: so do the documents whose first sequence it is, and the one before them ends. */
+/* Sequence i begins at byte `at`: so do the documents whose first sequence it is, and the one
+ * before them ends. */
 static int bounds_at(walk *w, uint64_t i, uint64_t at, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -260,7 +277,8 @@ static int walk_index(sgt_megatron *m, walk *w, sgt_error *err)
     if (!w->tokens || !w->begins || !w->bounds) rc = sgt_fail_memory(err, x->path);
     else rc = walk_sequences(w, err);
     if (rc == SGT_OK && m) {
-        uint64_t all[] = {x->sequences, x->entries, w->tokens->hash, w->begins->hash, w->bounds->hash};
+        uint64_t all[] = {x->sequences, x->entries, w->tokens->hash, w->begins->hash,
+                          w->bounds->hash};
         *m = (sgt_megatron){x->sequences, w->documents, XXH3_64bits(all, sizeof all)};
     }
     free(w->tokens);
@@ -270,12 +288,14 @@ static int walk_index(sgt_megatron *m, walk *w, sgt_error *err)
 }
 
 int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
-                      int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx, sgt_error *err)
+                      int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx,
+                      sgt_error *err)
 {
     megatron_index x;
     walk w = {.x = &x, .size = 2 * tokens, .start = start, .ctx = ctx};
     int rc = open_index(&x, shard, err);
-    if (rc == 0) rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or Megatron-LM's no more", shard);
+    if (rc == 0)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or Megatron-LM's no more", shard);
     else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK) rc = walk_index(m, &w, err);
     close_index(&x);
     return rc;

@@ -1,4 +1,5 @@
-/* set.c: a folder of shards, or one file, as a list of shards that are known to be what they say. */
+/* set.c: a folder of shards, or one file, as a list of shards that are known to be what they
+ * say. */
 #include "shards/set.h"
 
 #include <inttypes.h>
@@ -32,7 +33,8 @@ static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt
         sgt_shard_list_free(paths, n);
         return sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", where, n);
     }
-    for (size_t i = 0; i < n; i++) s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX};
+    for (size_t i = 0; i < n; i++)
+        s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX};
     s->count = (uint32_t)n;
     free(paths);
     return SGT_OK;
@@ -50,8 +52,8 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a folder without a manifest ---- */
 
-/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other, shards are
- * missing. */
+/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other,
+ * shards are missing. */
 static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
@@ -59,7 +61,8 @@ static int check_finished(const char *folder, sgt_error *err)
     int there = !sgt_file_gone(work);
     free(work);
     if (!there) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
 /* nanoGPT's folders hold train.bin and val.bin. */
@@ -73,7 +76,8 @@ static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, 
     if (there && o->raw) rc = one_path(s, path, err);
     else if (there)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no %s shards in it, but a %s: where it is nanoGPT's, without a header, --raw reads it",
+                      "%s: no %s shards in it, but a %s: where it is nanoGPT's, without a header, "
+                      "--raw reads it",
                       folder, o->split, name);
     free(path);
     return rc;
@@ -105,7 +109,8 @@ static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split, sgt_error *err)
+static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
+                    sgt_error *err)
 {
     char **paths = calloc(m->count + 1, sizeof *paths);
     size_t n = 0;
@@ -121,8 +126,10 @@ static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const
     return paths ? take_paths(s, paths, n, folder, err) : sgt_fail_memory(err, folder);
 }
 
-/* The manifest and the headers were written together: where they differ, a shard was put in another's place. */
-static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest, sgt_error *err)
+/* The manifest and the headers were written together: where they differ, a shard was put in
+ * another's place. */
+static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest,
+                 sgt_error *err)
 {
     uint32_t k = 0;
     for (size_t i = 0; i < m->count; i++) {
@@ -130,12 +137,15 @@ static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const cha
         sgt_set_shard *h = &s->shards[k++];
         h->documents = m->shards[i].documents;
         if (h->head.tokens != m->shards[i].tokens)
-            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s says %" PRIu64 " (make the folder again)",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: %" PRIu64 " tokens, but %s says %" PRIu64
+                            " (make the folder again)",
                             h->path, h->head.tokens, manifest, m->shards[i].tokens);
         if (h->head.xxh3 && m->shards[i].xxh3 && h->head.xxh3 != m->shards[i].xxh3)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64 " (make the folder again)", h->path,
-                            h->head.xxh3, manifest, m->shards[i].xxh3);
+                            "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64
+                            " (make the folder again)",
+                            h->path, h->head.xxh3, manifest, m->shards[i].xxh3);
     }
     return SGT_OK;
 }
@@ -153,8 +163,8 @@ static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
     XXH3_64bits_update(hash, bytes, sizeof bytes);
 }
 
-/* Where no header has a checksum, the tokens at both ends stand for all of them: sets of one name and size are told
- * apart without being read. */
+/* Where no header has a checksum, the tokens at both ends stand for all of them: sets of one name
+ * and size are told apart without being read. */
 static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_error *err)
 {
     uint8_t bytes[ENDS];
@@ -223,11 +233,13 @@ static int same_vocabulary(const sgt_set *s, sgt_error *err)
         if (h->head.fingerprint && !marked) marked = h;
         if (h->head.vocab && h->head.vocab != sized->head.vocab)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32 ": shards of one set share one",
+                            "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32
+                            ": shards of one set share one",
                             h->path, h->head.vocab, sized->path, sized->head.vocab);
         if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": shards of one set share one",
+                            "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
+                            ": shards of one set share one",
                             h->path, h->head.fingerprint, marked->path, marked->head.fingerprint);
     }
     return SGT_OK;
@@ -244,7 +256,8 @@ static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
     return vocab ? vocab : GPT2_VOCAB;
 }
 
-static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
+static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
+                           sgt_error *err)
 {
     uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
     sgt_set_shard longest = {0}; /* of those that are too short */
@@ -263,18 +276,22 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
     int rc = SGT_OK;
     uint64_t window = (uint64_t)most + 1;
     if (!kept && most == 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path, longest.path);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path,
+                      longest.path);
     else if (!kept && longest.head.tokens < 2)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has two tokens (a row and its targets take more text)", path);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no shard has two tokens (a row and its targets take more text)", path);
     else if (!kept)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: rows of %" PRIu32 " tokens need a shard of %" PRIu64 " or more, and the longest, %s, has %" PRIu64
+                      "%s: rows of %" PRIu32 " tokens need a shard of %" PRIu64
+                      " or more, and the longest, %s, has %" PRIu64
                       " (take a sequence length of at most %" PRIu64 ", or more text)",
-                      path, most, window, longest.path, longest.head.tokens, longest.head.tokens - 1);
+                      path, most, window, longest.path, longest.head.tokens,
+                      longest.head.tokens - 1);
     else if (s->skipped)
         sgt_say(&o->notice,
-                "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "
-                "has %" PRIu64 ")",
+                "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64
+                " tokens of a window (%s has %" PRIu64 ")",
                 path, s->skipped, all, window, longest.path, longest.head.tokens);
     free(longest.path);
     return rc;
@@ -283,8 +300,9 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
 static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     if (!s->count)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path, o->split,
-                        o->split);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path,
+                        o->split, o->split);
     int rc = read_headers(s, path, err);
     if (rc < 0 || (rc = same_vocabulary(s, err)) < 0) return rc;
     s->vocab = decide_vocab(s, o->vocab);
@@ -300,8 +318,10 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {
         sgt_manifest m = {0};
-        if ((rc = sgt_manifest_read(&m, folder, err)) == 0 && (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
-            (rc = check_shards(s, folder, o, err)) == 0 && (rc = agree(s, &m, o->split, path, err)) == 0)
+        if ((rc = sgt_manifest_read(&m, folder, err)) == 0 &&
+            (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
+            (rc = check_shards(s, folder, o, err)) == 0 &&
+            (rc = agree(s, &m, o->split, path, err)) == 0)
             rc = hash_manifest(s, path, err);
         sgt_manifest_free(&m);
     }
@@ -319,13 +339,12 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     if (!folder && !shard && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
     got.raw = o->raw ? 1 : folder ? 0 : -1;
     if (folder) rc = open_folder(&got, path, o, err);
-    else if ((rc = one_path(&got, shard ? shard : path, err)) == 0) rc = check_shards(&got, path, o, err);
+    else if ((rc = one_path(&got, shard ? shard : path, err)) == 0)
+        rc = check_shards(&got, path, o, err);
     free(shard);
     if (rc == 0) rc = leave_out_short(&got, path, o, err);
-    if (rc < 0)
-        sgt_set_close(&got);
-    else
-        *s = got;
+    if (rc < 0) sgt_set_close(&got);
+    else *s = got;
     return rc;
 }
 
@@ -349,15 +368,18 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
     const sgt_set_shard *a = marked(s), *b = marked(more);
     if (a && b && a->head.fingerprint != b->head.fingerprint) {
         int rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": sets that are mixed share one",
+                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
+                          ": sets that are mixed share one",
                           b->path, b->head.fingerprint, a->path, a->head.fingerprint);
         sgt_set_close(more);
         return rc;
     }
     size_t count = (size_t)s->count + more->count;
-    sgt_set_shard *all = count < UINT32_MAX ? reallocarray(s->shards, count + 1, sizeof *all) : NULL;
+    sgt_set_shard *all =
+        count < UINT32_MAX ? reallocarray(s->shards, count + 1, sizeof *all) : NULL;
     if (!all) {
-        int rc = sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", more->shards[0].path, count);
+        int rc =
+            sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", more->shards[0].path, count);
         sgt_set_close(more);
         return rc;
     }
@@ -368,7 +390,8 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
     s->skipped += more->skipped;
     s->tokens += more->tokens;
     if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-    if (s->raw != more->raw) s->raw = -1; /* each shard is held against what it was, when it is opened again */
+    /* each shard is held against what it was, when it is opened again */
+    if (s->raw != more->raw) s->raw = -1;
     free(more->shards);
     *more = (sgt_set){0};
     return SGT_OK;
@@ -376,14 +399,14 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
 
 static int same_header(const sgt_shard_header *a, const sgt_shard_header *b)
 {
-    return a->tokens == b->tokens && a->data == b->data && a->xxh3 == b->xxh3 && a->vocab == b->vocab &&
-           a->format == b->format;
+    return a->tokens == b->tokens && a->data == b->data && a->xxh3 == b->xxh3 &&
+           a->vocab == b->vocab && a->format == b->format;
 }
 
 static int same_file(const sgt_set_shard *a, const sgt_set_shard *b)
 {
-    return a->device == b->device && a->inode == b->inode && a->written.tv_sec == b->written.tv_sec &&
-           a->written.tv_nsec == b->written.tv_nsec;
+    return a->device == b->device && a->inode == b->inode &&
+           a->written.tv_sec == b->written.tv_sec && a->written.tv_nsec == b->written.tv_nsec;
 }
 
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
@@ -394,7 +417,8 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     if (fd < 0) return fd;
     int rc = note_file(&now, fd, err);
     if (rc == SGT_OK && (!same_header(&now.head, &h->head) || !same_file(&now, h)))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: written or replaced since the set was opened (open it again)", h->path);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: written or replaced since the set was opened (open it again)", h->path);
     if (rc == SGT_OK) return fd;
     close(fd);
     return rc;
@@ -409,6 +433,7 @@ uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard)
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
-    return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, h->path,
-                    token, h->head.data + 2 * token, id, s->vocab);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32,
+                    h->path, token, h->head.data + 2 * token, id, s->vocab);
 }

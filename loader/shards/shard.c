@@ -1,5 +1,6 @@
-/* shard.c: the shard format. The header is checked against the file's size before anything else believes it; ids and
- * the checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
+/* shard.c: the shard format. The header is checked against the file's size before anything else
+ * believes it; ids and the checksum need the whole file and are checked by sgt_shard_verify (ids
+ * also by the loader, as it reads them). */
 #include "shards/shard.h"
 
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 #include "shards/megatron.h"
 
 #define REVISION 1
-#define VERIFY_BYTES ((size_t)1 << 18) /* a read of sgt_shard_verify: it is still in L2 when it is looked at */
+/* a read of sgt_shard_verify: it is still in L2 when it is looked at */
+#define VERIFY_BYTES ((size_t)1 << 18)
 #define VERIFY_AHEAD ((uint64_t)8 << 20) /* what the disk is asked for meanwhile */
 
 static void put32(uint8_t *bytes, int word, uint32_t v)
@@ -58,51 +60,58 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_error *err)
 {
     if (size % 2)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
                         path, size);
     *h = (sgt_shard_header){.tokens = size / 2, .format = SGT_SHARD_RAW};
     return SGT_OK;
 }
 
 /* What has not our magic number, and need not. */
-static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path, int raw, sgt_error *err)
+static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path,
+                          int raw, sgt_error *err)
 {
     int beside = sgt_megatron_beside(path, err), rc;
     if (beside < 0) return beside;
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte 0: magic number %" PRIu32 ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
+                        "%s: at byte 0: magic number %" PRIu32
+                        ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
                         path, magic);
     if (!beside && raw == 0)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
-                        "without a header)",
+                        "%s: at byte 0: magic number %" PRIu32
+                        ", wanted %d: not a shard (--raw reads files without a header)",
                         path, magic, SGT_SHARD_MAGIC);
     if ((rc = raw_header(h, size, path, err)) == SGT_OK && beside) h->format = SGT_SHARD_MEGATRON;
     return rc;
 }
 
 /* What the words beyond llm.c's say, where the header says that it has them. */
-static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path, sgt_error *err)
+static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path,
+                          sgt_error *err)
 {
     h->revision = get32(bytes, 3);
     h->format = h->revision ? SGT_SHARD_OWN : SGT_SHARD_LLMC;
     if (h->revision == 0) return SGT_OK;
     if (h->revision != REVISION)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 12: header revision %" PRIu32 ", wanted 0 or %d (made by a newer sgt?)", path,
-                        h->revision, REVISION);
+                        "%s: at byte 12: header revision %" PRIu32
+                        ", wanted 0 or %d (made by a newer sgt?)",
+                        path, h->revision, REVISION);
     h->vocab = get32(bytes, 4);
     h->eot = get32(bytes, 5);
     h->fingerprint = get64(bytes, 6);
     h->xxh3 = get64(bytes, 8);
     if (h->vocab > 65536)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have",
                         path, h->vocab);
     if (h->vocab && h->eot >= h->vocab)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 20: end-of-text id %" PRIu32 ", wanted below the vocabulary's %" PRIu32, path,
-                        h->eot, h->vocab);
+                        "%s: at byte 20: end-of-text id %" PRIu32
+                        ", wanted below the vocabulary's %" PRIu32,
+                        path, h->eot, h->vocab);
     return SGT_OK;
 }
 
@@ -115,24 +124,30 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
     if (raw > 0) return raw_header(h, size, path, err);
 
     uint8_t bytes[SGT_SHARD_HEADER] = {0};
-    int rc = size < 4 ? SGT_OK : sgt_pread_all(fd, bytes, size < sizeof bytes ? size : sizeof bytes, 0, path, err);
+    int rc = size < 4 ? SGT_OK
+                      : sgt_pread_all(fd, bytes, size < sizeof bytes ? size : sizeof bytes, 0, path,
+                                      err);
     if (rc < 0) return rc;
-    if (get32(bytes, 0) != SGT_SHARD_MAGIC) return foreign_header(h, size, get32(bytes, 0), path, raw, err);
+    if (get32(bytes, 0) != SGT_SHARD_MAGIC)
+        return foreign_header(h, size, get32(bytes, 0), path, raw, err);
     if (size < SGT_SHARD_HEADER)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
     if (get32(bytes, 1) != 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path,
                         get32(bytes, 1));
 
     sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path, (int32_t)got.tokens);
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path,
+                        (int32_t)got.tokens);
     uint64_t wanted = sgt_shard_bytes(&got);
     if (size != wanted)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes, but its header says %" PRIu64 " tokens, which make %" PRIu64
-                        " (%s; make it again)",
+                        "%s: %" PRIu64 " bytes, but its header says %" PRIu64
+                        " tokens, which make %" PRIu64 " (%s; make it again)",
                         path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
     if ((rc = read_own_words(&got, bytes, path, err)) < 0) return rc;
     *h = got;
@@ -141,7 +156,8 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* Asked before open(), which would wait for a writer on a FIFO; read_header asks again of what was opened. */
+    /* Asked before open(), which would wait for a writer on a FIFO; read_header asks again of what
+     * was opened. */
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
@@ -169,17 +185,19 @@ static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
     return i;
 }
 
-/* The disk works on the next extent while this one is looked at; what lies behind leaves the cache to others. */
+/* The disk works on the next extent while this one is looked at; what lies behind leaves the cache
+ * to others. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;
-    if (at < end) posix_fadvise(fd, (off_t)(at + VERIFY_AHEAD), (off_t)VERIFY_AHEAD, POSIX_FADV_WILLNEED);
+    if (at < end)
+        posix_fadvise(fd, (off_t)(at + VERIFY_AHEAD), (off_t)VERIFY_AHEAD, POSIX_FADV_WILLNEED);
     if (at) posix_fadvise(fd, 0, (off_t)at, POSIX_FADV_DONTNEED);
 }
 
 static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab,
-                         const sgt_shard_visitor *visitor, const sgt_stop *stop, uint16_t *ids, XXH3_state_t *hash,
-                         sgt_error *err)
+                         const sgt_shard_visitor *visitor, const sgt_stop *stop, uint16_t *ids,
+                         XXH3_state_t *hash, sgt_error *err)
 {
     uint64_t bytes = 2 * h->tokens;
     XXH3_64bits_reset(hash);
@@ -194,32 +212,31 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         size_t bad = first_beyond(ids, n / 2, vocab);
         if (bad < n / 2)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path,
-                            at / 2 + bad, h->data + at + 2 * bad, ids[bad], vocab);
+                            "%s: token %" PRIu64 " (byte %" PRIu64
+                            "): id %u, wanted below %" PRIu32,
+                            path, at / 2 + bad, h->data + at + 2 * bad, ids[bad], vocab);
         if (visitor && (rc = visitor->see(visitor->ctx, ids, n / 2, at / 2, err)) < 0) return rc;
     }
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     uint64_t got = XXH3_64bits_digest(hash);
     if (h->xxh3 && got != h->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: checksum %016" PRIx64 ", wanted %016" PRIx64 ": its tokens have changed since it was "
-                        "written (make it again)",
+                        "%s: checksum %016" PRIx64 ", wanted %016" PRIx64
+                        ": its tokens have changed since it was written (make it again)",
                         path, got, h->xxh3);
     return SGT_OK;
 }
 
-int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor, const sgt_stop *stop,
-                     sgt_error *err)
+int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
+                     const sgt_stop *stop, sgt_error *err)
 {
     sgt_shard_header h;
     int fd = sgt_shard_open(&h, path, raw, err), rc;
     if (fd < 0) return fd;
     uint16_t *ids = malloc(VERIFY_BYTES);
     XXH3_state_t *hash = XXH3_createState();
-    if (!ids || !hash)
-        rc = sgt_fail_memory(err, path);
-    else
-        rc = verify_tokens(fd, &h, path, vocab, visitor, stop, ids, hash, err);
+    if (!ids || !hash) rc = sgt_fail_memory(err, path);
+    else rc = verify_tokens(fd, &h, path, vocab, visitor, stop, ids, hash, err);
     XXH3_freeState(hash);
     free(ids);
     close(fd);

@@ -51,7 +51,8 @@ Test(error, text_is_safe_to_print)
     sgt_error err;
     const char *raw = "a\nb\x1b[31m\x7f\xff\xc3\xa9\xed\xa0\x80\xc2\x85\xf0\x9f\x99\x82";
     cr_assert_eq(sgt_fail(&err, SGT_EFORMAT, "%s", raw), SGT_EFORMAT);
-    cr_assert_str_eq(err.text, "a\\x0ab\\x1b[31m\\x7f\\xff\xc3\xa9\\xed\\xa0\\x80\\xc2\\x85\xf0\x9f\x99\x82");
+    cr_assert_str_eq(err.text,
+                     "a\\x0ab\\x1b[31m\\x7f\\xff\xc3\xa9\\xed\\xa0\\x80\\xc2\\x85\xf0\x9f\x99\x82");
     cr_assert_eq(err.code, SGT_EFORMAT);
 }
 
@@ -78,7 +79,8 @@ Test(error, long_messages_are_cut_between_characters)
     longer[sizeof longer - 1] = 0;
     sgt_fail(&err, SGT_EIO, "%s", longer);
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
-    for (size_t i = 0; i < 2; i++) { /* what is wrong with it is kept, and the cuts fall between characters */
+    /* what is wrong with it is kept, and the cuts fall between characters */
+    for (size_t i = 0; i < 2; i++) {
         longer[0] = 'x';
         for (size_t k = i; k + 2 < sizeof longer; k += 2) memcpy(longer + k, "\xc3\xa9", 2);
         errno = ENOENT;
@@ -126,9 +128,12 @@ Test(philox, known_answers)
 {
     sgt_philox4 a = sgt_philox(0, 0, 0), b = sgt_philox(~0ull, ~0ull, ~0ull);
     sgt_philox4 c = sgt_philox(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull);
-    cr_assert(a.x[0] == 0x6627e8d5 && a.x[1] == 0xe169c58d && a.x[2] == 0xbc57ac4c && a.x[3] == 0x9b00dbd8);
-    cr_assert(b.x[0] == 0x408f276d && b.x[1] == 0x41c83b0e && b.x[2] == 0xa20bc7c6 && b.x[3] == 0x6d5451fd);
-    cr_assert(c.x[0] == 0xd16cfe09 && c.x[1] == 0x94fdcceb && c.x[2] == 0x5001e420 && c.x[3] == 0x24126ea1);
+    cr_assert(a.x[0] == 0x6627e8d5 && a.x[1] == 0xe169c58d && a.x[2] == 0xbc57ac4c &&
+              a.x[3] == 0x9b00dbd8);
+    cr_assert(b.x[0] == 0x408f276d && b.x[1] == 0x41c83b0e && b.x[2] == 0xa20bc7c6 &&
+              b.x[3] == 0x6d5451fd);
+    cr_assert(c.x[0] == 0xd16cfe09 && c.x[1] == 0x94fdcceb && c.x[2] == 0x5001e420 &&
+              c.x[3] == 0x24126ea1);
 }
 
 Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
@@ -151,7 +156,8 @@ Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
     cr_assert_eq(count_names("."), 1);
 }
 
-Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = enter_folder, .fini = leave_folder)
+Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = enter_folder,
+     .fini = leave_folder)
 {
     sgt_error err;
     sgt_file *f;
@@ -187,7 +193,8 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
     cr_assert_str_eq(err.text, "big: is a file, not a folder");
     int fd = open("big", O_RDONLY);
     cr_assert_eq(sgt_pread_all(fd, &byte, 1, 10, "big", &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
+    cr_assert_str_eq(err.text,
+                     "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
     close(fd);
 }
 
@@ -202,7 +209,8 @@ Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
     cr_expect(!sgt_file_gone("loop"), "who opens it says what is wrong");
 }
 
-Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder, .fini = leave_folder)
+Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder,
+     .fini = leave_folder)
 {
     sgt_error err;
     cr_assert_eq(sgt_make_folders("a/b//c/", &err), 0);
@@ -238,7 +246,8 @@ Test(file, stream_takes_no_link)
         cr_expect_eq(errno, ELOOP);
     }
     f = sgt_file_stream(file, 1);
-    cr_assert(f && !fseek(f, 0, SEEK_END) && fputs("two", f) >= 0 && !fseek(f, 0, SEEK_SET) && fgets(text, 8, f));
+    cr_assert(f && !fseek(f, 0, SEEK_END) && fputs("two", f) >= 0 && !fseek(f, 0, SEEK_SET) &&
+              fgets(text, 8, f));
     cr_expect_str_eq(text, "onetwo");
     fclose(f);
     unlink(link);
@@ -253,7 +262,8 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
 {
     char scratch[] = "/tmp/sgt-base-XXXXXX", line[8];
     static const char text[] = "one\n1234567\n123456\n\nlonger than that\n12345678\nlast";
-    static const char *const want[] = {"one\n", "1234567", "123456\n", "\n", "longer ", "1234567", "last"};
+    static const char *const want[] = {"one\n",   "1234567", "123456\n", "\n",
+                                       "longer ", "1234567", "last"};
     static const size_t sizes[] = {4, 8, 7, 1, 8, 8, 4};
     cr_assert(mkdtemp(scratch));
     char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
@@ -284,15 +294,23 @@ Test(json, values_are_counted_before_they_are_parsed)
     static const struct {
         const char *text;
         size_t values;
-    } cases[] = {{"", 1}, {"1", 1}, {"[1,2]", 3}, {"{\"a\":[{},{}]}", 6}, {"\"[,{\\\",[\"", 1}, {"[\"a,b\",\"]\"", 3},
-                 {"\"not ended, [ \\", 1}, {"\"", 1}};
+    } cases[] = {{"", 1},
+                 {"1", 1},
+                 {"[1,2]", 3},
+                 {"{\"a\":[{},{}]}", 6},
+                 {"\"[,{\\\",[\"", 1},
+                 {"[\"a,b\",\"]\"", 3},
+                 {"\"not ended, [ \\", 1},
+                 {"\"", 1}};
     sgt_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].text);
         char *text = malloc(n ? n : 1); /* of just so many bytes, for the sanitizer */
         memcpy(text, cases[i].text, n);
-        cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s", cases[i].text);
-        cr_expect_eq(sgt_json_fits(text, n, cases[i].values - 1, "f", &err), SGT_EFORMAT, "%s", cases[i].text);
+        cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s",
+                     cases[i].text);
+        cr_expect_eq(sgt_json_fits(text, n, cases[i].values - 1, "f", &err), SGT_EFORMAT, "%s",
+                     cases[i].text);
         free(text);
     }
     cr_expect_str_eq(err.text, "f: more than 0 values of JSON, which no such file needs");
@@ -307,9 +325,11 @@ Test(file, beside_program)
     *strrchr(self, '/') = 0;
     char *beside = sgt_beside_program(1, "a"), *above = sgt_beside_program(2, "lib/b"),
          *top = sgt_beside_program(99, "c");
-    cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s", beside);
+    cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s",
+              beside);
     *strrchr(self, '/') = 0;
-    cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s", above);
+    cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s",
+              above);
     cr_assert_str_eq(top, "/c");
     free(beside);
     free(above);
@@ -379,9 +399,11 @@ Test(thread, signals_are_the_programs_but_for_faults)
     pthread_join(t, NULL);
     for (int s = 1; s < 32; s++)
         if (s != SIGKILL && s != SIGSTOP)
-            cr_assert_eq(sigismember(&mask, s), s != SIGSEGV && s != SIGBUS && s != SIGFPE && s != SIGILL, "%d", s);
+            cr_assert_eq(sigismember(&mask, s),
+                         s != SIGSEGV && s != SIGBUS && s != SIGFPE && s != SIGILL, "%d", s);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
-    for (int s = 1; s < 32; s++) cr_assert_eq(sigismember(&before, s), sigismember(&after, s), "%d", s);
+    for (int s = 1; s < 32; s++)
+        cr_assert_eq(sigismember(&before, s), sigismember(&after, s), "%d", s);
 }
 
 Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)

@@ -17,21 +17,50 @@ Test(numbers, counts_are_parsed_to_the_last_character)
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"0", 0}, {"12", 12}, {"512k", 512000}, {"1.5M", 1500000}, {"100M", 100000000}, {"2Ki", 2048},
-                {"0.5G", 500000000}, {"18446744073709551615", UINT64_MAX}, {"0.1k", 100},
+    } good[] = {{"0", 0},
+                {"12", 12},
+                {"512k", 512000},
+                {"1.5M", 1500000},
+                {"100M", 100000000},
+                {"2Ki", 2048},
+                {"0.5G", 500000000},
+                {"18446744073709551615", UINT64_MAX},
+                {"0.1k", 100},
                 /* what a double would round on the way */
-                {"51000005M", 51000005000000}, {"18446744073709551.615k", UINT64_MAX}, {"1.25Ki", 1280},
-                {"1.5e3", 1500}, {"12000e-1", 1200}};
-    static const char *const bad[] = {"", "k", "-1", "12x", "1 ", " 1", "1.5", "0x10", "1e", "18446744073709551616",
-                                      "12kB", "nan", "inf", "99999999999T", "1..5M", "+1",
-                                      "1.3Ki", "1e-1", "1e99", "1e 3", "18446744073709551.616k",
+                {"51000005M", 51000005000000},
+                {"18446744073709551.615k", UINT64_MAX},
+                {"1.25Ki", 1280},
+                {"1.5e3", 1500},
+                {"12000e-1", 1200}};
+    static const char *const bad[] = {"",
+                                      "k",
+                                      "-1",
+                                      "12x",
+                                      "1 ",
+                                      " 1",
+                                      "1.5",
+                                      "0x10",
+                                      "1e",
+                                      "18446744073709551616",
+                                      "12kB",
+                                      "nan",
+                                      "inf",
+                                      "99999999999T",
+                                      "1..5M",
+                                      "+1",
+                                      "1.3Ki",
+                                      "1e-1",
+                                      "1e99",
+                                      "1e 3",
+                                      "18446744073709551.616k",
                                       "1.00000000000000000001k"};
     uint64_t v;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(sgt_parse_count(good[i].text, &v), 0, "%s", good[i].text);
         cr_assert_eq(v, good[i].value, "%s", good[i].text);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert_eq(sgt_parse_count(bad[i], &v), -1, "'%s'", bad[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(sgt_parse_count(bad[i], &v), -1, "'%s'", bad[i]);
 }
 
 Test(numbers, sizes_and_reals)
@@ -44,7 +73,8 @@ Test(numbers, sizes_and_reals)
     cr_assert(sgt_parse_size("1MiBs", &v) < 0);
     cr_assert(sgt_parse_real("3e-4", &x) == 0 && x == 3e-4);
     cr_assert(sgt_parse_real("-.5", &x) == 0 && x == -.5);
-    cr_assert(sgt_parse_real("fast", &x) < 0 && sgt_parse_real("nan", &x) < 0 && sgt_parse_real("1x", &x) < 0);
+    cr_assert(sgt_parse_real("fast", &x) < 0 && sgt_parse_real("nan", &x) < 0 &&
+              sgt_parse_real("1x", &x) < 0);
     cr_assert(sgt_parse_real("1e999", &x) < 0 && sgt_parse_real("", &x) < 0);
 }
 
@@ -67,9 +97,11 @@ Test(numbers, as_people_read_them)
     static const struct {
         double seconds;
         const char *text;
-    } times[] = {{0, "0.0 ms"}, {.0012, "1.2 ms"}, {.0996, "100 ms"}, {.9994, "999 ms"}, {.9996, "1.0 s"},
-                 {99.94, "99.9 s"}, {99.96, "1 min 40 s"}, {599.4, "9 min 59 s"}, {600, "10 min"}, {5969, "99 min"},
-                 {5971, "1 h 40 min"}, {172769, "47 h 59 min"}, {172800, "2.0 days"}};
+    } times[] = {{0, "0.0 ms"},         {.0012, "1.2 ms"},     {.0996, "100 ms"},
+                 {.9994, "999 ms"},     {.9996, "1.0 s"},      {99.94, "99.9 s"},
+                 {99.96, "1 min 40 s"}, {599.4, "9 min 59 s"}, {600, "10 min"},
+                 {5969, "99 min"},      {5971, "1 h 40 min"},  {172769, "47 h 59 min"},
+                 {172800, "2.0 days"}};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         cr_assert_str_eq(sgt_format_duration(b, sizeof b, times[i].seconds), times[i].text);
 }
@@ -80,22 +112,23 @@ Test(lines, are_broken_between_words)
         const char *text;
         int columns;
         const char *want;
-    } cases[] = {{"short", 20, "short"},
-                 {"exactly twenty cols.", 20, "exactly twenty cols."},
-                 {"exactly twenty cols. more", 20, "exactly twenty cols.\n  more"},
-                 {"one more than twenty-", 20, "one more than\n  twenty-"},
-                 {"a aLongWordThatIsWiderThanTheLine b", 20, "a\n  aLongWordThatIsWiderThanTheLine\n  b"},
-                 {"  indented text stays so", 20, "  indented text\n    stays so"},
-                 {"two\nlines of them which are long", 20, "two\nlines of them which\n  are long"},
-                 {"must be one of preload|mmap|uring|others", 20,
-                  "must be one of\n  preload|mmap|\n  uring|others"},
-                 {"caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x", 21,
-                  "caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x"},
-                 {"many   blanks    in    it stay", 30, "many   blanks    in    it stay"},
-                 {"not a terminal, or one that does not say how wide it is", 0,
-                  "not a terminal, or one that does not say how wide it is"},
-                 {"a terminal of five columns is no help", 5, "a terminal of five columns is no help"},
-                 {"", 20, ""}};
+    } cases[] = {
+        {"short", 20, "short"},
+        {"exactly twenty cols.", 20, "exactly twenty cols."},
+        {"exactly twenty cols. more", 20, "exactly twenty cols.\n  more"},
+        {"one more than twenty-", 20, "one more than\n  twenty-"},
+        {"a aLongWordThatIsWiderThanTheLine b", 20, "a\n  aLongWordThatIsWiderThanTheLine\n  b"},
+        {"  indented text stays so", 20, "  indented text\n    stays so"},
+        {"two\nlines of them which are long", 20, "two\nlines of them which\n  are long"},
+        {"must be one of preload|mmap|uring|others", 20,
+         "must be one of\n  preload|mmap|\n  uring|others"},
+        {"caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x", 21,
+         "caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x"},
+        {"many   blanks    in    it stay", 30, "many   blanks    in    it stay"},
+        {"not a terminal, or one that does not say how wide it is", 0,
+         "not a terminal, or one that does not say how wide it is"},
+        {"a terminal of five columns is no help", 5, "a terminal of five columns is no help"},
+        {"", 20, ""}};
     char out[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_expect_str_eq(sgt_wrap(out, sizeof out, cases[i].text, cases[i].columns), cases[i].want);
@@ -115,12 +148,12 @@ static struct {
     int given[3];
 } settings;
 static const sgt_option rows[] = {
-    {"share", 's', SGT_OPT_REAL, NULL, "P", .help = "a share", .def = "0", .max = 1, .below = 1, .section = 2,
-     .offset = offsetof(__typeof__(settings), share)},
-    {"rows", 0, SGT_OPT_COUNT, NULL, "N|auto", .help = "rows", .def = "auto", .min = 1, .max = 9, .section = 1,
-     .offset = offsetof(__typeof__(settings), rows)},
-    {"lr", 0, SGT_OPT_REAL, NULL, "X|auto", .help = "a rate", .def = "auto", .max = HUGE_VAL, .section = 2,
-     .offset = offsetof(__typeof__(settings), rate)},
+    {"share", 's', SGT_OPT_REAL, NULL, "P", .help = "a share", .def = "0", .max = 1, .below = 1,
+     .section = 2, .offset = offsetof(__typeof__(settings), share)},
+    {"rows", 0, SGT_OPT_COUNT, NULL, "N|auto", .help = "rows", .def = "auto", .min = 1, .max = 9,
+     .section = 1, .offset = offsetof(__typeof__(settings), rows)},
+    {"lr", 0, SGT_OPT_REAL, NULL, "X|auto", .help = "a rate", .def = "auto", .max = HUGE_VAL,
+     .section = 2, .offset = offsetof(__typeof__(settings), rate)},
     {0}};
 static const sgt_option table[] = {
     {.name = "Things"},
@@ -153,15 +186,18 @@ static int parse(int argc, ...)
     for (int i = 1; i <= argc; i++) argv[i] = va_arg(args, char *);
     va_end(args);
     int first = sgt_options_parse(&program, argc + 1, argv);
-    for (int i = first; i <= argc; i++) cr_assert_str_eq(argv[i], i == first ? "in" : i == first + 1 ? "-" : "--out");
+    for (int i = first; i <= argc; i++)
+        cr_assert_str_eq(argv[i], i == first ? "in" : i == first + 1 ? "-" : "--out");
     return argc + 1 - first;
 }
 
 Test(options, words_letters_and_operands_in_any_order)
 {
-    int operands = parse(11, "in", "-n", "12", "--size=1KiB", "--rate", "-2e3", "--split=1%", "-", "-f", "--", "--out");
+    int operands = parse(11, "in", "-n", "12", "--size=1KiB", "--rate", "-2e3", "--split=1%", "-",
+                         "-f", "--", "--out");
     cr_assert_eq(operands, 3);
-    cr_assert(o.n == 12 && o.n_given == 1 && o.size == 1024 && o.x == -2000 && o.part == .01 && o.flag == 1);
+    cr_assert(o.n == 12 && o.n_given == 1 && o.size == 1024 && o.x == -2000 && o.part == .01 &&
+              o.flag == 1);
     cr_assert_eq(parse(4, "--text", "--flag", "--choice", "two"), 0);
     cr_assert(!strcmp(o.text, "--flag") && !strcmp(o.choice, "two"));
 }
@@ -171,9 +207,11 @@ Test(options, rows_of_settings_stand_in_the_table)
     sgt_option at;
     char names[200] = "";
     for (size_t i = 0; sgt_option_at(&program, i, &at); i++) strcat(strcat(names, at.name), " ");
-    cr_assert_str_eq(names, "Things number size rate split text choice flag word Rows share lr part ");
+    cr_assert_str_eq(names,
+                     "Things number size rate split text choice flag word Rows share lr part ");
     cr_assert_eq(parse(6, "-s", "0.25", "--word=second", "--lr", "auto", "--part=0.5"), 0);
-    cr_assert(settings.share == .25 && settings.given[0] == 1 && !settings.given[1] && settings.given[2] == 1);
+    cr_assert(settings.share == .25 && settings.given[0] == 1 && !settings.given[1] &&
+              settings.given[2] == 1);
     cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);
 }
 
@@ -181,31 +219,33 @@ Test(options, wrong_values_say_what_was_expected)
 {
     static const struct {
         const char *name, *value, *says;
-    } bad[] = {{"number", "many", "--number many: not a whole number (such as 12, 512k, 1.5M)"},
-               {"number", "101", "--number 101: must be from 1 to 100"},
-               {"size", "1Q", "--size 1Q: not a size (such as 4096, 512k, 64MiB)"},
-               {"rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
-               {"split", "1", "--split 1: not a percentage (such as 1%, with the sign) or none"},
-               {"split", "101%", "--split 101%: not a percentage (such as 1%, with the sign) or none"},
-               {"choice", "three", "--choice three: must be one of one|two"},
-               {"choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
-               {"choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
-               {"choice", "one|two", "--choice one|two: must be one of one|two"},
-               {"word", "third", "--word third: must be one of first|second"},
-               {"word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
-               {"word", NULL, "--word: needs a value (first|second)"},
-               {"share", "1", "--share 1: must be at least 0 and below 1"},
-               {"share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
-               {"part", "-1", "--part -1: must be at least 0 and below 1"},
-               {"lr", "-1", "--lr -1: must be at least 0"},
-               {"lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
-               {"rows", "3", "rows: no such option"}, /* of a section that the table leaves out */
-               {"number", NULL, "--number: needs a value (N)"},
-               {"flag", "1", "--flag: takes no value"},
-               {"nothing", "1", "nothing: no such option"}};
+    } bad[] = {
+        {"number", "many", "--number many: not a whole number (such as 12, 512k, 1.5M)"},
+        {"number", "101", "--number 101: must be from 1 to 100"},
+        {"size", "1Q", "--size 1Q: not a size (such as 4096, 512k, 64MiB)"},
+        {"rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
+        {"split", "1", "--split 1: not a percentage (such as 1%, with the sign) or none"},
+        {"split", "101%", "--split 101%: not a percentage (such as 1%, with the sign) or none"},
+        {"choice", "three", "--choice three: must be one of one|two"},
+        {"choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
+        {"choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
+        {"choice", "one|two", "--choice one|two: must be one of one|two"},
+        {"word", "third", "--word third: must be one of first|second"},
+        {"word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
+        {"word", NULL, "--word: needs a value (first|second)"},
+        {"share", "1", "--share 1: must be at least 0 and below 1"},
+        {"share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
+        {"part", "-1", "--part -1: must be at least 0 and below 1"},
+        {"lr", "-1", "--lr -1: must be at least 0"},
+        {"lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
+        {"rows", "3", "rows: no such option"}, /* of a section that the table leaves out */
+        {"number", NULL, "--number: needs a value (N)"},
+        {"flag", "1", "--flag: takes no value"},
+        {"nothing", "1", "nothing: no such option"}};
     sgt_error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        cr_assert_eq(sgt_options_set(&program, bad[i].name, bad[i].value, &err), SGT_EUSAGE, "%s", bad[i].says);
+        cr_assert_eq(sgt_options_set(&program, bad[i].name, bad[i].value, &err), SGT_EUSAGE, "%s",
+                     bad[i].says);
         cr_assert_str_eq(err.text, bad[i].says);
     }
 }
@@ -227,7 +267,9 @@ static const char *hint(const char *word)
 {
     static char text[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(word, strlen(word));
-    sgt_near_offer_all(&near, "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE");
+    sgt_near_offer_all(
+        &near,
+        "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE");
     return sgt_near_hint(&near, "--", text);
 }
 
@@ -235,17 +277,26 @@ Test(near, a_word_with_slips_or_a_part_of_one)
 {
     static const struct {
         const char *word, *says;
-    } cases[] = {{"bacth-size", "; did you mean --batch-size?"}, {"batch", "; did you mean --batch-size?"},
-                 {"size", "; did you mean --batch-size?"},       {"steps", "; did you mean --steps?"},
-                 {"SEED", "; did you mean --seed?"},             {"seedd", "; did you mean --seed?"},
-                 {"sede", "; did you mean --seed?"},             {"deep", ""},
-                 {"step", "; did you mean --steps?"},            {"no-gaphs", "; did you mean --no-graphs?"},
-                 {"se", "; did you mean --seed or --seq-len?"},  {"no", ""}, /* of five, none */
-                 {"s", ""},                                      {"", ""},
-                 {"file", ""},                                   {"atch-size", "; did you mean --batch-size?"},
+    } cases[] = {{"bacth-size", "; did you mean --batch-size?"},
+                 {"batch", "; did you mean --batch-size?"},
+                 {"size", "; did you mean --batch-size?"},
+                 {"steps", "; did you mean --steps?"},
+                 {"SEED", "; did you mean --seed?"},
+                 {"seedd", "; did you mean --seed?"},
+                 {"sede", "; did you mean --seed?"},
+                 {"deep", ""},
+                 {"step", "; did you mean --steps?"},
+                 {"no-gaphs", "; did you mean --no-graphs?"},
+                 {"se", "; did you mean --seed or --seq-len?"},
+                 {"no", ""}, /* of five, none */
+                 {"s", ""},
+                 {"", ""},
+                 {"file", ""},
+                 {"atch-size", "; did you mean --batch-size?"},
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert_str_eq(hint(cases[i].word), cases[i].says, "%s: %s", cases[i].word, hint(cases[i].word));
+        cr_assert_str_eq(hint(cases[i].word), cases[i].says, "%s: %s", cases[i].word,
+                         hint(cases[i].word));
 }
 
 /* ---- NVIDIA's libraries in Python's packages ---- */
@@ -278,13 +329,13 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
     setenv("HOME", path, 1);
     char *list = sgt_wheel_folders();
     snprintf(want, sizeof want,
-             "%s/venv/lib/python3.12/site-packages/nvidia/cu13/lib:"
-             "%s/venv/lib/python3.12/site-packages/nvidia/cudnn/lib:"
-             "%s/own/lib/python3.9/site-packages/nvidia/nccl/lib:"
-             "%s/home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
+             "%s/venv/lib/python3.12/site-packages/nvidia/cu13/lib:%s/venv/lib/python3.12/"
+             "site-packages/nvidia/cudnn/lib:%s/own/lib/python3.9/site-packages/nvidia/nccl/lib:%s/"
+             "home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
              root, root, root, root);
     cr_assert(list != NULL);
-    cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list); /* behind it what this machine has for all */
+    /* behind it what this machine has for all */
+    cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list);
     free(list);
     sgt_remove_tree(root, NULL);
 }

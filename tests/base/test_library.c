@@ -22,12 +22,18 @@ static int ready(void *library, sgt_error *err)
 static const char *const names[] = {"libno-such-thing.so.9", "libm.so.6", NULL};
 static const char *const nowhere[] = {"libno-such-thing.so.9", "libnor-this.so.9", NULL};
 static const sgt_symbol symbols[] = {{"cos", &cosine}, {NULL, NULL}};
-static const sgt_symbol too_many[] = {{"sin", &sine}, {"no_such_function", &none}, {"cos", &cosine}, {NULL, NULL}};
+static const sgt_symbol too_many[] = {
+    {"sin", &sine}, {"no_such_function", &none}, {"cos", &cosine}, {NULL, NULL}};
 
 static sgt_library library(void)
 {
-    return (sgt_library){.what = "cosines", .names = names, .symbols = symbols, .install = "get one",
-                         .version = "is it new?", .ready = ready, .lock = PTHREAD_MUTEX_INITIALIZER};
+    return (sgt_library){.what = "cosines",
+                         .names = names,
+                         .symbols = symbols,
+                         .install = "get one",
+                         .version = "is it new?",
+                         .ready = ready,
+                         .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
 static const char *where_libm_is(void)
@@ -139,7 +145,8 @@ Test(library, folders_come_after_the_system)
     rmdir(folder);
 }
 
-/* One that the system has and that does not do is no reason not to look further: an old cuDNN beside a wheel's. */
+/* One that the system has and that does not do is no reason not to look further: an old cuDNN
+ * beside a wheel's. */
 Test(library, one_that_does_not_fit_is_passed_over)
 {
     sgt_error err;

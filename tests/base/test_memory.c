@@ -1,5 +1,5 @@
-/* How much memory there is, read from folders that stand for the kernel's: both versions of control groups, nested,
- * mixed, and seen from within a container. */
+/* How much memory there is, read from folders that stand for the kernel's: both versions of control
+ * groups, nested, mixed, and seen from within a container. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,8 @@ static const char machine[] = "this machine", group[] = "this process's control 
 
 static void put_machine(void)
 {
-    put("proc/meminfo", "MemTotal:       10000 kB\nMemFree:         4000 kB\nMemAvailable:    8000 kB\n");
+    put("proc/meminfo",
+        "MemTotal:       10000 kB\nMemFree:         4000 kB\nMemAvailable:    8000 kB\n");
 }
 
 Test(memory, nothing_to_read_bounds_nothing)
@@ -67,7 +68,8 @@ Test(memory, machine_without_groups)
     expect(8000 << 10, machine);
 }
 
-/* The least of memory.max and memory.high, of the group and of those above it; the page cache gives way. */
+/* The least of memory.max and memory.high, of the group and of those above it; the page cache gives
+ * way. */
 Test(memory, version_2)
 {
     put_machine();
@@ -75,7 +77,8 @@ Test(memory, version_2)
     put("sys/fs/cgroup/a/b/memory.max", "5000000\n");
     put("sys/fs/cgroup/a/b/memory.high", "max\n");
     put("sys/fs/cgroup/a/b/memory.current", "1500000\n");
-    put("sys/fs/cgroup/a/b/memory.stat", "anon 900000\nfile 600000\ninactive_file 400000\nactive_file 100000\n");
+    put("sys/fs/cgroup/a/b/memory.stat",
+        "anon 900000\nfile 600000\ninactive_file 400000\nactive_file 100000\n");
     expect(5000000 - (1500000 - 500000), group);
     put("sys/fs/cgroup/a/b/memory.high", "3000000\n");
     expect(3000000 - (1500000 - 500000), group);
@@ -94,13 +97,15 @@ Test(memory, version_1)
 {
     put_machine();
     put("proc/self/cgroup", "5:cpu,cpuacct:/z\n4:memory:/job/1\n1:name=systemd:/y\n0::/\n");
-    put("sys/fs/cgroup/memory/job/1/memory.limit_in_bytes", "9223372036854771712\n"); /* its word for none */
+    /* its word for none */
+    put("sys/fs/cgroup/memory/job/1/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/memory/job/1/memory.usage_in_bytes", "300000\n");
     expect(8000 << 10, machine);
     put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
     put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "700000\n");
-    put("sys/fs/cgroup/memory/job/memory.stat", "cache 1\ninactive_file 1\ntotal_inactive_file 150000\n"
-                                                "total_active_file 50000\n");
+    put("sys/fs/cgroup/memory/job/memory.stat",
+        "cache 1\ninactive_file 1\ntotal_inactive_file 150000\n"
+        "total_active_file 50000\n");
     expect(2000000 - (700000 - 200000), group);
 }
 
@@ -123,6 +128,6 @@ Test(memory, this_machine)
 {
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    cr_assert(m.available > 1 << 20 && m.available <= (uint64_t)sysconf(_SC_PHYS_PAGES) *
-                                                          (uint64_t)sysconf(_SC_PAGESIZE));
+    cr_assert(m.available > 1 << 20 &&
+              m.available <= (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
 }

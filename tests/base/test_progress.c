@@ -1,4 +1,5 @@
-/* tools/cli/progress: what a terminal shows in the end, seen through a pseudo-terminal and a terminal's own rules. */
+/* tools/cli/progress: what a terminal shows in the end, seen through a pseudo-terminal and a
+ * terminal's own rules. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +15,8 @@
 
 enum { ROWS = 4096, COLUMNS = 512, ENQ = 5 };
 
-/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters; it counts ENQs. */
+/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters;
+ * it counts ENQs. */
 typedef struct terminal {
     int master, width;
     pthread_t reader;
@@ -59,7 +61,8 @@ static terminal *plug(int width)
     setenv("TERM", "xterm", 1);
     terminal *t = calloc(1, sizeof *t);
     struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)width};
-    cr_assert((t->master = posix_openpt(O_RDWR | O_NOCTTY)) >= 0 && !grantpt(t->master) && !unlockpt(t->master));
+    cr_assert((t->master = posix_openpt(O_RDWR | O_NOCTTY)) >= 0 && !grantpt(t->master) &&
+              !unlockpt(t->master));
     int slave = open(ptsname(t->master), O_RDWR | O_NOCTTY);
     cr_assert(slave >= 0 && !ioctl(slave, TIOCSWINSZ, &size));
     t->width = width;
@@ -112,7 +115,8 @@ Test(progress, one_bar_with_lines_above_it)
     let_time_pass();
     sgt_progress_update(p, 2 << 20, 4 << 20, 0, "5.00 Mtokens/s");
     sgt_say(&n, "in.txt: %s", "not UTF-8");
-    sgt_progress_line(p, "a line that is much longer than what is left of the bar when this is written to the screen");
+    sgt_progress_line(p, "a line that is much longer than what is left of the bar when this is "
+                         "written to the screen");
     let_time_pass();
     sgt_progress_update(p, 3 << 20, 4 << 20, 0, "1 token/s");
     sgt_progress_update(p, 4 << 20, 4 << 20, 0, "2 tokens/s");
@@ -120,13 +124,14 @@ Test(progress, one_bar_with_lines_above_it)
     cr_assert_eq(unplug(t), 4);
     cr_assert_str_eq(t->rows[0], "sgt-x: before there is a bar");
     cr_assert_str_eq(t->rows[1], "sgt-x: in.txt: not UTF-8");
-    cr_assert_str_eq(t->rows[2],
-                     "a line that is much longer than what is left of the bar when this is written to the screen");
+    cr_assert_str_eq(t->rows[2], "a line that is much longer than what is left of the bar when "
+                                 "this is written to the screen");
     static const char want[] = "100%|####################| 4.0 MiB/4.0 MiB [00:00<00:00, ";
     cr_assert_eq(strncmp(t->rows[3], want, strlen(want)), 0, "%s", t->rows[3]);
     size_t length = strlen(t->rows[3]);
     static const char end[] = "MB/s] 2 tokens/s";
-    cr_assert(length > strlen(end) && !strcmp(t->rows[3] + length - strlen(end), end), "%s", t->rows[3]);
+    cr_assert(length > strlen(end) && !strcmp(t->rows[3] + length - strlen(end), end), "%s",
+              t->rows[3]);
     free(t);
 }
 
@@ -143,8 +148,8 @@ Test(progress, a_total_that_is_not_known)
 }
 
 /* One bar of that width, as it is left at the end. */
-static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done, uint64_t total,
-                    const char *facts)
+static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done,
+                    uint64_t total, const char *facts)
 {
     terminal *t = plug(width);
     sgt_progress *p = sgt_progress_new(unit == SGT_PROGRESS_BYTES ? "B" : "step", unit, 0);
@@ -162,7 +167,8 @@ static void check_shape(const char *line, const char *want)
     char shape[COLUMNS];
     size_t n = 0;
     for (const char *c = line; *c && n + 1 < sizeof shape; c++)
-        if (!strchr("0123456789.# ", *c) && !(strchr("kMGT", *c) && c[-1] == ' ' && c[1] && strchr("tsiB", c[1])))
+        if (!strchr("0123456789.# ", *c) &&
+            !(strchr("kMGT", *c) && c[-1] == ' ' && c[1] && strchr("tsiB", c[1])))
             shape[n++] = *c;
     shape[n] = '\0';
     cr_assert_str_eq(shape, want, "%s: %s, not %s", line, shape, want);
@@ -177,15 +183,19 @@ Test(progress, narrow_terminals)
         const char *shape;
     } of_items[] = {{110, 200, "%||,/,[:<:,step/s]loss,tokens/s,lre-,MFU%"},
                     {96, 96, "%||,/,[:<:]loss,tokens/s,lre-,MFU%"},
-                    {90, 90, "%||,/,<:loss,tokens/s,lre-,MFU%"}, {80, 80, "%||,/,<:loss,tokens/s,lre-"},
-                    {60, 60, "%||,/,<:loss"}, {40, 40, "%,/,<:loss"}, {30, 30, "%,/,<:"}};
+                    {90, 90, "%||,/,<:loss,tokens/s,lre-,MFU%"},
+                    {80, 80, "%||,/,<:loss,tokens/s,lre-"},
+                    {60, 60, "%||,/,<:loss"},
+                    {40, 40, "%,/,<:loss"},
+                    {30, 30, "%,/,<:"}};
     char row[COLUMNS];
     for (size_t i = 0; i < sizeof of_items / sizeof *of_items; i++)
         for (int width = of_items[i].from; width <= of_items[i].to; width++) {
             one_bar(row, width, SGT_PROGRESS_ITEMS, 126000, 300000, facts);
             check_shape(row, of_items[i].shape);
         }
-    for (int width = 1; width <= 120; width++) { /* never longer than the terminal is wide, whatever that is */
+    /* never longer than the terminal is wide, whatever that is */
+    for (int width = 1; width <= 120; width++) {
         one_bar(row, width, SGT_PROGRESS_BYTES, 99ull << 30, 1023ull << 30,
                 "123 Mtokens/s\tand more than anybody wants to know");
         cr_assert_eq(strncmp(row, "  9%", width < 5 ? (size_t)width - 1 : 4), 0, "%s", row);
@@ -206,7 +216,8 @@ Test(progress, a_terminal_that_changes, .timeout = 60)
         sgt_progress_update(p, 1000, 2000, 0, "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04");
         wait_for_terminal(t);
         cr_assert_leq(strlen(t->rows[0]), (size_t)widths[i] - 1, "%s", t->rows[0]);
-        cr_assert_geq(strlen(t->rows[0]), (size_t)(widths[i] < 90 ? widths[i] - 16 : 70), "%s", t->rows[0]);
+        cr_assert_geq(strlen(t->rows[0]), (size_t)(widths[i] < 90 ? widths[i] - 16 : 70), "%s",
+                      t->rows[0]);
     }
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
@@ -241,7 +252,8 @@ Test(progress, lines_from_many_threads_stay_whole)
     for (int i = 0; i < lines - 1; i++) {
         int thread, number, end = 0;
         sscanf(t->rows[i], "sgt-x: thread %d says %d%n", &thread, &number, &end);
-        cr_assert(end && !t->rows[i][end] && number == next[thread]++, "line %d: %s", i, t->rows[i]);
+        cr_assert(end && !t->rows[i][end] && number == next[thread]++, "line %d: %s", i,
+                  t->rows[i]);
     }
     cr_assert_eq(strncmp(t->rows[lines - 1], " 99%|################### | 999/1,000 [", 38), 0, "%s",
                  t->rows[lines - 1]);
@@ -262,7 +274,8 @@ Test(progress, quiet_says_nothing)
     free(t);
 }
 
-/* A line that is wider than the terminal is broken between words, and leaves nothing of the bar beside it. */
+/* A line that is wider than the terminal is broken between words, and leaves nothing of the bar
+ * beside it. */
 Test(progress, lines_are_wrapped_over_the_bar)
 {
     terminal *t = plug(40);
@@ -283,7 +296,8 @@ Test(progress, lines_are_wrapped_over_the_bar)
     free(t);
 }
 
-/* Into a file: a line every 10 seconds and one at the end. What comes back are its lines, malloc'd. */
+/* Into a file: a line every 10 seconds and one at the end. What comes back are its lines,
+ * malloc'd. */
 static char *in_a_file(int seconds, int keep_last, int upto)
 {
     char *text = calloc(1, 8192);
@@ -316,7 +330,8 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
 {
     char *text = in_a_file(1, 0, 57);
     cr_expect_eq(count_lines(text), 6, "%s", text);
-    cr_expect(strstr(text, " 16% 10/60 [00:10<00:50, 1.00 step/s] loss 5.7891\n") == text, "%s", text);
+    cr_expect(strstr(text, " 16% 10/60 [00:10<00:50, 1.00 step/s] loss 5.7891\n") == text, "%s",
+              text);
     cr_expect(strstr(text, "\n 95% 57/60 [00:57<00:03, 1.00 step/s] loss 5.7891\n"), "%s", text);
     free(text);
     text = in_a_file(2, 1, 60); /* two minutes, whose end is no line's time already */
@@ -324,7 +339,8 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
     cr_expect(strstr(text, "\n100% 60/60 [02:00<00:00, "), "%s", text);
     free(text);
     text = in_a_file(0, 1, 60);
-    cr_expect(count_lines(text) == 1 && !strncmp(text, "100% 60/60 [00:00<00:00, ", 25), "%s", text);
+    cr_expect(count_lines(text) == 1 && !strncmp(text, "100% 60/60 [00:00<00:00, ", 25), "%s",
+              text);
     free(text);
     text = in_a_file(0, 0, 60); /* who did not ask for it has none */
     cr_expect_str_eq(text, "");

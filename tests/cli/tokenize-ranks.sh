@@ -197,7 +197,7 @@ for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
 done
 # what one rank cannot do ends both, in one line
 rm -rf out
-port=$((port + 2))
+next_port
 echo 'a rank with other options' > .ran
 start 0 sgt-tokenize $talks corpus out && pid0=$pid
 start 1 sgt-tokenize $talks --special eot corpus out && pid1=$pid

@@ -1,5 +1,5 @@
-/* faults.c: runs a program and disturbs one of its calls, by the count. The one mechanism of all tests that kill sgt's
- * programs at each call in turn, or make each fail (tests/cli/faults.inc).
+/* faults.c: runs a program and disturbs one of its calls, by the count. The one mechanism of all
+ * tests that kill sgt's programs at each call in turn, or make each fail (tests/cli/faults.inc).
  *
  *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
  *
@@ -16,10 +16,11 @@
  *                                                              missing: as if there were no such file
  *     faults uring:EIO:2, uring:short:2 ...                    what io_uring says became of a read
  *
- * System calls are seen by seccomp and stopped at by ptrace: those of the program's own process and all its threads,
- * from its entry point on (what the dynamic loader does before is nobody's fault), whoever makes them: libc, liburing
- * or a raw instruction. The rest is no system call and is seen by faults.so, which is preloaded. Exits as the program
- * did, with 128 and the signal where one killed it. x86-64 Linux alone; elsewhere, and where one may not trace: 77. */
+ * System calls are seen by seccomp and stopped at by ptrace: those of the program's own process and
+ * all its threads, from its entry point on (what the dynamic loader does before is nobody's fault),
+ * whoever makes them: libc, liburing or a raw instruction. The rest is no system call and is seen
+ * by faults.so, which is preloaded. Exits as the program did, with 128 and the signal where one
+ * killed it. x86-64 Linux alone; elsewhere, and where one may not trace: 77. */
 #include <stdio.h>
 
 #ifndef __x86_64__
@@ -54,41 +55,103 @@ static const struct call {
     const char *name;
     int number, size_of;
 } calls[] = {
-    {"read", SYS_read, 3}, {"pread64", SYS_pread64, 3}, {"readv", SYS_readv, 0}, {"preadv2", SYS_preadv2, 0},
-    {"write", SYS_write, 3}, {"pwrite64", SYS_pwrite64, 3}, {"writev", SYS_writev, 0}, {"pwritev", SYS_pwritev, 0},
-    {"copy_file_range", SYS_copy_file_range, 5}, {"sendfile", SYS_sendfile, 4}, {"splice", SYS_splice, 5},
-    {"getrandom", SYS_getrandom, 2}, {"getdents64", SYS_getdents64, 0},
-    {"open", SYS_open, 0}, {"openat", SYS_openat, 0}, {"openat2", SYS_openat2, 0}, {"creat", SYS_creat, 0},
-    {"close", SYS_close, 0}, {"fcntl", SYS_fcntl, 0}, {"flock", SYS_flock, 0}, {"ioctl", SYS_ioctl, 0},
-    {"dup", SYS_dup, 0}, {"dup2", SYS_dup2, 0}, {"dup3", SYS_dup3, 0}, {"pipe2", SYS_pipe2, 0},
-    {"fsync", SYS_fsync, 0}, {"fdatasync", SYS_fdatasync, 0}, {"sync_file_range", SYS_sync_file_range, 0},
-    {"rename", SYS_rename, 0}, {"renameat", SYS_renameat, 0}, {"renameat2", SYS_renameat2, 0},
-    {"link", SYS_link, 0}, {"linkat", SYS_linkat, 0}, {"symlink", SYS_symlink, 0}, {"symlinkat", SYS_symlinkat, 0},
-    {"unlink", SYS_unlink, 0}, {"unlinkat", SYS_unlinkat, 0}, {"rmdir", SYS_rmdir, 0}, {"mkdir", SYS_mkdir, 0},
-    {"mkdirat", SYS_mkdirat, 0}, {"ftruncate", SYS_ftruncate, 0}, {"truncate", SYS_truncate, 0},
-    {"fallocate", SYS_fallocate, 0}, {"lseek", SYS_lseek, 0}, {"fadvise64", SYS_fadvise64, 0},
-    {"stat", SYS_stat, 0}, {"lstat", SYS_lstat, 0}, {"fstat", SYS_fstat, 0}, {"newfstatat", SYS_newfstatat, 0},
-    {"statx", SYS_statx, 0}, {"access", SYS_access, 0}, {"faccessat2", SYS_faccessat2, 0},
-    {"utimensat", SYS_utimensat, 0}, {"fchmod", SYS_fchmod, 0}, {"getcwd", SYS_getcwd, 0},
-    {"readlink", SYS_readlink, 0}, {"statfs", SYS_statfs, 0}, {"fstatfs", SYS_fstatfs, 0},
-    {"mmap", SYS_mmap, 0}, {"munmap", SYS_munmap, 0}, {"mremap", SYS_mremap, 0}, {"madvise", SYS_madvise, 0},
-    {"mprotect", SYS_mprotect, 0}, {"mincore", SYS_mincore, 0},
-    {"io_uring_setup", SYS_io_uring_setup, 0}, {"io_uring_enter", SYS_io_uring_enter, 0},
+    {"read", SYS_read, 3},
+    {"pread64", SYS_pread64, 3},
+    {"readv", SYS_readv, 0},
+    {"preadv2", SYS_preadv2, 0},
+    {"write", SYS_write, 3},
+    {"pwrite64", SYS_pwrite64, 3},
+    {"writev", SYS_writev, 0},
+    {"pwritev", SYS_pwritev, 0},
+    {"copy_file_range", SYS_copy_file_range, 5},
+    {"sendfile", SYS_sendfile, 4},
+    {"splice", SYS_splice, 5},
+    {"getrandom", SYS_getrandom, 2},
+    {"getdents64", SYS_getdents64, 0},
+    {"open", SYS_open, 0},
+    {"openat", SYS_openat, 0},
+    {"openat2", SYS_openat2, 0},
+    {"creat", SYS_creat, 0},
+    {"close", SYS_close, 0},
+    {"fcntl", SYS_fcntl, 0},
+    {"flock", SYS_flock, 0},
+    {"ioctl", SYS_ioctl, 0},
+    {"dup", SYS_dup, 0},
+    {"dup2", SYS_dup2, 0},
+    {"dup3", SYS_dup3, 0},
+    {"pipe2", SYS_pipe2, 0},
+    {"fsync", SYS_fsync, 0},
+    {"fdatasync", SYS_fdatasync, 0},
+    {"sync_file_range", SYS_sync_file_range, 0},
+    {"rename", SYS_rename, 0},
+    {"renameat", SYS_renameat, 0},
+    {"renameat2", SYS_renameat2, 0},
+    {"link", SYS_link, 0},
+    {"linkat", SYS_linkat, 0},
+    {"symlink", SYS_symlink, 0},
+    {"symlinkat", SYS_symlinkat, 0},
+    {"unlink", SYS_unlink, 0},
+    {"unlinkat", SYS_unlinkat, 0},
+    {"rmdir", SYS_rmdir, 0},
+    {"mkdir", SYS_mkdir, 0},
+    {"mkdirat", SYS_mkdirat, 0},
+    {"ftruncate", SYS_ftruncate, 0},
+    {"truncate", SYS_truncate, 0},
+    {"fallocate", SYS_fallocate, 0},
+    {"lseek", SYS_lseek, 0},
+    {"fadvise64", SYS_fadvise64, 0},
+    {"stat", SYS_stat, 0},
+    {"lstat", SYS_lstat, 0},
+    {"fstat", SYS_fstat, 0},
+    {"newfstatat", SYS_newfstatat, 0},
+    {"statx", SYS_statx, 0},
+    {"access", SYS_access, 0},
+    {"faccessat2", SYS_faccessat2, 0},
+    {"utimensat", SYS_utimensat, 0},
+    {"fchmod", SYS_fchmod, 0},
+    {"getcwd", SYS_getcwd, 0},
+    {"readlink", SYS_readlink, 0},
+    {"statfs", SYS_statfs, 0},
+    {"fstatfs", SYS_fstatfs, 0},
+    {"mmap", SYS_mmap, 0},
+    {"munmap", SYS_munmap, 0},
+    {"mremap", SYS_mremap, 0},
+    {"madvise", SYS_madvise, 0},
+    {"mprotect", SYS_mprotect, 0},
+    {"mincore", SYS_mincore, 0},
+    {"io_uring_setup", SYS_io_uring_setup, 0},
+    {"io_uring_enter", SYS_io_uring_enter, 0},
     {"io_uring_register", SYS_io_uring_register, 0},
-    {"clone", SYS_clone, 0}, {"clone3", SYS_clone3, 0}, {"fork", SYS_fork, 0}, {"vfork", SYS_vfork, 0},
-    {"execve", SYS_execve, 0}, {"wait4", SYS_wait4, 0}, {"waitid", SYS_waitid, 0}, {"kill", SYS_kill, 0},
-    {"nanosleep", SYS_nanosleep, 0}, {"clock_nanosleep", SYS_clock_nanosleep, 0}, {"poll", SYS_poll, 0},
-    {"socket", SYS_socket, 0}, {"bind", SYS_bind, 0}, {"listen", SYS_listen, 0}, {"connect", SYS_connect, 0},
-    {"accept4", SYS_accept4, 0}, {"sendto", SYS_sendto, 3}, {"recvfrom", SYS_recvfrom, 3},
-    {"sendmsg", SYS_sendmsg, 0}, {"recvmsg", SYS_recvmsg, 0},
+    {"clone", SYS_clone, 0},
+    {"clone3", SYS_clone3, 0},
+    {"fork", SYS_fork, 0},
+    {"vfork", SYS_vfork, 0},
+    {"execve", SYS_execve, 0},
+    {"wait4", SYS_wait4, 0},
+    {"waitid", SYS_waitid, 0},
+    {"kill", SYS_kill, 0},
+    {"nanosleep", SYS_nanosleep, 0},
+    {"clock_nanosleep", SYS_clock_nanosleep, 0},
+    {"poll", SYS_poll, 0},
+    {"socket", SYS_socket, 0},
+    {"bind", SYS_bind, 0},
+    {"listen", SYS_listen, 0},
+    {"connect", SYS_connect, 0},
+    {"accept4", SYS_accept4, 0},
+    {"sendto", SYS_sendto, 3},
+    {"recvfrom", SYS_recvfrom, 3},
+    {"sendmsg", SYS_sendmsg, 0},
+    {"recvmsg", SYS_recvmsg, 0},
 };
 
 static const struct error {
     const char *name;
     int number;
-} errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"EAGAIN", EAGAIN}, {"ENOMEM", ENOMEM},
-              {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS}, {"EPERM", EPERM},
-              {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EXDEV", EXDEV}, {"ENOENT", ENOENT}, {"EROFS", EROFS}};
+} errors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR},
+              {"EAGAIN", EAGAIN}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE},
+              {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS},
+              {"EPERM", EPERM},   {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP},
+              {"EXDEV", EXDEV},   {"ENOENT", ENOENT}, {"EROFS", EROFS}};
 
 typedef enum what { COUNT, KILL, KILLED, SHORT, ERROR } what;
 
@@ -101,13 +164,14 @@ typedef struct run {
     pid_t pid;        /* the program; its threads have other numbers */
     long entry, text; /* where it begins, and the instruction there */
     int began;
-    pid_t dying;      /* the thread to be killed when its call has ended */
+    pid_t dying; /* the thread to be killed when its call has ended */
     uint64_t seen, hits;
 } run;
 
 static _Noreturn void stop(const char *why, const char *name)
 {
-    fprintf(stderr, "faults: %s%s%s%s\n", name, *name ? ": " : "", why, errno ? strerror(errno) : "");
+    fprintf(stderr, "faults: %s%s%s%s\n", name, *name ? ": " : "", why,
+            errno ? strerror(errno) : "");
     exit(77);
 }
 
@@ -155,14 +219,17 @@ static void filter_calls(const run *r)
 {
     struct sock_filter f[2 * MOST_CALLS + 2];
     unsigned short n = 0;
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    f[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < r->count; i++) {
-        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->calls[i]->number, 0, 1);
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                              (unsigned)r->calls[i]->number, 0, 1);
         f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
     }
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog all = {n, f};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) < 0)
         stop("seccomp: ", "");
 }
 
@@ -199,13 +266,15 @@ static void break_at_entry(run *r)
     fclose(f);
     errno = 0;
     r->text = ptrace(PTRACE_PEEKTEXT, r->pid, r->entry, 0);
-    if (errno || ptrace(PTRACE_POKETEXT, r->pid, r->entry, (r->text & ~0xffl) | 0xcc) < 0) stop("entry: ", "");
+    if (errno || ptrace(PTRACE_POKETEXT, r->pid, r->entry, (r->text & ~0xffl) | 0xcc) < 0)
+        stop("entry: ", "");
 }
 
 static int came_to_entry(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
-    if (r->began || tid != r->pid || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0 || (long)regs.rip - 1 != r->entry)
+    if (r->began || tid != r->pid || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0 ||
+        (long)regs.rip - 1 != r->entry)
         return 0;
     ptrace(PTRACE_POKETEXT, tid, r->entry, r->text);
     regs.rip--;
@@ -214,7 +283,8 @@ static int came_to_entry(run *r, pid_t tid)
     return 1;
 }
 
-/* Half of the bytes; whole pages where there are any, as files read and written past the cache must have it. */
+/* Half of the bytes; whole pages where there are any, as files read and written past the cache must
+ * have it. */
 static void ask_for_less(struct user_regs_struct *regs, int argument)
 {
     unsigned long long *arguments[] = {&regs->rdi, &regs->rsi, &regs->rdx, &regs->r10, &regs->r8};
@@ -227,7 +297,8 @@ static void ask_for_less(struct user_regs_struct *regs, int argument)
 static enum __ptrace_request meet_call(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
-    if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0) return PTRACE_CONT;
+    if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0)
+        return PTRACE_CONT;
     r->seen++;
     if (r->what == COUNT || !fault_is_at(&r->place, r->seen)) return PTRACE_CONT;
     r->hits++;
@@ -255,11 +326,14 @@ static void meet_stop(run *r, pid_t tid, int status)
     if (event == PTRACE_EVENT_SECCOMP) on = meet_call(r, tid);
     else if (event == PTRACE_EVENT_EXEC && tid == r->pid) break_at_entry(r);
     else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
-    if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid))) signal = 0;
-    ptrace(on, tid, 0, signal); /* fails where the thread was killed meanwhile, which the next wait tells */
+    if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid)))
+        signal = 0;
+    /* fails where the thread was killed meanwhile, which the next wait tells */
+    ptrace(on, tid, 0, signal);
 }
 
-/* Until the program is over. What it leaves running is killed with the tracer, PTRACE_O_EXITKILL. */
+/* Until the program is over. What it leaves running is killed with the tracer,
+ * PTRACE_O_EXITKILL. */
 static int trace(run *r, char **argv)
 {
     int ready[2], status;
@@ -267,8 +341,9 @@ static int trace(run *r, char **argv)
     if ((r->pid = fork()) < 0) stop("fork: ", "");
     if (!r->pid) start(r, ready[0], argv);
     if (ptrace(PTRACE_SEIZE, r->pid, 0,
-               PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
-                   PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) < 0)
+               PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE |
+                   PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
+                   PTRACE_O_TRACESYSGOOD) < 0)
         stop("ptrace: ", "");
     if (write(ready[1], "", 1) != 1) stop("pipe: ", "");
     for (;;) {
@@ -300,7 +375,8 @@ static int preload(run *r, const char *plan, char **argv)
         execvp(*argv, argv);
         _exit(127);
     }
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
+    }
     r->seen = counts->seen;
     r->hits = counts->hits;
     return status;
@@ -324,7 +400,9 @@ int main(int argc, char **argv)
         status = trace(&r, argv + at + 1);
     }
     FILE *f = out ? fopen(out, "we") : NULL;
-    if (f && (fprintf(f, "%llu %llu\n", (unsigned long long)r.seen, (unsigned long long)r.hits) < 0 || fclose(f)))
+    if (f &&
+        (fprintf(f, "%llu %llu\n", (unsigned long long)r.seen, (unsigned long long)r.hits) < 0 ||
+         fclose(f)))
         stop("cannot be written: ", out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -1,5 +1,6 @@
-/* plan.h: what both halves of `faults` understand (faults.c: the tracer, which sees system calls; shim.c: the preloaded
- * library, which sees what is no system call). See faults.c for the language. */
+/* plan.h: what both halves of `faults` understand (faults.c: the tracer, which sees system calls;
+ * shim.c: the preloaded library, which sees what is no system call). See faults.c for the
+ * language. */
 #ifndef SGT_FAULTS_PLAN_H
 #define SGT_FAULTS_PLAN_H
 

@@ -1,6 +1,7 @@
-/* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the program's own code
- * asks for, or a library's; clocks; libraries that are loaded by name; what io_uring says became of a read. Takes itself
- * out of the environment, so that what the program starts is left alone. */
+/* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the
+ * program's own code asks for, or a library's; clocks; libraries that are loaded by name; what
+ * io_uring says became of a read. Takes itself out of the environment, so that what the program
+ * starts is left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +35,7 @@ static fault_place place;
 static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
 /* A part of a library's name ("": the program, or any library that is loaded); what is done. */
 static const char *whose = "", *how = "";
-static uintptr_t code, code_end;          /* the callers that count */
+static uintptr_t code, code_end; /* the callers that count */
 
 /* One more call; whether it is disturbed. */
 static int disturbed(void)
@@ -88,14 +89,21 @@ __attribute__((constructor)) static void begin(void)
 /* ---- memory ---- */
 
 /* In a function that the code in question may call: whether this call is to fail. */
-#define FAILS() (what == MEMORY && is_code(__builtin_return_address(0)) && disturbed() && (errno = ENOMEM))
+#define FAILS() \
+    (what == MEMORY && is_code(__builtin_return_address(0)) && disturbed() && (errno = ENOMEM))
 
-static int is_code(const void *caller) { return (uintptr_t)caller >= code && (uintptr_t)caller < code_end; }
+static int is_code(const void *caller)
+{
+    return (uintptr_t)caller >= code && (uintptr_t)caller < code_end;
+}
 
 void *malloc(size_t n) { return FAILS() ? NULL : __libc_malloc(n); }
 void *calloc(size_t n, size_t size) { return FAILS() ? NULL : __libc_calloc(n, size); }
 void *realloc(void *p, size_t n) { return FAILS() ? NULL : __libc_realloc(p, n); }
-void *reallocarray(void *p, size_t n, size_t size) { return FAILS() ? NULL : __libc_realloc(p, n * size); }
+void *reallocarray(void *p, size_t n, size_t size)
+{
+    return FAILS() ? NULL : __libc_realloc(p, n * size);
+}
 void *aligned_alloc(size_t align, size_t n) { return FAILS() ? NULL : __libc_memalign(align, n); }
 
 int posix_memalign(void **p, size_t align, size_t n)
@@ -112,7 +120,7 @@ void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
 }
 
 /* What allocates within libc, where the caller is not to be seen any more. */
-#define REAL(name) (__extension__(__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 char *strdup(const char *s)
 {
@@ -155,7 +163,10 @@ int asprintf(char **restrict text, const char *restrict format, ...)
     return n;
 }
 
-FILE *fopen(const char *restrict path, const char *restrict mode) { return FAILS() ? NULL : REAL(fopen)(path, mode); }
+FILE *fopen(const char *restrict path, const char *restrict mode)
+{
+    return FAILS() ? NULL : REAL(fopen)(path, mode);
+}
 FILE *fdopen(int fd, const char *mode) { return FAILS() ? NULL : REAL(fdopen)(fd, mode); }
 FILE *open_memstream(char **p, size_t *n) { return FAILS() ? NULL : REAL(open_memstream)(p, n); }
 DIR *opendir(const char *path) { return FAILS() ? NULL : REAL(opendir)(path); }
@@ -169,7 +180,10 @@ static int64_t ahead(void)
 {
     if (what != CLOCK) return 0;
     if (disturbed()) {
-        int64_t by = !strcmp(how, "back") ? -HOUR : !strcmp(how, "forward") ? YEARS : counts->hits % 2 ? YEARS : -HOUR;
+        int64_t by = !strcmp(how, "back")      ? -HOUR
+                     : !strcmp(how, "forward") ? YEARS
+                     : counts->hits % 2        ? YEARS
+                                               : -HOUR;
         __atomic_store_n(&jumped, by, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(&jumped, __ATOMIC_RELAXED);
@@ -202,9 +216,10 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
     return 0;
 }
 
-/* The kernel's clock has not jumped: a moment by ours is one by its. What was reckoned before a jump back is a moment
- * far ahead; a second is long enough. */
-int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until)
+/* The kernel's clock has not jumped: a moment by ours is one by its. What was reckoned before a
+ * jump back is a moment far ahead; a second is long enough. */
+int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                           const struct timespec *until)
 {
     struct timespec now, real = *until;
     real.tv_sec -= __atomic_load_n(&jumped, __ATOMIC_RELAXED);
@@ -217,7 +232,8 @@ int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t cloc
 
 static int become(const char *name, int got)
 {
-    if (!strcmp(name, "short")) return got >= 8192 ? got / 2 / 4096 * 4096 : got > 1 ? got / 2 : got;
+    if (!strcmp(name, "short"))
+        return got >= 8192 ? got / 2 / 4096 * 4096 : got > 1 ? got / 2 : got;
     return !strcmp(name, "EINTR") ? -EINTR : !strcmp(name, "EAGAIN") ? -EAGAIN : -EIO;
 }
 
@@ -231,12 +247,14 @@ unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **cq
 
 /* ---- libraries loaded by name ---- */
 
-static _Thread_local char unloaded[PATH_MAX + 128]; /* what dlerror says of the last dlopen; "": nothing of ours */
+/* what dlerror says of the last dlopen; "": nothing of ours */
+static _Thread_local char unloaded[PATH_MAX + 128];
 
 void *dlopen(const char *path, int flags)
 {
     unloaded[0] = 0;
-    if (what != LOADING || !path || !strstr(path, whose) || !disturbed()) return REAL(dlopen)(path, flags);
+    if (what != LOADING || !path || !strstr(path, whose) || !disturbed())
+        return REAL(dlopen)(path, flags);
     snprintf(unloaded, sizeof unloaded, "%s: cannot open shared object file: %s", path,
              strerror(!strcmp(how, "missing") ? ENOENT : EINTR));
     return NULL;

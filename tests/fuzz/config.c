@@ -1,4 +1,5 @@
-/* config.c: a config.json is refused in a line, or says a model that can be; written again it says the same one. */
+/* config.c: a config.json is refused in a line, or says a model that can be; written again it says
+ * the same one. */
 #include "files.h"
 #include "model/config.h"
 
@@ -13,11 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     must(sgt_model_check(&m, "it", &err) == 0, "a model that is read can be");
-    must(sgt_model_parameters(&m) <= sgt_model_floats(&m), "its parameters are counted without overflow");
+    must(sgt_model_parameters(&m) <= sgt_model_floats(&m),
+         "its parameters are counted without overflow");
     must(sgt_config_write(&m, own_folder, 0, &err) == 0, "it can be written");
     must(sgt_config_read(&again, own_folder, &err) == 0, "and read again");
-    must(m.layers == again.layers && m.channels == again.channels && m.heads == again.heads && m.vocab == again.vocab &&
-             m.positions == again.positions && m.gelu == again.gelu && m.untied == again.untied &&
-             !memcmp(&m.eps, &again.eps, sizeof m.eps), "it is the same model");
+    must(m.layers == again.layers && m.channels == again.channels && m.heads == again.heads &&
+             m.vocab == again.vocab && m.positions == again.positions && m.gelu == again.gelu &&
+             m.untied == again.untied && !memcmp(&m.eps, &again.eps, sizeof m.eps),
+         "it is the same model");
     return 0;
 }

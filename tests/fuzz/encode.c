@@ -1,5 +1,6 @@
-/* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular expression; they are
- * the ids of its parts where it may be cut; and they decode to its bytes. And so it is of a long piece made of it. */
+/* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular
+ * expression; they are the ids of its parts where it may be cut; and they decode to its bytes. And
+ * so it is of a long piece made of it. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;
 
-/* The definition: of all pairs that some merge joins the one that goes first, until there is none. */
+/* The definition: of all pairs that some merge joins the one that goes first, until there is
+ * none. */
 static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
@@ -36,13 +38,14 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     size_t end, from = 0, count = 0;
     must(p || sgt_pattern_gpt2(&p, &err) == 0, "there is memory");
     must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
-    for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end) count += merge(text + from, end - from, ids + count);
+    for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end)
+        count += merge(text + from, end - from, ids + count);
     must(from == n, "the expression comes to an end");
     return count;
 }
 
-/* The text as often as makes some pages, and once more from its middle: what comes of its parts where it is cut, when
- * all but that last part is looked at. */
+/* The text as often as makes some pages, and once more from its middle: what comes of its parts
+ * where it is cut, when all but that last part is looked at. */
 static void check_stretch(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
@@ -51,11 +54,14 @@ static void check_stretch(const uint8_t *text, size_t n)
     must(s && want && got, "there is memory");
     for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
     memcpy(s + seen, text + n / 2, size - seen);
-    size_t cut = sgt_stretch_cut(encoder, vocab, s, seen), wanted = sgt_encode(encoder, s, size, want);
+    size_t cut = sgt_stretch_cut(encoder, vocab, s, seen),
+           wanted = sgt_encode(encoder, s, size, want);
     must(cut <= seen, "a cut is in sight");
     size_t left = sgt_encode(encoder, s, cut, got);
-    must(left + sgt_encode(encoder, s + cut, size - cut, got + left) == wanted, "a cut leaves as many ids");
-    must(!memcmp(got, want, wanted * sizeof *want), "a cut in a long piece leaves the ids as they are");
+    must(left + sgt_encode(encoder, s + cut, size - cut, got + left) == wanted,
+         "a cut leaves as many ids");
+    must(!memcmp(got, want, wanted * sizeof *want),
+         "a cut in a long piece leaves the ids as they are");
     free(s);
     free(want);
     free(got);
@@ -65,21 +71,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sgt_error err;
     take_level();
-    if (!vocab) must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0, "it begins");
+    if (!vocab)
+        must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0,
+             "it begins");
     /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
     uint8_t *text = malloc(size ? size : 1);
-    uint16_t *want = malloc((size + 1) * sizeof *want), *got = malloc(size ? size * sizeof *got : 1);
+    uint16_t *want = malloc((size + 1) * sizeof *want),
+             *got = malloc(size ? size * sizeof *got : 1);
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
-    for (int again = 0; again < 2; again++) /* from whatever caches hold, and from their having met it */
-        must(sgt_encode(encoder, text, size, got) == wanted && !memcmp(got, want, wanted * sizeof *want),
+    /* from whatever caches hold, and from their having met it */
+    for (int again = 0; again < 2; again++)
+        must(sgt_encode(encoder, text, size, got) == wanted &&
+                 !memcmp(got, want, wanted * sizeof *want),
              "the ids are those of the definition");
     size_t cut = sgt_split_cut(text, size, sgt_vocab_joins(vocab));
     must(cut <= size, "a cut is within the text");
     size_t left = sgt_encode(encoder, text, cut, got);
     size_t right = sgt_encode(encoder, text + cut, size - cut, got + left);
-    must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want), "a cut leaves the ids as they are");
+    must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want),
+         "a cut leaves the ids as they are");
 
     if (size) check_stretch(text, size);
 

@@ -1,5 +1,5 @@
-/* files.h: bytes as files, for properties of what is read by its name: in a folder of this process's own, in memory
- * where there is such a place, and gone when the process ends. */
+/* files.h: bytes as files, for properties of what is read by its name: in a folder of this
+ * process's own, in memory where there is such a place, and gone when the process ends. */
 #ifndef SGT_FUZZ_FILES_H
 #define SGT_FUZZ_FILES_H
 
@@ -12,10 +12,7 @@
 
 static char own_folder[128];
 
-static void remove_own_folder(void)
-{
-    (void)sgt_remove_tree(own_folder, NULL);
-}
+static void remove_own_folder(void) { (void)sgt_remove_tree(own_folder, NULL); }
 
 /* DIR/NAME of the folder, for a moment: until the 4th call from here. */
 static inline const char *path_of(const char *name)
@@ -26,7 +23,8 @@ static inline const char *path_of(const char *name)
         const char *above = getenv("TMPDIR");
         if (!above) above = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
         snprintf(own_folder, sizeof own_folder, "%s/sgt-fuzz.XXXXXX", above);
-        must(mkdtemp(own_folder) != NULL && atexit(remove_own_folder) == 0, "there is a place for files");
+        must(mkdtemp(own_folder) != NULL && atexit(remove_own_folder) == 0,
+             "there is a place for files");
     }
     char *path = paths[at++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", own_folder, name);
@@ -47,7 +45,8 @@ static inline void must_say(int code, const sgt_error *err)
 {
     must(code < 0 && err->code == code, "the code that is returned is the error's");
     must(*err->text && strlen(err->text) < sizeof err->text, "an error says something");
-    for (const char *s = err->text; *s; s++) must((unsigned char)*s >= 0x20 && *s != 0x7f, "it is one line of text");
+    for (const char *s = err->text; *s; s++)
+        must((unsigned char)*s >= 0x20 && *s != 0x7f, "it is one line of text");
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* fuzz.h: one property a file, said of any bytes at all: `make fuzz` looks for bytes that break it (libFuzzer), and
- * `make check` tries the seeds again. */
+/* fuzz.h: one property a file, said of any bytes at all: `make fuzz` looks for bytes that break it
+ * (libFuzzer), and `make check` tries the seeds again. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 
@@ -20,8 +20,8 @@ static inline void must(int holds, const char *what)
     abort();
 }
 
-/* Before anything else: FUZZ_CPU names the highest level of the CPU's instructions that is tried. A machine that lacks it
- * tries its own. */
+/* Before anything else: FUZZ_CPU names the highest level of the CPU's instructions that is tried. A
+ * machine that lacks it tries its own. */
 static inline void take_level(void)
 {
     static int taken;

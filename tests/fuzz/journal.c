@@ -1,6 +1,6 @@
-/* journal.c: of a journal what its checksums hold for is read, and the rest of the file cut off; it is then read as the
- * same again, and goes on. Lines of the input get the checksum they ought to have, or none, where one begins with
- * '!'. */
+/* journal.c: of a journal what its checksums hold for is read, and the rest of the file cut off; it
+ * is then read as the same again, and goes on. Lines of the input get the checksum they ought to
+ * have, or none, where one begins with '!'. */
 #include <xxhash.h>
 
 #include "files.h"
@@ -17,7 +17,8 @@ static void put_journal(const uint8_t *data, size_t size)
         int bare = *line == '!';
         size_t length = (size_t)(end - line) - (size_t)bare;
         memcpy(text + n, line + bare, length);
-        if (!bare) sprintf(text + n + length, " #%016llx", (unsigned long long)XXH3_64bits(line, length));
+        if (!bare)
+            sprintf(text + n + length, " #%016llx", (unsigned long long)XXH3_64bits(line, length));
         n += length + (bare ? 0 : 18);
         text[n++] = '\n';
     }
@@ -27,8 +28,10 @@ static void put_journal(const uint8_t *data, size_t size)
 
 static void check_same(const sgt_journal *a, const sgt_journal *b)
 {
-    must(a->fingerprint == b->fingerprint && !strcmp(a->options, b->options) && a->states == b->states &&
-             !memcmp(&a->now, &b->now, sizeof a->now) && a->invalid_count == b->invalid_count, "it is the same again");
+    must(a->fingerprint == b->fingerprint && !strcmp(a->options, b->options) &&
+             a->states == b->states && !memcmp(&a->now, &b->now, sizeof a->now) &&
+             a->invalid_count == b->invalid_count,
+         "it is the same again");
     for (int s = 0; s < SGT_SPLITS; s++) {
         must(a->count[s] == b->count[s], "it knows as many shards");
         for (size_t i = 0; i < a->count[s]; i++) {
@@ -47,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = sgt_journal_open(&j, own_folder, &err);
     if (rc < 0) must_say(rc, &err);
     if (!j) return 0;
-    must(sgt_journal_open(&again, own_folder, &err) == 0 && again, "what was read can be read again");
+    must(sgt_journal_open(&again, own_folder, &err) == 0 && again,
+         "what was read can be read again");
     check_same(j, again);
     sgt_journal_close(again);
     const sgt_manifest_shard done[SGT_SPLITS] = {{.tokens = 1, .split = "train"}};
@@ -55,7 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     now.offset++;
     must(sgt_journal_commit(j, done, &now, &err) == 0, "it goes on");
     must(sgt_journal_open(&again, own_folder, &err) == 0 && again, "and that can be read");
-    must(again->states == j->states && again->count[0] == j->count[0] && again->now.offset == now.offset,
+    must(again->states == j->states && again->count[0] == j->count[0] &&
+             again->now.offset == now.offset,
          "it says what was said");
     sgt_journal_close(again);
     sgt_journal_close(j);

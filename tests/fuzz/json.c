@@ -1,5 +1,6 @@
-/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the field, and then it is
- * that string. Bytes that are no such line are tried once more as the inside of one. */
+/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the
+ * field, and then it is that string. Bytes that are no such line are tried once more as the inside
+ * of one. */
 #include "fuzz.h"
 
 #include <jansson.h>
@@ -34,9 +35,11 @@ static void try_line(const uint8_t *data, size_t n)
     const char *why = sgt_json_line(&path, line, scratch, &t);
     if (j || !beyond_jansson(&e)) {
         must(!why == json_is_string(want), "a line is good where jansson finds a string");
-        must(why || (t.length == json_string_length(want) && !memcmp(line + t.at, json_string_value(want), t.length)),
+        must(why || (t.length == json_string_length(want) &&
+                     !memcmp(line + t.at, json_string_value(want), t.length)),
              "it is the string that jansson finds");
-        must(!why || (t.at == SGT_JSON_NOWHERE) == json_is_object(j), "what is JSON is not called broken");
+        must(!why || (t.at == SGT_JSON_NOWHERE) == json_is_object(j),
+             "what is JSON is not called broken");
     }
     must(!why || t.at == SGT_JSON_NOWHERE || t.at <= n, "it breaks within the line");
     free(line);

@@ -1,4 +1,5 @@
-/* list.c: an @LIST of paths is refused in a line, or is the files it names, each under its own path, in its order. */
+/* list.c: an @LIST of paths is refused in a line, or is the files it names, each under its own
+ * path, in its order. */
 #include <sys/stat.h>
 
 #include "files.h"
@@ -9,7 +10,8 @@ static void make_files(void)
 {
     static int made;
     if (made++) return;
-    must(mkdir(path_of("in"), 0700) == 0 && mkdir(path_of("in/d"), 0700) == 0, "folders can be made");
+    must(mkdir(path_of("in"), 0700) == 0 && mkdir(path_of("in/d"), 0700) == 0,
+         "folders can be made");
     put_file("in/a", "a", 1);
     put_file("in/b.jsonl", "{}", 2);
     put_file("in/d/c.gz", "", 0);
@@ -39,14 +41,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = malloc(size + 1);
     make_files();
     must(text != NULL, "there is memory");
-    for (size_t i = 0; i < size; i++) text[i] = data[i] == '/' && !(i && data[i - 1] == 'd') ? '_' : (char)data[i];
+    for (size_t i = 0; i < size; i++)
+        text[i] = data[i] == '/' && !(i && data[i - 1] == 'd') ? '_' : (char)data[i];
     char at[256];
     snprintf(at, sizeof at, "@%s", put_file("list", text, size));
     free(text);
     const char *inputs[] = {at};
     int before = open(".", O_PATH | O_CLOEXEC);
     must(before >= 0 && chdir(path_of("in")) == 0, "we can be there");
-    int rc = sgt_corpus_list(&c, &(sgt_corpus_request){.inputs = inputs, .count = 1, .out = "out"}, &err);
+    int rc = sgt_corpus_list(&c, &(sgt_corpus_request){.inputs = inputs, .count = 1, .out = "out"},
+                             &err);
     if (rc < 0) must_say(rc, &err);
     else check_files(c);
     must(fchdir(before) == 0 && close(before) == 0, "and back");

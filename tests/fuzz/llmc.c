@@ -1,4 +1,5 @@
-/* llmc.c: a model file of llm.c is refused in a line, or holds every number of each tensor of the model it says. */
+/* llmc.c: a model file of llm.c is refused in a line, or holds every number of each tensor of the
+ * model it says. */
 #include "files.h"
 #include "run/llmc.h"
 
@@ -8,8 +9,8 @@ typedef struct filled {
     size_t numbers;
 } filled;
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     filled *f = (filled *)b;
     sgt_tensor t;

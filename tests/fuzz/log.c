@@ -1,5 +1,6 @@
-/* log.c: of a run's log.jsonl a run that goes on keeps whole lines of the steps behind it, in their order and as they
- * were, and nothing else; opened again it stays as it is. The first byte of the input is the number of steps behind. */
+/* log.c: of a run's log.jsonl a run that goes on keeps whole lines of the steps behind it, in their
+ * order and as they were, and nothing else; opened again it stays as it is. The first byte of the
+ * input is the number of steps behind. */
 #include <errno.h>
 #include <sys/stat.h>
 

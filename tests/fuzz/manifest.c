@@ -1,5 +1,5 @@
-/* manifest.c: a manifest is refused in a line, or what is read of it is within bounds, names files of its folder alone,
- * and written again is read as the same. */
+/* manifest.c: a manifest is refused in a line, or what is read of it is within bounds, names files
+ * of its folder alone, and written again is read as the same. */
 #include "files.h"
 #include "shards/manifest.h"
 #include "shards/shard.h"
@@ -15,17 +15,22 @@ static void check_shard(const sgt_manifest_shard *s)
 
 static void check_same(const sgt_manifest *a, const sgt_manifest *b)
 {
-    must(same_text(a->options, b->options) && same_text(a->invalid, b->invalid), "its JSON is the same");
-    must(!strcmp(a->vocabulary, b->vocabulary) && a->fingerprint == b->fingerprint && a->vocab == b->vocab &&
-             a->eot == b->eot, "its vocabulary is the same");
-    must(a->tokens == b->tokens && a->documents == b->documents && a->bytes == b->bytes && a->files == b->files &&
-             a->invalid_utf8 == b->invalid_utf8 && a->bad_lines == b->bad_lines && a->duplicates == b->duplicates &&
-             a->lone_surrogates == b->lone_surrogates, "its totals are the same");
+    must(same_text(a->options, b->options) && same_text(a->invalid, b->invalid),
+         "its JSON is the same");
+    must(!strcmp(a->vocabulary, b->vocabulary) && a->fingerprint == b->fingerprint &&
+             a->vocab == b->vocab && a->eot == b->eot,
+         "its vocabulary is the same");
+    must(a->tokens == b->tokens && a->documents == b->documents && a->bytes == b->bytes &&
+             a->files == b->files && a->invalid_utf8 == b->invalid_utf8 &&
+             a->bad_lines == b->bad_lines && a->duplicates == b->duplicates &&
+             a->lone_surrogates == b->lone_surrogates,
+         "its totals are the same");
     must(a->count == b->count, "there are as many shards");
     for (size_t i = 0; i < a->count; i++) {
         const sgt_manifest_shard *x = &a->shards[i], *y = &b->shards[i];
         must(!strcmp(x->file, y->file) && !strcmp(x->split, y->split) && x->tokens == y->tokens &&
-                 x->documents == y->documents && x->xxh3 == y->xxh3, "a shard is the same");
+                 x->documents == y->documents && x->xxh3 == y->xxh3,
+             "a shard is the same");
     }
 }
 

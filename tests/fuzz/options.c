@@ -1,6 +1,6 @@
-/* options.c: a number of an option is what its digits and suffix say, counted here in whole numbers, or is refused; and
- * a command line, whatever stands in it, ends in wrong usage or leaves the operands that are no option's. The input is
- * the arguments, a line each. */
+/* options.c: a number of an option is what its digits and suffix say, counted here in whole
+ * numbers, or is refused; and a command line, whatever stands in it, ends in wrong usage or leaves
+ * the operands that are no option's. The input is the arguments, a line each. */
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,18 +17,32 @@ static struct {
     int flag;
     sgt_option_list list;
 } o;
-#define OPTION(n, l, k, t, v) {.name = n, .letter = l, .kind = SGT_OPT_##k, .to = t, .value = v, .help = "help"
+#define OPTION(n, l, k, t, v) \
+    {                         \
+        .name = n, .letter = l, .kind = SGT_OPT_##k, .to = t, .value = v, .help = "help"
 static const sgt_option table[] = {{.name = "Heading"},
-                                   OPTION("count", 'n', COUNT, &o.count, "N"), .min = 1, .max = 1 << 20},
-                                   OPTION("size", 's', SIZE, &o.size, "SIZE")},
-                                   OPTION("real", 0, REAL, &o.real, "X")},
-                                   OPTION("percent", 0, PERCENT, &o.percent, "N%")},
-                                   OPTION("text", 't', TEXT, &o.text, "TEXT")},
-                                   OPTION("choice", 0, CHOICE, &o.choice, "one|two")},
-                                   OPTION("list", 0, LIST, &o.list, "TEXT")},
-                                   OPTION("flag", 'f', FLAG, &o.flag, NULL)},
-                                   {0}};
-static const sgt_program program = {.name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
+                                   OPTION("count", 'n', COUNT, &o.count, "N"),
+                                   .min = 1,
+                                   .max = 1 << 20},
+                        OPTION("size", 's', SIZE, &o.size, "SIZE")
+}
+, OPTION("real", 0, REAL, &o.real, "X")
+}
+, OPTION("percent", 0, PERCENT, &o.percent, "N%")
+}
+, OPTION("text", 't', TEXT, &o.text, "TEXT")
+}
+, OPTION("choice", 0, CHOICE, &o.choice, "one|two")
+}
+, OPTION("list", 0, LIST, &o.list, "TEXT")
+}
+, OPTION("flag", 'f', FLAG, &o.flag, NULL)
+}
+, { 0 }
+}
+;
+static const sgt_program program = {
+    .name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
 
 /* ---- the program's end, which is not ours ---- */
 
@@ -44,10 +58,7 @@ _Noreturn void __wrap_exit(int code)
 
 /* An end like that leaves behind what the program would have taken with it. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
+const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
 /* What options.c prints goes nowhere meanwhile. */
 static int quiet(int fd, int on)
@@ -62,8 +73,8 @@ static int quiet(int fd, int on)
 
 /* ---- numbers ---- */
 
-/* s as digits, perhaps a fraction, and a suffix: 1 and its value, if that is a whole number below 2^53 and there are no
- * more than six places; 0: something else. */
+/* s as digits, perhaps a fraction, and a suffix: 1 and its value, if that is a whole number below
+ * 2^53 and there are no more than six places; 0: something else. */
 static int plain_number(const char *s, int bytes, uint64_t *out)
 {
     static const char letters[] = "kMGT";
@@ -72,7 +83,8 @@ static int plain_number(const char *s, int bytes, uint64_t *out)
     for (; *p >= '0' && *p <= '9' && v < 1u << 30; p++) v = 10 * v + (uint64_t)(*p - '0');
     if (p == s) return 0;
     if (*p == '.')
-        for (p++; *p >= '0' && *p <= '9' && places < 1000000; p++) v = 10 * v + (uint64_t)(*p - '0'), places *= 10;
+        for (p++; *p >= '0' && *p <= '9' && places < 1000000; p++)
+            v = 10 * v + (uint64_t)(*p - '0'), places *= 10;
     const char *letter = *p ? strchr(letters, *p == 'K' ? 'k' : *p) : NULL;
     if (letter) {
         uint64_t base = *++p == 'i' ? 1024 : 1000;
@@ -115,8 +127,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(code <= SGT_EXIT_USAGE + 1, "it ends well, or in wrong usage");
     if (!code) {
         must(first >= 1 && first <= argc, "operands are among the arguments");
-        for (int i = first; i < argc; i++) must(argv[i] >= text && argv[i] <= text + size, "each is an argument");
-        must(!o.choice || !strcmp(o.choice, "one") || !strcmp(o.choice, "two"), "a choice is one of its words");
+        for (int i = first; i < argc; i++)
+            must(argv[i] >= text && argv[i] <= text + size, "each is an argument");
+        must(!o.choice || !strcmp(o.choice, "one") || !strcmp(o.choice, "two"),
+             "a choice is one of its words");
         must(!o.count || (o.count >= 1 && o.count <= 1 << 20), "a number is within its bounds");
     }
     memset(&o, 0, sizeof o);

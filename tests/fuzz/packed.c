@@ -1,5 +1,6 @@
-/* packed.c: bytes as gzip and as zstd come to the same, text and failure, however they are cut on their way in and out;
- * and what is written past the output's end, or taken in beyond the window, is found by the sanitizer. */
+/* packed.c: bytes as gzip and as zstd come to the same, text and failure, however they are cut on
+ * their way in and out; and what is written past the output's end, or taken in beyond the window,
+ * is found by the sanitizer. */
 #include <string.h>
 
 #include "fuzz.h"
@@ -14,7 +15,8 @@ typedef struct result {
 } result;
 
 /* Pieces of `in` bytes go in, and of `out` bytes come out. */
-static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, size_t in, size_t out)
+static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, size_t in,
+                   size_t out)
 {
     sgt_unpack *u;
     sgt_error err;
@@ -23,13 +25,15 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
     r->rc = 0;
     for (size_t at = 0, full = 0; (at < size || full) && r->rc == 0 && r->n < MOST;) {
         size_t n = size - at < in ? size - at : in, room = MOST - r->n < out ? MOST - r->n : out;
-        uint8_t *from = malloc(n ? n : 1), *to = malloc(room); /* of just so many bytes, for the sanitizer */
+        /* of just so many bytes, for the sanitizer */
+        uint8_t *from = malloc(n ? n : 1), *to = malloc(room);
         must(from && to, "there is memory");
         if (n) memcpy(from, data + at, n);
         sgt_unpack_io io = {.in = from, .in_size = n, .offset = at, .out = to, .out_size = room};
         r->rc = sgt_unpack_some(u, &io, &err);
         must(io.in_at <= n && io.out_at <= room, "it keeps to what it is given");
-        must(r->rc < 0 || io.in_at == n || io.out_at == room, "it stops where one of the two is used up");
+        must(r->rc < 0 || io.in_at == n || io.out_at == room,
+             "it stops where one of the two is used up");
         memcpy(r->text + r->n, to, io.out_at);
         r->n += io.out_at;
         at += io.in_at;
@@ -54,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             must(!memcmp(whole.text, parts.text, n), "the text is the same");
             if (whole.n == MOST || parts.n == MOST) continue; /* nobody looked further */
             must(whole.rc == parts.rc, "it fails in every cut or in none");
-            must(whole.rc < 0 || (whole.n == parts.n && whole.inside == parts.inside), "it ends at the same place");
+            must(whole.rc < 0 || (whole.n == parts.n && whole.inside == parts.inside),
+                 "it ends at the same place");
         }
     }
     return 0;

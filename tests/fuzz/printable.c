@@ -1,5 +1,6 @@
-/* printable.c: what any bytes are shown as is text without control characters, well-formed, cut to fit; a name that is
- * text already stays as it is; and a message made of it is one line that is no longer than it may be. */
+/* printable.c: what any bytes are shown as is text without control characters, well-formed, cut to
+ * fit; a name that is text already stays as it is; and a message made of it is one line that is no
+ * longer than it may be. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,7 +13,8 @@ static void check_shown(const char *s)
     must(sgt_utf8_valid((const uint8_t *)s, n) == n, "it is UTF-8");
     for (size_t i = 0; i < n; i++) {
         must((unsigned char)s[i] >= 0x20 && s[i] != 0x7f, "there is no control character in it");
-        must((unsigned char)s[i] != 0xc2 || (unsigned char)s[i + 1] >= 0xa0, "nor one of C1, which terminals obey");
+        must((unsigned char)s[i] != 0xc2 || (unsigned char)s[i + 1] >= 0xa0,
+             "nor one of C1, which terminals obey");
     }
 }
 
@@ -28,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sgt_printable(out, sizes[i], name);
         must(out[sizes[i]] == 0x55, "it keeps to its room");
         if (sizes[i]) must(strlen(out) < sizes[i], "it ends there"), check_shown(out);
-        if (sizes[i] == 4 * n + 1 && strlen(out) == n) must(!strcmp(out, name), "text stays as it is");
+        if (sizes[i] == 4 * n + 1 && strlen(out) == n)
+            must(!strcmp(out, name), "text stays as it is");
         free(out);
     }
     sgt_error err;

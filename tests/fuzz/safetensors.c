@@ -1,5 +1,5 @@
-/* safetensors.c: a file of tensors is refused in a line, or its tensors cover its numbers from the first byte to the
- * last, each once, and can be read from wherever one begins. */
+/* safetensors.c: a file of tensors is refused in a line, or its tensors cover its numbers from the
+ * first byte to the last, each once, and can be read from wherever one begins. */
 #include "files.h"
 #include "run/safetensors.h"
 
@@ -15,9 +15,11 @@ static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const
         int rc = sgt_safetensors_read(s, t, at, n, got, &err);
         if (rc == SGT_EUNSUPPORTED) return;
         must(rc == 0, "a tensor's numbers can be read");
-        must(strcmp(t->dtype, "F32") || !memcmp(got, numbers + t->begin + 4 * at, 4 * n), "they are the file's");
+        must(strcmp(t->dtype, "F32") || !memcmp(got, numbers + t->begin + 4 * at, 4 * n),
+             "they are the file's");
     }
-    must(sgt_safetensors_read(s, t, t->count, 1, got, &err) < 0, "past its end there is nothing to read");
+    must(sgt_safetensors_read(s, t, t->count, 1, got, &err) < 0,
+         "past its end there is nothing to read");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,6 @@
-/* sampler.c: the permutation is a bijection of any 0 ... n-1, and every sampling's windows lie in their shards, are the
- * same one by one and many at a time, and where a sampling says so come once each in an epoch. */
+/* sampler.c: the permutation is a bijection of any 0 ... n-1, and every sampling's windows lie in
+ * their shards, are the same one by one and many at a time, and where a sampling says so come once
+ * each in an epoch. */
 #include <string.h>
 
 #include "fuzz.h"
@@ -30,7 +31,8 @@ static void check_permutation(uint64_t key, uint64_t n)
             continue;
         }
         images[i] = image;
-        for (uint64_t k = 0; k < i; k++) must(images[k] != image, "neighbours have images of their own");
+        for (uint64_t k = 0; k < i; k++)
+            must(images[k] != image, "neighbours have images of their own");
     }
 }
 
@@ -61,11 +63,13 @@ static void check_rows(const sgt_sampler *s, const uint64_t *tokens, uint64_t ro
     sgt_sampler_windows(s, &memo, row, step, ROWS, w);
     for (uint64_t i = 0; i < ROWS; i++) {
         sgt_window alone = sgt_sampler_window(s, i % 2 ? &one : NULL, row + i * step);
-        must(alone.shard == w[i].shard && alone.offset == w[i].offset && alone.tokens == w[i].tokens,
+        must(alone.shard == w[i].shard && alone.offset == w[i].offset &&
+                 alone.tokens == w[i].tokens,
              "one by one the same");
         must(w[i].shard < s->shards, "a window has a shard");
         must(w[i].tokens == (documents ? 0 : s->seq + 1), "it has T + 1 tokens");
-        must(w[i].offset < tokens[w[i].shard] && tokens[w[i].shard] - w[i].offset >= w[i].tokens, "all of them in it");
+        must(w[i].offset < tokens[w[i].shard] && tokens[w[i].shard] - w[i].offset >= w[i].tokens,
+             "all of them in it");
     }
 }
 
@@ -74,18 +78,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sgt_sampler s;
     sgt_error err;
     take_level();
-    uint64_t key = take(&data, &size, 8), n = take(&data, &size, 8), tokens[SHARDS], wide = take(&data, &size, 1);
+    uint64_t key = take(&data, &size, 8), n = take(&data, &size, 8), tokens[SHARDS],
+             wide = take(&data, &size, 1);
     check_permutation(key, n % SMALL + 1);
     check_permutation(key, n >> 1 | 64);
     sgt_sampling sampling = (sgt_sampling)(take(&data, &size, 1) % SGT_SAMPLINGS);
     uint32_t seq = (uint32_t)take(&data, &size, wide & 1 ? 3 : 1) + 1;
     for (int i = 0; i < SHARDS; i++) /* past what one file can have, too */
-        tokens[i] = take(&data, &size, wide & 2 ? 6 : 2) + (sampling == SGT_SAMPLING_DOCUMENTS ? i == 0 : seq + 1);
+        tokens[i] = take(&data, &size, wide & 2 ? 6 : 2) +
+                    (sampling == SGT_SAMPLING_DOCUMENTS ? i == 0 : seq + 1);
     uint64_t row = take(&data, &size, 5), step = take(&data, &size, 1) + 1;
     if (sgt_sampler_init(&s, sampling, key, seq, tokens, SHARDS, &err) < 0) return 0;
     if (wide & 4) s.block_tokens = 3 * seq, s.pool_blocks = 2;
     check_rows(&s, tokens, row, step);
-    if (s.windows <= SMALL && sampling != SGT_SAMPLING_RANDOM) check_epoch(&s, row / s.windows * s.windows);
+    if (s.windows <= SMALL && sampling != SGT_SAMPLING_RANDOM)
+        check_epoch(&s, row / s.windows * s.windows);
     sgt_sampler_free(&s);
     return 0;
 }

@@ -1,6 +1,6 @@
-/* shard.c: a shard, ours or another's, with its .idx beside it, is refused in a line, or has the tokens that its size
- * says, and each sampling's batches are the same by every reader. The first two bytes of the input say how many of the
- * others are the shard; the rest is the .idx. */
+/* shard.c: a shard, ours or another's, with its .idx beside it, is refused in a line, or has the
+ * tokens that its size says, and each sampling's batches are the same by every reader. The first
+ * two bytes of the input say how many of the others are the shard; the rest is the .idx. */
 #include "files.h"
 #include "sgt_loader.h"
 #include "shards/shard.h"
@@ -14,7 +14,8 @@ typedef struct drawn {
 
 static void draw(drawn *d, const char *path, sgt_reader reader, sgt_sampling sampling)
 {
-    const sgt_loader_options o = {.reader = reader, .sampling = sampling, .seq = SEQ, .batch = ROWS, .documents = 1};
+    const sgt_loader_options o = {
+        .reader = reader, .sampling = sampling, .seq = SEQ, .batch = ROWS, .documents = 1};
     sgt_loader *l;
     sgt_cursor *c;
     sgt_error err;
@@ -64,9 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int s = 0; s < SGT_SAMPLINGS; s++) {
         draw(&by[0], path, SGT_READER_PRELOAD, (sgt_sampling)s);
         draw(&by[1], path, SGT_READER_MMAP, (sgt_sampling)s);
-        /* which batch meets an id that cannot be differs: one reader looks at all of them at first */
+        /* which batch meets an id that cannot be differs: one reader looks at all of them at
+         * first */
         must(by[0].rc < 0 || by[1].rc == 0, "what one reader takes the other does");
-        must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows), "their rows are the same");
+        must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows),
+             "their rows are the same");
     }
     return 0;
 }

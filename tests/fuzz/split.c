@@ -1,4 +1,5 @@
-/* split.c: GPT-2's pieces by split.h are those of the regular expression, and a text may be cut where it says. */
+/* split.c: GPT-2's pieces by split.h are those of the regular expression, and a text may be cut
+ * where it says. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -46,14 +47,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(split_ends(text, 0, size, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
 
-    /* Without byte pairs a cut is where a piece ends, and what is left of it has the pieces it has in the whole. */
+    /* Without byte pairs a cut is where a piece ends, and what is left of it has the pieces it has
+     * in the whole. */
     size_t cut = sgt_split_cut(text, size, NULL);
     must(cut <= size, "a cut is within the text");
     if (cut) {
         size_t left = split_ends(text, 0, cut, ends);
-        must(left <= want && !memcmp(ends, pattern, left * sizeof *ends), "pieces before a cut are those of the whole");
+        must(left <= want && !memcmp(ends, pattern, left * sizeof *ends),
+             "pieces before a cut are those of the whole");
         size_t right = split_ends(text, cut, size, ends);
-        must(left + right == want && !memcmp(ends, pattern + left, right * sizeof *ends), "and those after it");
+        must(left + right == want && !memcmp(ends, pattern + left, right * sizeof *ends),
+             "and those after it");
     }
     free(pattern);
     free(ends);

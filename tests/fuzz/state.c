@@ -1,5 +1,5 @@
-/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have, and its options,
- * which may be refused too, are written as what they were read from. */
+/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have,
+ * and its options, which may be refused too, are written as what they were read from. */
 #include "files.h"
 #include "run/checkpoint.h"
 #include "settings.h"
@@ -16,9 +16,11 @@ static void check_options(const char *text)
     else if ((rc = sgt_settings_check(&s, &err)) < 0) must_say(rc, &err);
     else {
         char *one = sgt_settings_json(&s), *two = NULL;
-        must(one && sgt_settings_merge(&again, one, "it", 1, &err) == 0, "what is written can be read");
+        must(one && sgt_settings_merge(&again, one, "it", 1, &err) == 0,
+             "what is written can be read");
         must((two = sgt_settings_json(&again)) && !strcmp(one, two), "it is the same");
-        must(sgt_settings_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");
+        must(sgt_settings_same_run(&again, one, 0, &err) == 0,
+             "a run goes on with its own options");
         free(one);
         free(two);
     }
@@ -34,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = sgt_checkpoint_read(&state, own_folder, &err);
     if (rc < 0) must_say(rc, &err);
     else {
-        must(state.step >= 1 && state.step <= 99999999, "its step is one that a folder can be named by");
+        must(state.step >= 1 && state.step <= 99999999,
+             "its step is one that a folder can be named by");
         must(!state.scaling || state.scaler.scale > 0, "its scale is above 0");
         check_options(state.options);
     }

@@ -1,5 +1,6 @@
-/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it encodes any bytes so
- * that they decode to themselves; and written as tokenizer.json it is read as the same vocabulary. */
+/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it
+ * encodes any bytes so that they decode to themselves; and written as tokenizer.json it is read as
+ * the same vocabulary. */
 #include "files.h"
 #include "vocab/vocab.h"
 
@@ -13,7 +14,8 @@ static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
     must(ids && sgt_encoder_new(&e, v, &err) == 0, "there is memory");
     size_t count = sgt_encode(e, text, n, ids);
     must(count <= n, "no id is of no byte");
-    for (size_t i = 0; i < count; i++) must(ids[i] < sgt_vocab_size(v), "an id is the vocabulary's");
+    for (size_t i = 0; i < count; i++)
+        must(ids[i] < sgt_vocab_size(v), "an id is the vocabulary's");
     must(sgt_decode(v, ids, count, &back, &length, &err) == 0, "they can be decoded");
     must(length == n && !memcmp(back, text, n), "to what was encoded");
     free(back);
@@ -32,7 +34,8 @@ static void check_written(const sgt_vocab *v)
     if (rc < 0) fprintf(stderr, "%s\n", err.text);
     must(rc == 0, "what is written can be read");
     must(sgt_vocab_size(again) == sgt_vocab_size(v) && sgt_vocab_eot(again) == sgt_vocab_eot(v) &&
-             sgt_vocab_fingerprint(again) == sgt_vocab_fingerprint(v), "it is the same vocabulary");
+             sgt_vocab_fingerprint(again) == sgt_vocab_fingerprint(v),
+         "it is the same vocabulary");
     unlink(path_of("tokenizer.json"));
     sgt_vocab_free(again);
     free(text);
@@ -40,7 +43,8 @@ static void check_written(const sgt_vocab *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"merges.txt", "vocabulary"}; /* one form by its name, all by what they hold */
+    /* one form by its name, all by what they hold */
+    static const char *const names[] = {"merges.txt", "vocabulary"};
     sgt_error err;
     take_level();
     for (int i = 0; i < 2; i++) {

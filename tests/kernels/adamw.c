@@ -6,12 +6,13 @@
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* 1 - beta is rounded where beta is near 1, as everywhere in Adam: it counts as one rounding of the constant.
+/* 1 - beta is rounded where beta is near 1, as everywhere in Adam: it counts as one rounding of the
+ * constant.
  *   m: 4u of |b1 m| + |(1 - b1) g'|;  v: 6u, all terms positive;  the change: m's error and 3u + 3u + 4u relatively,
- * since the denominator has half of v's, the root's, the product's and the sum's;  p: the two products, and its last
- * rounding here and in ref. */
-static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g, size_t n,
-                   const sgt_adamw *a)
+ * since the denominator has half of v's, the root's, the product's and the sum's; p: the two
+ * products, and its last rounding here and in ref. */
+static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g,
+                   size_t n, const sgt_adamw *a)
 {
     for (size_t i = 0; i < n; i++) {
         double grad = (double)g[i] * a->grad_scale;
@@ -33,29 +34,37 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     double *bound[3];
     for (int i = 0; i < 3; i++) {
         old[i] = check_random(t, n, 1);
-        for (size_t j = 0; i == 2 && j < n; j++) old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
-        want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n), bound[i] = check_doubles(t, n);
+        for (size_t j = 0; i == 2 && j < n; j++)
+            old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
+        want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n),
+        bound[i] = check_doubles(t, n);
     }
     check_at(t, "n %zu, decay %g, gradient times %g", n, (double)a->decay, (double)a->grad_scale);
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL); /* at places even and odd */
+    /* at places even and odd */
+    t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
     check_close(t, "m", got[1], want[1], bound[1], n);
     check_close(t, "v", got[2], want[2], bound[2], n);
     check_same_bits(t, "p", got[0], n);
     t->ref->to_bf16(rounded, got[0], n);
-    if (copy && memcmp(copy + n % 2, rounded, n * sizeof *copy) != 0) check_fail(t, "the copy is not p in bfloat16");
+    if (copy && memcmp(copy + n % 2, rounded, n * sizeof *copy) != 0)
+        check_fail(t, "the copy is not p in bfloat16");
 }
 
-/* Any 32 bits may be a parameter: a NaN, a denormal, halfway between two numbers. A step of 0 leaves them. */
+/* Any 32 bits may be a parameter: a NaN, a denormal, halfway between two numbers. A step of 0
+ * leaves them. */
 static void copies(check *t, size_t n)
 {
-    const sgt_adamw still = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .grad_scale = 1, .c1 = 1, .c2 = 1};
-    float *p = check_output(t, n), *m = check_random(t, n, 1), *v = check_random(t, n, 1), *g = check_random(t, n, 1);
-    uint16_t *copy = check_bytes(t, n * sizeof *copy + 64), *at = copy, *rounded = check_bytes(t, n * sizeof *copy);
+    const sgt_adamw still = {
+        .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .grad_scale = 1, .c1 = 1, .c2 = 1};
+    float *p = check_output(t, n), *m = check_random(t, n, 1), *v = check_random(t, n, 1),
+          *g = check_random(t, n, 1);
+    uint16_t *copy = check_bytes(t, n * sizeof *copy + 64), *at = copy,
+             *rounded = check_bytes(t, n * sizeof *copy);
     while ((uintptr_t)at % 64) at++; /* whole lines */
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)check_number(t, UINT64_C(1) << 32);
@@ -104,13 +113,19 @@ static void against_ref(check *t)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
 
-/* The first update moves by lr against the gradient's sign, whatever its size, and decays towards 0. */
+/* The first update moves by lr against the gradient's sign, whatever its size, and decays towards
+ * 0. */
 static void definition(check *t)
 {
     float p[] = {1, 1, -1}, m[] = {0, 0, 0}, v[] = {0, 0, 0};
     const float g[] = {8, -0.25f, 1e-3f};
-    const sgt_adamw a = {
-        .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .decay = 0.5f, .grad_scale = 2, .c1 = 0.5, .c2 = 0.25};
+    const sgt_adamw a = {.lr = 0.125f,
+                         .beta1 = 0.5f,
+                         .beta2 = 0.75f,
+                         .decay = 0.5f,
+                         .grad_scale = 2,
+                         .c1 = 0.5,
+                         .c2 = 0.25};
     check_at(t, "first update");
     uint16_t copy[3];
     t->ref->adamw(p, m, v, g, 3, &a, copy);
@@ -119,8 +134,13 @@ static void definition(check *t)
     if (copy[0] != 0x3f50) check_fail(t, "0.8125 is %#x in bfloat16", copy[0]);
     check_near(t, "m", m[0], 8, 0);  /* half of 16 */
     check_near(t, "v", v[0], 64, 0); /* a quarter of 256 */
-    const sgt_adamw second = {
-        .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .eps = 7, .grad_scale = 1, .c1 = 0.75, .c2 = 0.4375};
+    const sgt_adamw second = {.lr = 0.125f,
+                              .beta1 = 0.5f,
+                              .beta2 = 0.75f,
+                              .eps = 7,
+                              .grad_scale = 1,
+                              .c1 = 0.75,
+                              .c2 = 0.4375};
     float q = 1, m1 = 8, v1 = 64, none = 0;
     check_at(t, "second update, gradient 0");
     t->ref->adamw(&q, &m1, &v1, &none, 1, &second, NULL);
@@ -135,8 +155,14 @@ static void bench(check *t)
     float *p = check_random(t, n, 1), *m = check_random(t, n, 1), *v = check_random(t, n, 1),
           *g = check_random(t, n, 1);
     for (size_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
-    const sgt_adamw a = {
-        .lr = 3e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .grad_scale = 1, .c1 = 0.5, .c2 = 0.5};
+    const sgt_adamw a = {.lr = 3e-4f,
+                         .beta1 = 0.9f,
+                         .beta2 = 0.95f,
+                         .eps = 1e-8f,
+                         .decay = 0.1f,
+                         .grad_scale = 1,
+                         .c1 = 0.5,
+                         .c2 = 0.5};
     for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a, NULL);
     bench_report(t, "4194304", 28.0 * (double)n, 0);
     uint16_t *copy = check_bytes(t, n * sizeof *copy);

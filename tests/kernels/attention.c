@@ -1,4 +1,5 @@
-/* attention.c: causal attention of one head, both ways, of a row that is one document and of a row of several. */
+/* attention.c: causal attention of one head, both ways, of a row that is one document and of a row
+ * of several. */
 #include "dropout.h"
 
 #include <math.h>
@@ -7,7 +8,8 @@
 
 #include "harness.h"
 
-static const size_t lengths[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 47, 63, 64, 65, 97, 128, 133, 193};
+static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  8,   15,  16, 17,
+                                 31, 47, 63, 64, 65, 97, 128, 133, 193};
 static const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 48, 64, 65, 80, 128};
 
 typedef struct head {
@@ -22,19 +24,22 @@ typedef struct head {
 } head;
 
 /* Element 0 of the third draw of a large row: every head of these cases is its first. */
-static const sgt_dropout drops = {.seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
+static const sgt_dropout drops = {
+    .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 
 /* What the probability of key j for query i is multiplied by. */
 static double factor(const head *h, size_t i, size_t j)
 {
     const sgt_dropout *d = h->drop;
     if (!d) return 1;
-    return sgt_dropout_factor(d->seed, d->draw, d->first + sgt_dropout_attention_element(0, 0, i, j, 1, h->T), d->rate);
+    return sgt_dropout_factor(
+        d->seed, d->draw, d->first + sgt_dropout_attention_element(0, 0, i, j, 1, h->T), d->rate);
 }
 
 static size_t first_key(const head *h, size_t i) { return h->start ? (size_t)h->start[i] : 0; }
 
-/* Starts of documents of up to `longest` tokens, so that some are within a vector and some over blocks. */
+/* Starts of documents of up to `longest` tokens, so that some are within a vector and some over
+ * blocks. */
 static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 {
     int32_t *start = check_ids(t, T, 1);
@@ -46,13 +51,10 @@ static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 }
 
 /* Floats from the first row's start to the last row's end. */
-static size_t span(size_t T, size_t ld, size_t width)
-{
-    return T ? (T - 1) * ld + width : 0;
-}
+static size_t span(size_t T, size_t ld, size_t width) { return T ? (T - 1) * ld + width : 0; }
 
-/* Whether operands are bfloat16, which is the one case here that is not of the table: inputs are numbers of it then, so
- * that rounding them changes nothing. */
+/* Whether operands are bfloat16, which is the one case here that is not of the table: inputs are
+ * numbers of it then, so that rounding them changes nothing. */
 static int in_bf16(const check *t) { return t->which->library != NULL; }
 
 static float *draw_numbers(check *t, size_t n, float scale)
@@ -62,17 +64,22 @@ static float *draw_numbers(check *t, size_t n, float scale)
     return x;
 }
 
-/* Probabilities, and gradients of scores, are rounded before they are multiplied: at most this of each. */
+/* Probabilities, and gradients of scores, are rounded before they are multiplied: at most this of
+ * each. */
 static double rounding_of(const check *t) { return in_bf16(t) ? 0x1p-8 : 0; }
 
 static head draw(check *t, size_t T, size_t D)
 {
     size_t gap = check_number(t, 3);
-    head h = {.T = T, .D = D, .ld = 3 * D + gap, .ld_out = D + gap * 2, .scale = (float)(1 / sqrt((double)D))};
+    head h = {.T = T,
+              .D = D,
+              .ld = 3 * D + gap,
+              .ld_out = D + gap * 2,
+              .scale = (float)(1 / sqrt((double)D))};
     h.drop = check_number(t, 3) ? NULL : &drops;
     if (check_number(t, 2)) h.start = draw_starts(t, T, check_number(t, 2) ? 9 : 150);
-    const float *qkv =
-        draw_numbers(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
+    const float *qkv = draw_numbers(
+        t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
     h.dout = draw_numbers(t, span(T, h.ld_out, D), 1);
     const sgt_kernels *tables[2] = {t->ref, t->k};
@@ -82,36 +89,39 @@ static head draw(check *t, size_t T, size_t D)
         h.grads[i] = check_output(t, span(T, h.ld, 3 * D));
         h.scratch[i] = check_scratch(t, tables[i]->attention_scratch(T, D));
     }
-    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu%s%s", T, D, h.ld, h.ld_out, h.drop ? ", dropout" : "",
-             h.start ? ", documents" : "");
+    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu%s%s", T, D, h.ld, h.ld_out,
+             h.drop ? ", dropout" : "", h.start ? ", documents" : "");
     return h;
 }
 
 static void forward(const sgt_kernels *k, const head *h, int which)
 {
-    k->attention(h->out[which], h->ld_out, h->lse[which], h->q, h->k, h->v, h->ld, h->T, h->D, h->scale,
-                 h->drop, h->start, h->scratch[which]);
+    k->attention(h->out[which], h->ld_out, h->lse[which], h->q, h->k, h->v, h->ld, h->T, h->D,
+                 h->scale, h->drop, h->start, h->scratch[which]);
 }
 
 static void backward(const sgt_kernels *k, const head *h, int which)
 {
     float *g = h->grads[which];
-    k->attention_backward(g, g + h->D, g + 2 * h->D, h->ld, h->dout, h->out[0], h->ld_out, h->lse[0], h->q, h->k, h->v,
-                          h->ld, h->T, h->D, h->scale, h->drop, h->start, h->scratch[which]);
+    k->attention_backward(g, g + h->D, g + 2 * h->D, h->ld, h->dout, h->out[0], h->ld_out,
+                          h->lse[0], h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, h->drop,
+                          h->start, h->scratch[which]);
 }
 
 static double dot(const float *a, const float *b, size_t D, double *absolute)
 {
     double sum = 0;
     *absolute = 0;
-    for (size_t d = 0; d < D; d++) sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
+    for (size_t d = 0; d < D; d++)
+        sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
     return sum;
 }
 
-/* A score is a sum of D products, scaled: (D + 3) u of the |terms|. E is the largest such error in a row,
- * plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes, block by block) and the
- * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, dropout's factor and its product to 2u,
- * each relative to sum f p|v|, and `rounding` of f p once. lse is off by E, the sum's error and its own rounding. */
+/* A score is a sum of D products, scaled: (D + 3) u of the |terms|. E is the largest such error in
+ * a row, plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes,
+ * block by block) and the running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more,
+ * dropout's factor and its product to 2u, each relative to sum f p|v|, and `rounding` of f p once.
+ * lse is off by E, the sum's error and its own rounding. */
 static void forward_bounds(double *out, double *lse, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D;
@@ -123,14 +133,17 @@ static void forward_bounds(double *out, double *lse, const head *h, double round
             worst = fmax(worst, (double)(D + 3) * UNIT * h->scale * absolute);
             max = fmax(max, p[j]);
         }
-        for (size_t j = first_key(h, i); j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
-        double E = worst + (4 + fmin(range, 90)) * UNIT, sums = ((double)T / 4 + 3.0 * (double)T / 64 + 8) * UNIT;
+        for (size_t j = first_key(h, i); j <= i; j++)
+            range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
+        double E = worst + (4 + fmin(range, 90)) * UNIT,
+               sums = ((double)T / 4 + 3.0 * (double)T / 64 + 8) * UNIT;
         lse[i] = E + sums + 2 * UNIT * fabs(max + log(total));
         for (size_t d = 0; d < D; d++) {
             double terms = 0;
             for (size_t j = first_key(h, i); j <= i; j++)
                 terms += factor(h, i, j) * p[j] / total * fabs(h->v[j * h->ld + d]);
-            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 6) * UNIT + rounding) + 1e-37;
+            out[i * h->ld_out + d] =
+                terms * (2 * E + sums + (double)(T + 6) * UNIT + rounding) + 1e-37;
         }
     }
     free(p);
@@ -154,37 +167,43 @@ static void attention_against_ref(check *t)
         }
 }
 
-/* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the difference, 4u for exp.
- * dP and delta are sums of D products; ds = p (f dP - delta), scaled at the end.
- * dv, dq, dk are sums of at most T products of such, T + 4 roundings each, and `rounding` of f p and ds once. */
+/* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the
+ * difference, 4u for exp. dP and delta are sums of D products; ds = p (f dP - delta), scaled at the
+ * end. dv, dq, dk are sums of at most T products of such, T + 4 roundings each, and `rounding` of f
+ * p and ds once. */
 static void backward_bounds(double *grads, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D, ld = h->ld;
     double terms;
     for (size_t i = 0; i < T; i++) {
         const float *q = h->q + i * ld, *dout = h->dout + i * h->ld_out;
-        double delta = dot(dout, h->out[0] + i * h->ld_out, D, &terms), e_delta = (double)(D + 2) * UNIT * terms;
+        double delta = dot(dout, h->out[0] + i * h->ld_out, D, &terms),
+               e_delta = (double)(D + 2) * UNIT * terms;
         for (size_t j = first_key(h, i); j <= i; j++) {
             const float *k = h->k + j * ld, *v = h->v + j * ld;
             double s = h->scale * dot(q, k, D, &terms);
             double p = exp(s - h->lse[0][i]);
-            double e_p = (double)(D + 3) * UNIT * h->scale * terms + UNIT * (fabs(s) + fabs(h->lse[0][i])) + 4 * UNIT;
-            double f = factor(h, i, j), dp = f * dot(dout, v, D, &terms), ds = h->scale * p * (dp - delta);
-            double e_ds = fabs(ds) * (e_p + 4 * UNIT + rounding) +
-                          h->scale * p * (f * (double)(D + 4) * UNIT * terms + e_delta + UNIT * fabs(dp));
+            double e_p = (double)(D + 3) * UNIT * h->scale * terms +
+                         UNIT * (fabs(s) + fabs(h->lse[0][i])) + 4 * UNIT;
+            double f = factor(h, i, j), dp = f * dot(dout, v, D, &terms),
+                   ds = h->scale * p * (dp - delta);
+            double e_ds =
+                fabs(ds) * (e_p + 4 * UNIT + rounding) +
+                h->scale * p * (f * (double)(D + 4) * UNIT * terms + e_delta + UNIT * fabs(dp));
             double sums = (double)(T + 4) * UNIT;
             for (size_t d = 0; d < D; d++) {
                 grads[i * ld + d] += (e_ds + sums * fabs(ds)) * fabs(k[d]);
                 grads[j * ld + D + d] += (e_ds + sums * fabs(ds)) * fabs(q[d]);
-                grads[j * ld + 2 * D + d] += f * p * (e_p + sums + 2 * UNIT + rounding) * fabs(dout[d]);
+                grads[j * ld + 2 * D + d] +=
+                    f * p * (e_p + sums + 2 * UNIT + rounding) * fabs(dout[d]);
             }
         }
     }
     for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
 }
 
-/* A query that sees itself alone has a probability of 1 whatever its score: its dq is 0 to the bit, and so is dk of a
- * document of one token. */
+/* A query that sees itself alone has a probability of 1 whatever its score: its dq is 0 to the bit,
+ * and so is dk of a document of one token. */
 static void check_lone_queries(check *t, const head *h)
 {
     for (int which = 0; which < 2; which++)
@@ -217,7 +236,8 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* The first row sees itself alone; equal keys weigh all rows equally; a later row changes nothing before it. */
+/* The first row sees itself alone; equal keys weigh all rows equally; a later row changes nothing
+ * before it. */
 static void attention_definition(check *t)
 {
     enum { T = 6, D = 3 };
@@ -225,7 +245,8 @@ static void attention_definition(check *t)
     h.drop = NULL;
     h.start = NULL;
     float *k = check_copy(t, h.k, span(T, h.ld, D)), *out = h.out[0];
-    for (size_t i = 0; i < T * h.ld && i < span(T, h.ld, D); i++) k[i] = i % h.ld < D ? 0.25f : k[i];
+    for (size_t i = 0; i < T * h.ld && i < span(T, h.ld, D); i++)
+        k[i] = i % h.ld < D ? 0.25f : k[i];
     h.k = k;
     check_at(t, "equal keys");
     forward(t->ref, &h, 0);
@@ -249,7 +270,8 @@ static head tail_of(check *t, const head *h, size_t from)
 {
     head tail = *h;
     tail.T -= from, tail.start = NULL;
-    tail.q += from * h->ld, tail.k += from * h->ld, tail.v += from * h->ld, tail.dout += from * h->ld_out;
+    tail.q += from * h->ld, tail.k += from * h->ld, tail.v += from * h->ld,
+        tail.dout += from * h->ld_out;
     for (int i = 0; i < 2; i++) {
         tail.out[i] = check_output(t, span(tail.T, h->ld_out, h->D));
         tail.lse[i] = check_output(t, tail.T);
@@ -258,8 +280,8 @@ static head tail_of(check *t, const head *h, size_t from)
     return tail;
 }
 
-/* The last document of a row has the numbers of that document in a row of its own, and dropped ones aside, the same
- * sums in the same order. */
+/* The last document of a row has the numbers of that document in a row of its own, and dropped ones
+ * aside, the same sums in the same order. */
 static void documents_definition(check *t)
 {
     enum { T = 9, D = 3 };
@@ -305,7 +327,8 @@ static double loss(void *ctx)
     double sum = 0;
     forward(p->t->ref, h, 1);
     for (size_t i = 0; i < h->T; i++)
-        for (size_t d = 0; d < h->D; d++) sum += (double)h->out[1][i * h->ld_out + d] * h->dout[i * h->ld_out + d];
+        for (size_t d = 0; d < h->D; d++)
+            sum += (double)h->out[1][i * h->ld_out + d] * h->dout[i * h->ld_out + d];
     return sum;
 }
 
@@ -323,8 +346,8 @@ static void backward_definition(check *t)
         backward(t->ref, &h, 0);
         for (size_t i = 0; i < T; i++)
             for (size_t x = 0; x < 3 * D; x++)
-                check_near(t, "gradient", h.grads[0][i * h.ld + x], check_slope(&qkv[i * h.ld + x], loss, &p),
-                           check_slope_bound(T * D, 4));
+                check_near(t, "gradient", h.grads[0][i * h.ld + x],
+                           check_slope(&qkv[i * h.ld + x], loss, &p), check_slope_bound(T * D, 4));
     }
 }
 
@@ -335,10 +358,12 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     h.start = document ? check_ids(t, T, 1) : NULL;
     for (size_t i = 0; i < T && document; i++) h.start[i] = (int32_t)(i / document * document);
     char shape[64];
-    double products =
-        (double)(T * T) * (double)D * 2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
+    double products = (double)(T * T) * (double)D *
+                      2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
     snprintf(shape, sizeof shape, "T %zu, D %zu%s%s", T, D, dropping ? ", dropout" : "",
-             !document ? "" : with_backward ? ", documents, backward" : ", documents");
+             !document       ? ""
+             : with_backward ? ", documents, backward"
+                             : ", documents");
     if (document) products *= (double)document / (double)T;
     forward(t->k, &h, 1);
     if (!with_backward)
@@ -365,7 +390,8 @@ static void backward_bench(check *t)
     bench_at(t, 1024, 64, 1, 0, 0);
 }
 
-/* Of 100 tokens each, of which no start is a tile's but the first; and one that is the row: what asking costs. */
+/* Of 100 tokens each, of which no start is a tile's but the first; and one that is the row: what
+ * asking costs. */
 static void documents_bench(check *t)
 {
     for (int with_backward = 0; with_backward < 2; with_backward++) {
@@ -381,11 +407,13 @@ static void documents_bench(check *t)
 static int bf16_table(check *t)
 {
     t->k = sgt_kernels_bf16();
-    if (t->k == sgt_kernels_cpu()) check_skip(t, "this CPU has no vectors that multiply bfloat16, or tiles besides");
+    if (t->k == sgt_kernels_cpu())
+        check_skip(t, "this CPU has no vectors that multiply bfloat16, or tiles besides");
     return !t->skipped;
 }
 
-/* What has a single key loses nothing: its value comes out, and its gradient goes in, to the bit. */
+/* What has a single key loses nothing: its value comes out, and its gradient goes in, to the
+ * bit. */
 static void bf16_definition(check *t)
 {
     if (!bf16_table(t)) return;

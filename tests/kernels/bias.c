@@ -8,8 +8,8 @@ static const size_t rows[] = {0, 1, 2, 13, 600},
                     widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 133};
 
 /* Of float32, or of the same rounded to bfloat16. */
-static void backward(const sgt_kernels *k, float *db, const float *dout, const uint16_t *half, size_t n, size_t C,
-                     size_t ld)
+static void backward(const sgt_kernels *k, float *db, const float *dout, const uint16_t *half,
+                     size_t n, size_t C, size_t ld)
 {
     if (half) k->bias_backward_bf16(db, half, n, C, ld);
     else k->bias_backward(db, dout, n, C, ld);
@@ -30,7 +30,8 @@ static void all_shapes(check *t, int bf16)
             check_at(t, "n %zu, C %zu, ld %zu", n, C, ld);
             backward(t->ref, want, dout, half, n, C, ld);
             backward(t->k, got, dout, half, n, C, ld);
-            for (size_t c = 0; c < C; c++) bound[c] = 2 * UNIT * fabs(want[c]) + (double)(n * n) * DBL_EPSILON;
+            for (size_t c = 0; c < C; c++)
+                bound[c] = 2 * UNIT * fabs(want[c]) + (double)(n * n) * DBL_EPSILON;
             check_close(t, "db", got, want, bound, C);
             check_same_bits(t, "db", got, C);
         }
@@ -54,7 +55,8 @@ static void bf16_definition(check *t)
     float *db = check_random(t, 2, 1);
     db[0] = 100, db[1] = 200;
     check_at(t, "2 rows of 2, ld 3");
-    t->ref->bias_backward_bf16(db, (const uint16_t[]){0x3f80, 0x4000, 0x7fc0, 0x4040, 0xbf00}, 2, 2, 3);
+    t->ref->bias_backward_bf16(db, (const uint16_t[]){0x3f80, 0x4000, 0x7fc0, 0x4040, 0xbf00}, 2, 2,
+                               3);
     check_equal(t, "db", db, (const float[]){104, 201.5f}, 2);
 }
 
@@ -71,6 +73,7 @@ static void bench_either(check *t, int bf16)
 static void bench(check *t) { bench_either(t, 0); }
 static void bf16_bench(check *t) { bench_either(t, 1); }
 
-const kernel_case cases_bias[] = {{"bias_backward", definition, against_ref, bench, NULL},
-                                  {"bias_backward_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
-                                  {0}};
+const kernel_case cases_bias[] = {
+    {"bias_backward", definition, against_ref, bench, NULL},
+    {"bias_backward_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+    {0}};

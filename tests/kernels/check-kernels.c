@@ -1,9 +1,11 @@
-/* check-kernels.c: every kernel of every level against kernels/ref, ref itself against its definition, and benchmarks.
+/* check-kernels.c: every kernel of every level against kernels/ref, ref itself against its
+ * definition, and benchmarks.
  *
  *     check-kernels [--list] [--bench] [--kernel NAME] [--level NAME] [--seed N]
  *
- * One line a kernel and level: ok, FAIL (with what went wrong above it) or SKIP (a level this machine lacks). The last
- * line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on wrong usage. */
+ * One line a kernel and level: ok, FAIL (with what went wrong above it) or SKIP (a level this
+ * machine lacks). The last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on
+ * wrong usage. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,10 +18,10 @@
 #include "base/cpu.h"
 #include "run.h"
 
-static const kernel_case *const all_cases[] = {cases_adamw, cases_attention, cases_bias,      cases_cross_entropy,
-                                               cases_decode, cases_dropout, cases_embed, cases_gelu, cases_gemm,
-                                               cases_head, cases_layernorm, cases_normals, cases_round, cases_sgd,
-                                               cases_vector};
+static const kernel_case *const all_cases[] = {
+    cases_adamw,     cases_attention, cases_bias,  cases_cross_entropy, cases_decode,
+    cases_dropout,   cases_embed,     cases_gelu,  cases_gemm,          cases_head,
+    cases_layernorm, cases_normals,   cases_round, cases_sgd,           cases_vector};
 
 typedef struct options {
     int list, bench;
@@ -31,14 +33,16 @@ typedef struct totals {
     int passed, failed, skipped;
 } totals;
 
-/* A touched guard page comes back here; a thread other than the first has nowhere to come back to. */
+/* A touched guard page comes back here; a thread other than the first has nowhere to come back
+ * to. */
 static sigjmp_buf crash_exit;
 static pthread_t first_thread;
 
 static void on_crash(int number)
 {
     if (pthread_equal(pthread_self(), first_thread)) siglongjmp(crash_exit, number);
-    static const char text[] = "check-kernels: a worker thread touched memory outside its buffers\n";
+    static const char text[] =
+        "check-kernels: a worker thread touched memory outside its buffers\n";
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
     _exit(1);
 }
@@ -59,14 +63,17 @@ static void run_placement(check *t, void (*body)(check *t), uint64_t seed, int p
     t->hash_next = 0;
     int crash = sigsetjmp(crash_exit, 1);
     if (crash == 0) body(t);
-    else check_fail(t, "%s: touched memory outside its buffers", crash == SIGSEGV ? "segmentation fault" : "bus error");
+    else
+        check_fail(t, "%s: touched memory outside its buffers",
+                   crash == SIGSEGV ? "segmentation fault" : "bus error");
     check_release(t);
 }
 
 static void verdict(check *t, totals *sum)
 {
     const char *word = t->failures ? "FAIL" : t->skipped ? "SKIP" : "ok";
-    printf("%-4s %s %s%s%s\n", word, t->which->name, t->level, t->skipped ? ": " : "", t->skipped ? t->why : "");
+    printf("%-4s %s %s%s%s\n", word, t->which->name, t->level, t->skipped ? ": " : "",
+           t->skipped ? t->why : "");
     fflush(stdout);
     if (t->failures) sum->failed++;
     else if (t->skipped) sum->skipped++;
@@ -77,23 +84,29 @@ static void verdict(check *t, totals *sum)
 static void limit_cpu(check *t, const sgt_kernels *table)
 {
     int own = (int)sgt_cpu(), level = SGT_CPU_LEVELS;
-    while (t->which->library && --level >= 0 && strcmp(t->level, sgt_cpu_level_name((sgt_cpu_level)level))) continue;
-    if (!table || (t->which->library && level > own)) check_skip(t, "this machine lacks that level");
-    else if (t->which->library && level == own) check_skip(t, "this machine's own level, which is \"fast\" here");
+    while (t->which->library && --level >= 0 &&
+           strcmp(t->level, sgt_cpu_level_name((sgt_cpu_level)level)))
+        continue;
+    if (!table || (t->which->library && level > own))
+        check_skip(t, "this machine lacks that level");
+    else if (t->which->library && level == own)
+        check_skip(t, "this machine's own level, which is \"fast\" here");
     else if (t->which->library && level >= 0) sgt_cpu_limit(t->level, NULL);
 }
 
-/* One kernel at one level. Level 0 is ref, which has its definition to meet; the others have ref. */
-static void run_case(const kernel_case *which, const char *name, const sgt_kernels *table, int is_ref, const options *o,
-                     totals *sum)
+/* One kernel at one level. Level 0 is ref, which has its definition to meet; the others have
+ * ref. */
+static void run_case(const kernel_case *which, const char *name, const sgt_kernels *table,
+                     int is_ref, const options *o, totals *sum)
 {
     check t = {.k = table, .ref = sgt_kernels_ref(), .which = which, .level = name};
-    void (*body)(check *t) = is_ref ? which->definition : which->against_ref;
+    void (*body)(check * t) = is_ref ? which->definition : which->against_ref;
     check_at(&t, "start");
     limit_cpu(&t, table);
     if (o->bench && !t.skipped) run_placement(&t, which->bench, o->seed, CHECK_AT_START);
     else
-        for (int p = 0; p < CHECK_PLACEMENTS && !t.failures && !t.skipped; p++) run_placement(&t, body, o->seed, p);
+        for (int p = 0; p < CHECK_PLACEMENTS && !t.failures && !t.skipped; p++)
+            run_placement(&t, body, o->seed, p);
     if (!o->bench || t.skipped || t.failures) verdict(&t, sum);
     sgt_cpu_limit("auto", NULL);
     free(t.hashes);
@@ -116,7 +129,8 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
         found = 1;
         if (o->list) printf("%s %s\n", which->name, name);
         else
-            run_case(which, name, level < 0 ? sgt_kernels_ref() : sgt_kernels_level(which->library ? 0 : level),
+            run_case(which, name,
+                     level < 0 ? sgt_kernels_ref() : sgt_kernels_level(which->library ? 0 : level),
                      level < 0, o, sum);
     }
     return found;
@@ -125,8 +139,9 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
 static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
-            "check-kernels: %s: %s (check-kernels [--list] [--bench] [--kernel NAME] [--level NAME] [--seed N])\n", arg,
-            what);
+            "check-kernels: %s: %s (check-kernels [--list] [--bench] [--kernel NAME] [--level "
+            "NAME] [--seed N])\n",
+            arg, what);
     return 2;
 }
 
@@ -145,7 +160,8 @@ static int parse(options *o, int argc, char **argv)
             char *end;
             errno = 0;
             o->seed = strtoull(argv[i], &end, 10);
-            if (errno || *end || end == argv[i] || argv[i][0] == '-') return usage("not a seed", argv[i]);
+            if (errno || *end || end == argv[i] || argv[i][0] == '-')
+                return usage("not a seed", argv[i]);
         }
     }
     return 0;
@@ -159,11 +175,14 @@ int main(int argc, char **argv)
     if (code) return code;
     catch_crashes();
     if (!o.list)
-        printf("%s, level %s, seed %llu\n", sgt_cpu_model(), sgt_cpu_level_name(sgt_cpu()), (unsigned long long)o.seed);
+        printf("%s, level %s, seed %llu\n", sgt_cpu_model(), sgt_cpu_level_name(sgt_cpu()),
+               (unsigned long long)o.seed);
     for (size_t i = 0; i < sizeof all_cases / sizeof *all_cases; i++)
         for (const kernel_case *which = all_cases[i]; which->name; which++)
             if (wanted(o.kernel, which->name)) found |= run_levels(which, &o, &sum);
-    if (!found) return usage("no such kernel or level (--list shows them)", o.kernel ? o.kernel : o.level);
-    if (!o.list && !o.bench) printf("%d passed, %d failed, %d skipped\n", sum.passed, sum.failed, sum.skipped);
+    if (!found)
+        return usage("no such kernel or level (--list shows them)", o.kernel ? o.kernel : o.level);
+    if (!o.list && !o.bench)
+        printf("%d passed, %d failed, %d skipped\n", sum.passed, sum.failed, sum.skipped);
     return sum.failed ? 1 : 0;
 }

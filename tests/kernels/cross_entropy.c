@@ -3,13 +3,14 @@
 
 #include <math.h>
 
-static const size_t rows[] = {0, 1, 3},
-                    widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
+static const size_t rows[] = {0, 1, 3}, widths[] = {1,  2,  3,  4,  5,  7,    8,    9,    15,
+                                                    16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
 
-/* x - max is off by u|x - max| and exp by 4u; a lane adds at most 1024/4 terms before double takes over. So the sum,
- * and with it log and p, are good to (260 + range) u; p has its own term's error besides; p - 1 and the product round
- * once each. */
-static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V, float scale)
+/* x - max is off by u|x - max| and exp by 4u; a lane adds at most 1024/4 terms before double takes
+ * over. So the sum, and with it log and p, are good to (260 + range) u; p has its own term's error
+ * besides; p - 1 and the product round once each. */
+static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
+                   float scale)
 {
     double max = -INFINITY, min = INFINITY, total = 0;
     for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
@@ -18,7 +19,9 @@ static void bounds(double *logits, double *loss, const float *x, int32_t target,
     *loss = target < 0 ? 0 : relative + UNIT * fabs(max + log(total) - x[target]);
     for (size_t c = 0; c < V; c++) {
         double p = exp(x[c] - max) / total;
-        logits[c] = fabs(scale) * (p * (relative + (max - min + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) + 1e-37;
+        logits[c] = fabs(scale) * (p * (relative + (max - min + 6) * UNIT) +
+                                   (c == (size_t)target) * 3 * UNIT) +
+                    1e-37;
     }
 }
 
@@ -30,8 +33,10 @@ static void row_at(check *t, size_t n, size_t V, float scale, float spread)
     int32_t *targets = check_ids(t, n, (int32_t)V);
     double *bound = check_doubles(t, n * ld), *loss_bound = check_doubles(t, n);
     if (n > 1) targets[1] = -100;
-    for (size_t i = 0; i < n; i++) bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
-    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale, (double)spread);
+    for (size_t i = 0; i < n; i++)
+        bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale,
+             (double)spread);
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
     t->k->cross_entropy(got, got_loss, targets, n, V, ld, scale);
     check_close(t, "loss", got_loss, want_loss, loss_bound, n);
@@ -111,4 +116,5 @@ static void bench(check *t)
     bench_report(t, "1 x 50257", 8.0 * (double)V, 0);
 }
 
-const kernel_case cases_cross_entropy[] = {{"cross_entropy", definition, against_ref, bench, NULL}, {0}};
+const kernel_case cases_cross_entropy[] = {{"cross_entropy", definition, against_ref, bench, NULL},
+                                           {0}};

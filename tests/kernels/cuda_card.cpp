@@ -1,7 +1,7 @@
-/* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31 bits or a grid has
- * its full width. Only a card has the memory and the time. A row, or a head, does not depend on how many others there
- * are: what is checked is that each has the same bits as in a small launch, whose numbers other cases hold to
- * kernels/ref. Not yet run on a GPU. */
+/* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31
+ * bits or a grid has its full width. Only a card has the memory and the time. A row, or a head,
+ * does not depend on how many others there are: what is checked is that each has the same bits as
+ * in a small launch, whose numbers other cases hold to kernels/ref. Not yet run on a GPU. */
 #include <string.h>
 
 #include "cuda/nccl.h"
@@ -50,7 +50,10 @@ struct Room {
         took(sgt_cuda_host_alloc(&p, n * sizeof(T), &err), err);
         return static_cast<T *>(ok ? pinned[pins++] = p : nullptr);
     }
-    template <class T> void copy(T *to, const T *from, size_t n) { sgt_cuda_copy(s, to, from, n * sizeof(T)); }
+    template <class T> void copy(T *to, const T *from, size_t n)
+    {
+        sgt_cuda_copy(s, to, from, n * sizeof(T));
+    }
     void finish()
     {
         sgt_error err;
@@ -72,14 +75,16 @@ static void draw(check *t, bf16 *x, size_t n)
 
 static const size_t BLOCK = 1000, BLOCKS = 43, V = 50257, LD = 50304; /* 2.16e9 logits, 4.3 GB */
 
-/* Blocks of the same rows and targets: each comes out with the bits of the first, which was launched alone. */
+/* Blocks of the same rows and targets: each comes out with the bits of the first, which was
+ * launched alone. */
 CUDA_CASE(card_cross_entropy)
 {
     if (!cuda_card(t)) return;
     Room r(t);
     bf16 *logits = r.there<bf16>(BLOCKS * BLOCK * LD);
     bf16 *block = r.here<bf16>(BLOCK * LD), *got = r.here<bf16>(BLOCK * LD);
-    float *loss = r.there<float>(BLOCKS * BLOCK), *losses = r.here<float>(BLOCKS * BLOCK), *scale = r.there<float>(1);
+    float *loss = r.there<float>(BLOCKS * BLOCK), *losses = r.here<float>(BLOCKS * BLOCK),
+          *scale = r.there<float>(1);
     int32_t *targets = r.there<int32_t>(BLOCKS * BLOCK), *ids = r.here<int32_t>(BLOCKS * BLOCK);
     float *factor = r.here<float>(BLOCK + 1);
     if (!r.ok) return;
@@ -101,7 +106,8 @@ CUDA_CASE(card_cross_entropy)
     for (size_t k = 0; k < BLOCKS && r.ok; k++) {
         r.copy(block, logits + k * BLOCK * LD, BLOCK * LD);
         r.finish();
-        if (memcmp(block, got, BLOCK * LD * sizeof *got) != 0) check_fail(t, "block %zu has other gradients", k);
+        if (memcmp(block, got, BLOCK * LD * sizeof *got) != 0)
+            check_fail(t, "block %zu has other gradients", k);
         if (memcmp(losses + k * BLOCK, factor + 1, BLOCK * sizeof *losses) != 0)
             check_fail(t, "block %zu has other losses", k);
     }
@@ -112,18 +118,20 @@ CUDA_CASE(card_cross_entropy)
 static const size_t B = 64, T = 1024, H = 12, D = 64;
 
 /* Both passes over `heads` heads of `rows` rows. */
-static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv, const bf16 *dout,
-                   size_t rows, size_t heads)
+static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv,
+                   const bf16 *dout, size_t rows, size_t heads)
 {
     sgt_cuda_attention(r->s, SGT_BF16, out, lse, qkv, rows, T, heads, D, 0.125f, nullptr, nullptr);
-    sgt_cuda_attention_backward(r->s, SGT_BF16, dqkv, delta, dout, out, lse, qkv, rows, T, heads, D, 0.125f, nullptr,
-                                nullptr);
+    sgt_cuda_attention_backward(r->s, SGT_BF16, dqkv, delta, dout, out, lse, qkv, rows, T, heads, D,
+                                0.125f, nullptr, nullptr);
 }
 
-/* Of `parts` arrays side by side, (rows, T, parts, H, D), the one head of row b: (1, T, parts, 1, D). */
+/* Of `parts` arrays side by side, (rows, T, parts, H, D), the one head of row b: (1, T, parts, 1,
+ * D). */
 static void cut_head(bf16 *to, const bf16 *from, size_t b, size_t h, size_t parts)
 {
-    for (size_t i = 0; i < T * parts; i++) memcpy(to + i * D, from + ((b * T * parts + i) * H + h) * D, D * sizeof *to);
+    for (size_t i = 0; i < T * parts; i++)
+        memcpy(to + i * D, from + ((b * T * parts + i) * H + h) * D, D * sizeof *to);
 }
 
 /* The first, the last, and some in between, each like the same head launched alone. */
@@ -132,9 +140,11 @@ CUDA_CASE(card_attention_heads)
     if (!cuda_card(t)) return;
     const size_t n = B * T * H * D, one = T * D;
     Room r(t);
-    bf16 *qkv = r.there<bf16>(3 * n), *dout = r.there<bf16>(n), *out = r.there<bf16>(n), *dqkv = r.there<bf16>(3 * n);
+    bf16 *qkv = r.there<bf16>(3 * n), *dout = r.there<bf16>(n), *out = r.there<bf16>(n),
+         *dqkv = r.there<bf16>(3 * n);
     float *lse = r.there<float>(B * H * T), *delta = r.there<float>(B * H * T);
-    bf16 *x = r.here<bf16>(3 * n), *dx = r.here<bf16>(n), *y = r.here<bf16>(n), *g = r.here<bf16>(3 * n);
+    bf16 *x = r.here<bf16>(3 * n), *dx = r.here<bf16>(n), *y = r.here<bf16>(n),
+         *g = r.here<bf16>(3 * n);
     bf16 *alone = r.here<bf16>(3 * one), *cut = r.here<bf16>(3 * one);
     if (!r.ok) return;
     check_at(t, "B %zu, T %zu, H %zu, D %zu", B, T, H, D);
@@ -147,7 +157,10 @@ CUDA_CASE(card_attention_heads)
     r.copy(g, dqkv, 3 * n);
     r.finish();
     for (size_t k = 0; k < 8 && r.ok; k++) {
-        size_t which = k == 0 ? 0 : k == 1 ? B * H - 1 : check_number(t, B * H), b = which / H, h = which % H;
+        size_t which = k == 0   ? 0
+                       : k == 1 ? B * H - 1
+                                : check_number(t, B * H),
+               b = which / H, h = which % H;
         cut_head(cut, x, b, h, 3);
         r.copy(qkv, cut, 3 * one);
         r.finish();
@@ -157,11 +170,13 @@ CUDA_CASE(card_attention_heads)
         r.copy(alone, out, one);
         r.finish();
         cut_head(cut, y, b, h, 1);
-        if (memcmp(alone, cut, one * sizeof *cut) != 0) check_fail(t, "out: row %zu, head %zu has others", b, h);
+        if (memcmp(alone, cut, one * sizeof *cut) != 0)
+            check_fail(t, "out: row %zu, head %zu has others", b, h);
         r.copy(alone, dqkv, 3 * one);
         r.finish();
         cut_head(cut, g, b, h, 3);
-        if (memcmp(alone, cut, 3 * one * sizeof *cut) != 0) check_fail(t, "dqkv: row %zu, head %zu has others", b, h);
+        if (memcmp(alone, cut, 3 * one * sizeof *cut) != 0)
+            check_fail(t, "dqkv: row %zu, head %zu has others", b, h);
     }
 }
 
@@ -169,7 +184,8 @@ CUDA_CASE(card_attention_heads)
 
 static const size_t N = 1000;
 
-static void calls(Room *r, const sgt_nccl *n, sgt_nccl_comm comm, float *x, float *y, float *z, float *in, float *out)
+static void calls(Room *r, const sgt_nccl *n, sgt_nccl_comm comm, float *x, float *y, float *z,
+                  float *in, float *out)
 {
     sgt_nccl_stream s = (sgt_nccl_stream)r->s;
     int code = 0;
@@ -202,7 +218,8 @@ CUDA_CASE(nccl_one_rank)
         return;
     }
     Room r(t);
-    float *x = r.there<float>(N), *y = r.there<float>(N), *z = r.there<float>(N), *in = r.here<float>(N);
+    float *x = r.there<float>(N), *y = r.there<float>(N), *z = r.there<float>(N),
+          *in = r.here<float>(N);
     float *out = r.here<float>(N);
     sgt_nccl_id id;
     sgt_nccl_comm comm = nullptr;

@@ -1,5 +1,6 @@
-/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: by tensor cores in 16 bits,
- * in float32 and in TF32, and by plain tiles; with dropout and without; of rows that are one document, and several. */
+/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: by
+ * tensor cores in 16 bits, in float32 and in TF32, and by plain tiles; with dropout and without; of
+ * rows that are one document, and several. */
 #include "cuda_types.h"
 #include "dropout.h"
 
@@ -16,7 +17,8 @@ static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 6
 static const shape_list dropped_shapes = {
     {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
 
-static const shape tiled_shapes[] = {{1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
+static const shape tiled_shapes[] = {
+    {1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
 
 struct path {
     decltype(&sgt_cuda_attention) forward;
@@ -31,14 +33,15 @@ static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_ba
 struct heads {
     size_t B, T, H, D, packed_ld, plain_ld;
     float scale;
-    const float *qkv, *dout; /* as floats */
+    const float *qkv, *dout;            /* as floats */
     float *out, *lse, *grads, *scratch; /* ref's */
     const sgt_cuda_dropout *drop;       /* NULL: none */
     const int32_t *start;               /* of documents, (B, T); NULL: a row is one */
     sgt_cuda_documents documents;
 };
 
-/* What is asked of attention beside the plain one: dropout, documents of up to so many tokens in a row. */
+/* What is asked of attention beside the plain one: dropout, documents of up to so many tokens in a
+ * row. */
 struct extras {
     bool drops;
     size_t longest; /* 0: one document a row */
@@ -59,7 +62,8 @@ static const int32_t *starts(const heads &h, size_t which)
 /* Of up to `longest` tokens; every other row's of a quarter of that. */
 static void draw_documents(check *t, heads *h, size_t longest)
 {
-    int32_t *start = cuda_output<int32_t>(t, h->B * h->T), *end = cuda_output<int32_t>(t, h->B * h->T);
+    int32_t *start = cuda_output<int32_t>(t, h->B * h->T),
+            *end = cuda_output<int32_t>(t, h->B * h->T);
     for (size_t b = 0, from, to; b < h->B; b++)
         for (from = 0; from < h->T; from = to) {
             to = from + 1 + check_number(t, b % 2 ? longest / 4 + 1 : longest);
@@ -76,8 +80,10 @@ static double factor(const heads &h, size_t which, size_t i, size_t j)
 {
     if (!h.drop) return 1;
     const sgt_cuda_place *p = h.drop->place;
-    uint64_t row = p->row + which / h.H * p->ranks, draw = sgt_dropout_draw(p->step, h.drop->layer, h.drop->site);
-    return sgt_dropout_factor(p->seed, draw, sgt_dropout_attention_element(row, which % h.H, i, j, h.H, h.T),
+    uint64_t row = p->row + which / h.H * p->ranks,
+             draw = sgt_dropout_draw(p->step, h.drop->layer, h.drop->site);
+    return sgt_dropout_factor(p->seed, draw,
+                              sgt_dropout_attention_element(row, which % h.H, i, j, h.H, h.T),
                               h.drop->rate);
 }
 
@@ -96,7 +102,8 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
 {
     double sum = 0;
     *absolute = 0;
-    for (size_t d = 0; d < D; d++) sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
+    for (size_t d = 0; d < D; d++)
+        sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
     return sum;
 }
 
@@ -109,7 +116,8 @@ static void dropped(const heads &h, size_t which)
         float *out = h.out + plain_at(h, which) + i * h.plain_ld;
         double max = -INFINITY, total = 0;
         for (size_t j = first_key(h, which, i); j <= i; j++)
-            max = fmax(max, p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute));
+            max = fmax(max, p[j] = h.scale *
+                                   dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute));
         for (size_t j = first_key(h, which, i); j <= i; j++) total += p[j] = exp(p[j] - max);
         for (size_t d = 0; d < h.D; d++) {
             double sum = 0;
@@ -121,8 +129,9 @@ static void dropped(const heads &h, size_t which)
     }
 }
 
-/* Its gradients: ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij p_ij dout_i. That delta_i, dout_i.out_i,
- * is what the softmax's slope asks for, sum_j p_ij f_ij dout_i.v_j, is checked here: out was rounded to T once. */
+/* Its gradients: ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij p_ij dout_i. That
+ * delta_i, dout_i.out_i, is what the softmax's slope asks for, sum_j p_ij f_ij dout_i.v_j, is
+ * checked here: out was rounded to T once. */
 template <class T> static void dropped_backward(check *t, const heads &h, size_t which)
 {
     const float *qs = h.qkv + packed_at(h, which);
@@ -130,7 +139,8 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
     double *sums = check_doubles(t, h.T * ld), p[MOST_T], dp[MOST_T], absolute;
     for (size_t i = 0; i < h.T; i++) {
         const float *q = qs + i * ld, *dout = h.dout + plain_at(h, which) + i * width;
-        double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0, mean = 0;
+        double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0,
+               mean = 0;
         double bound = (1.01 * Type<T>::unit + 2 * UNIT) * absolute;
         for (size_t d = 0; d < h.D; d++) bound += Type<T>::tiny * fabs(dout[d]);
         for (size_t j = first_key(h, which, i); j <= i; j++) {
@@ -142,7 +152,8 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
         check_near(t, "delta", delta, mean / total, bound);
         for (size_t j = first_key(h, which, i); j <= i; j++)
             for (size_t d = 0; d < h.D; d++) {
-                double ds = h.T == 1 ? 0 : h.scale * p[j] * (dp[j] - delta); /* its probability is 1 in any case */
+                /* its probability is 1 in any case */
+                double ds = h.T == 1 ? 0 : h.scale * p[j] * (dp[j] - delta);
                 sums[i * ld + d] += ds * qs[j * ld + width + d];
                 sums[j * ld + width + d] += ds * q[d];
                 sums[j * ld + 2 * width + d] += factor(h, which, i, j) * p[j] * dout[d];
@@ -153,15 +164,33 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
             h.grads[packed_at(h, which) + i * width + d] = (float)sums[i * width + d];
 }
 
-template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &with)
+template <class T>
+static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &with)
 {
     static const sgt_cuda_place place = {77, 123456789012, 11, 3};
     static sgt_cuda_dropout drop;
-    drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f}; /* where the device reads it */
+    /* where the device reads it */
+    drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
     float scale = (float)(1 / sqrt((double)s.D));
-    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, scale, 0, 0, 0, 0, 0, 0, with.drops ? &drop : NULL, 0, {}};
+    heads h = {s.B,
+               s.T,
+               s.H,
+               s.D,
+               3 * s.H * s.D,
+               s.H * s.D,
+               scale,
+               0,
+               0,
+               0,
+               0,
+               0,
+               0,
+               with.drops ? &drop : NULL,
+               0,
+               {}};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
-    *qkv = cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
+    *qkv =
+        cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
     *dout = cuda_random<T>(t, n, 1);
     h.qkv = cuda_floats(t, *qkv, 3 * n), h.dout = cuda_floats(t, *dout, n);
     h.out = check_output(t, n), h.lse = check_output(t, rows), h.grads = check_output(t, 3 * n);
@@ -173,19 +202,22 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
         const float *q = h.qkv + packed_at(h, i);
         if (with.drops) dropped(h, i);
         else
-            t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i), h.scratch);
+            t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q,
+                              q + h.plain_ld, q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale,
+                              NULL, starts(h, i), h.scratch);
     }
     return h;
 }
 
-/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
- * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum
- * of p has T additions. As the left operand p is rounded to T: its unit, and below the normals its tiny. lse: E, the
- * sum's error, the logarithm's (2u and the product's). A product of two operands that are rounded by r is off by
- * 2r + r^2 more. Float32's three products are held to the bounds of one, though their sum rounds three times as often:
- * what is farthest off uses up a sixth of its bound. */
-template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
+/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and
+ * 3u of the range; a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it
+ * is 0, or rounds once more. The sum of p has T additions. As the left operand p is rounded to T:
+ * its unit, and below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the
+ * product's). A product of two operands that are rounded by r is off by 2r + r^2 more. Float32's
+ * three products are held to the bounds of one, though their sum rounds three times as often: what
+ * is farthest off uses up a sixth of its bound. */
+template <class T>
+static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
     double p[MOST_T], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
@@ -198,7 +230,8 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
         }
         for (size_t j = first_key(h, which, i); j <= i; j++)
             range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
-        double E = 2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 32);
+        double E =
+            2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 32);
         double sums = (double)(h.T + 8) * UNIT;
         lse[which * h.T + i] = E + sums + 4 * UNIT * (fabs(max) + log(total) + 1);
         for (size_t d = 0; d < h.D; d++) {
@@ -208,12 +241,14 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
                 terms += p[j] * weight;
                 lost += tiny * weight;
             }
-            out[plain_at(h, which) + i * h.plain_ld + d] = terms * (2 * E + 2 * sums + Type<T>::unit + product) + lost;
+            out[plain_at(h, which) + i * h.plain_ld + d] =
+                terms * (2 * E + 2 * sums + Type<T>::unit + product) + lost;
         }
     }
 }
 
-template <class T> static void forward_at(check *t, const shape &s, const path &by, const extras &with)
+template <class T>
+static void forward_at(check *t, const shape &s, const path &by, const extras &with)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n);
@@ -229,16 +264,19 @@ template <class T> static void forward_at(check *t, const shape &s, const path &
     check_close(t, "lse", lse, h.lse, lse_bound, rows);
 }
 
-/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products.
- * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms.
- * Where operands are rounded by r every product is off by 2r + r^2 more, and e_p, no longer small, goes through exp. */
-template <class T> static void backward_bounds(double *grads, const heads &h, size_t which, double r)
+/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are
+ * sums of D products. p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq,
+ * dk, dv are sums of at most T terms. Where operands are rounded by r every product is off by 2r +
+ * r^2 more, and e_p, no longer small, goes through exp. */
+template <class T>
+static void backward_bounds(double *grads, const heads &h, size_t which, double r)
 {
     double product = r * (2 + r), unit = Type<T>::unit + (double)(h.T + 4) * UNIT + product;
     double tiny = Type<T>::tiny, terms;
     size_t width = h.plain_ld, at = packed_at(h, which);
     for (size_t i = 0; i < h.T; i++) {
-        const float *q = h.qkv + at + i * h.packed_ld, *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
+        const float *q = h.qkv + at + i * h.packed_ld,
+                    *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
         double delta = dot(dout, h.out + plain_at(h, which) + i * h.plain_ld, h.D, &terms);
         double e_delta = (double)(h.D + 2) * UNIT * terms, lse = h.lse[which * h.T + i];
         for (size_t j = first_key(h, which, i); j <= i; j++) {
@@ -246,19 +284,23 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
             double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
             double e_s = ((double)(h.D + 3) * UNIT + product) * h.scale * terms;
             double e_p = expm1(e_s + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT);
-            double f = factor(h, which, i, j), dp = f * dot(dout, v, h.D, &terms), ds = p * (dp - delta);
+            double f = factor(h, which, i, j), dp = f * dot(dout, v, h.D, &terms),
+                   ds = p * (dp - delta);
             double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
-                          p * (f * ((double)(h.D + 2) * UNIT + product) * terms + e_delta + 2 * UNIT * fabs(dp));
+                          p * (f * ((double)(h.D + 2) * UNIT + product) * terms + e_delta +
+                               2 * UNIT * fabs(dp));
             for (size_t d = 0; d < h.D; d++) {
                 grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
                 grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
-                grads[at + j * h.packed_ld + 2 * width + d] += f * (p * (e_p + unit) + tiny) * fabs(dout[d]);
+                grads[at + j * h.packed_ld + 2 * width + d] +=
+                    f * (p * (e_p + unit) + tiny) * fabs(dout[d]);
             }
         }
     }
 }
 
-template <class T> static void backward_at(check *t, const shape &s, const path &by, const extras &with)
+template <class T>
+static void backward_at(check *t, const shape &s, const path &by, const extras &with)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
@@ -275,17 +317,19 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
         const float *q = h.qkv + packed_at(h, i);
         float *to = h.grads + packed_at(h, i);
         if (with.drops) dropped_backward<T>(t, h, i);
-        else t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
-                                        h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i),
-                                        h.scratch);
+        else
+            t->ref->attention_backward(
+                to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
+                h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
+                q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i), h.scratch);
         backward_bounds<T>(bound, h, i, by.operand);
     }
     stored_as<T>(bound, h.grads, 3 * n);
     cuda_sync(t);
     const float *got = cuda_floats(t, grads, 3 * n);
     check_close(t, "dq dk dv", got, h.grads, bound, 3 * n);
-    for (size_t i = 0; i < 3 * n && s.T == 1; i++) /* a lone key has no gradient, and neither has its query */
+    /* a lone key has no gradient, and neither has its query */
+    for (size_t i = 0; i < 3 * n && s.T == 1; i++)
         if (i / h.plain_ld % 3 < 2) check_near(t, "dq or dk of a lone token", got[i], 0, 0);
 }
 
@@ -327,7 +371,8 @@ CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_backward)
 CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
 CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
 
-/* Documents that begin and end within tiles, and such as are longer than one; both widths of the walked tile. */
+/* Documents that begin and end within tiles, and such as are longer than one; both widths of the
+ * walked tile. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
 
 template <class T> static void documents(check *t)
@@ -362,9 +407,11 @@ template <class T> static void tiled_backward(check *t)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)
 
-/* Rows that end within a tile and at its end, in several sequences: those of the next must not be seen. */
-static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64}, {2, 128, 1, 64}, {1, 129, 2, 64},
-                                      {2, 450, 1, 64}, {1, 70, 2, 128}, {2, 261, 1, 128}};
+/* Rows that end within a tile and at its end, in several sequences: those of the next must not be
+ * seen. */
+static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64},  {2, 128, 1, 64},
+                                      {1, 129, 2, 64}, {2, 450, 1, 64}, {1, 70, 2, 128},
+                                      {2, 261, 1, 128}};
 
 template <class T> static void hopper_forward(check *t)
 {
@@ -421,7 +468,10 @@ template <class T> static void hopper_documents_backward(check *t)
 
 CUDA_CASE(cuda_attention_hopper_documents_bf16) { hopper_documents<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); }
-CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_backward_bf16)
+{
+    hopper_documents_backward<dev::bf16>(t);
+}
 CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_backward<dev::f16>(t); }
 
 /* What follows a sequence in memory leaves no trace in it, not even a NaN. */
@@ -429,15 +479,16 @@ CUDA_CASE(cuda_attention_hopper_apart)
 {
     if (!cuda_hopper(t)) return;
     enum { T = 70, D = 64, N = T * D };
-    dev::bf16 *qkv = cuda_random<dev::bf16>(t, 6 * N, 1), *dout = cuda_random<dev::bf16>(t, 2 * N, 1);
+    dev::bf16 *qkv = cuda_random<dev::bf16>(t, 6 * N, 1),
+              *dout = cuda_random<dev::bf16>(t, 2 * N, 1);
     float *want = check_output(t, N), *grads = check_output(t, 3 * N);
     check_at(t, "NaN after the sequence");
     for (int again = 0; again < 2; again++) {
         dev::bf16 *out = cuda_output<dev::bf16>(t, 2 * N), *dqkv = cuda_output<dev::bf16>(t, 6 * N);
         float *lse = cuda_output<float>(t, 2 * T), *delta = cuda_output<float>(t, 2 * T);
         sgt_cuda_attention_hopper(0, SGT_BF16, out, lse, qkv, 2, T, 1, D, 0.125f, NULL, NULL);
-        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, dout, out, lse, qkv, 2, T, 1, D, 0.125f, NULL,
-                                           NULL);
+        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, dout, out, lse, qkv, 2, T, 1,
+                                           D, 0.125f, NULL, NULL);
         cuda_sync(t);
         if (again) {
             check_equal(t, "out", cuda_floats(t, out, N), want, N);

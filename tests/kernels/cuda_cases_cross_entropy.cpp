@@ -1,23 +1,29 @@
-/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own: over a whole row the
- * target's would hide the others. */
+/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own:
+ * over a whole row the target's would hide the others. */
 #include "cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
 
-/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running rescale likewise,
- * of which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8 terms, a warp 5 sums, a block 16. The
- * logarithm is good to 2u of its size and max + log rounds. p - 1 and the product round once each. */
-static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V, float scale)
+/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running
+ * rescale likewise, of which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8
+ * terms, a warp 5 sums, a block 16. The logarithm is good to 2u of its size and max + log rounds. p
+ * - 1 and the product round once each. */
+static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
+                       float scale)
 {
     double max = -INFINITY, min = INFINITY, total = 0;
     for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
     for (size_t c = 0; c < V; c++) total += exp(x[c] - max);
     double range = 3 * (max - min) + 5, rescales = (double)V / 4096 + 2;
     double relative = (range * (1 + rescales) + (double)V / 512 + 8 + 5 + 16) * UNIT;
-    *loss = target < 0 ? 0 : relative + UNIT * (2 * log(total) + 2 * fabs(max + log(total)) + fabs(x[target]));
+    *loss = target < 0
+                ? 0
+                : relative + UNIT * (2 * log(total) + 2 * fabs(max + log(total)) + fabs(x[target]));
     for (size_t c = 0; c < V; c++) {
         double p = exp(x[c] - max) / total;
-        logits[c] = fabs(scale) * (p * (relative + (range + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) + 1e-37;
+        logits[c] =
+            fabs(scale) * (p * (relative + (range + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) +
+            1e-37;
     }
 }
 
@@ -27,7 +33,8 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
     size_t ld = V + check_number(t, 3) * 5;
     if (bulk) ld = (ld + 7) / 8 * 8;
     T *logits = cuda_random<T>(t, n * ld, spread);
-    float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n), *loss = cuda_output<float>(t, n);
+    float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n),
+          *loss = cuda_output<float>(t, n);
     float *by = cuda_copy<float>(t, &scale, 1);
     int32_t *targets = check_ids(t, n, (int32_t)V), *device_targets = cuda_output<int32_t>(t, n);
     double *bound = check_doubles(t, n * ld), *loss_bound = check_doubles(t, n);
@@ -37,8 +44,8 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
         device_targets[i] = targets[i];
         row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
     }
-    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale, (double)spread,
-             bulk ? ", bulk" : "");
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale,
+             (double)spread, bulk ? ", bulk" : "");
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
     stored_as<T>(bound, want, n * ld);
     for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
@@ -49,7 +56,8 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
             for (size_t c = V; c < ld; c++) logits[i * ld + c] = dev::from_float<T>(NAN);
         sgt_cuda_cross_entropy_bulk(0, Type<T>::id, logits, loss, device_targets, n, V, ld, by);
     } else {
-        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld, scale == 0 ? NULL : by);
+        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld,
+                               scale == 0 ? NULL : by);
     }
     cuda_sync(t);
     check_close(t, "loss", loss, want_loss, loss_bound, n);
@@ -85,8 +93,8 @@ template <class T> static void classifier(check *t)
     poison<T>(t, INFINITY);
 }
 
-/* Rows of which two to four are in shared memory at once, and more of them than a block has stages: of 132 blocks the
- * first have the most. */
+/* Rows of which two to four are in shared memory at once, and more of them than a block has stages:
+ * of 132 blocks the first have the most. */
 template <class T> static void bulk(check *t)
 {
     if (!cuda_hopper(t)) return;
@@ -95,13 +103,15 @@ template <class T> static void bulk(check *t)
         rows_at<T>(t, 3, V, 1, 60, true);
     }
     rows_at<T>(t, 0, 9, 1, 1, true);
-    rows_at<T>(t, 600, 17, 1, 3, true);  /* five rows a block, four stages */
+    rows_at<T>(t, 600, 17, 1, 3, true); /* five rows a block, four stages */
     if (sizeof(T) == 2) rows_at<T>(t, 134, 50257, 1.0f / 4096, 3, true);
     for (size_t V : {0, 8, 25000, 29000, 50257, 58000}) {
-        bool want = V && V * sizeof(T) <= 116000, serves = sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, V, 58368);
+        bool want = V && V * sizeof(T) <= 116000,
+             serves = sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, V, 58368);
         if (serves != want) check_fail(t, "V %zu: %d", V, serves);
     }
-    if (sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, 8, 9)) check_fail(t, "rows that are not aligned");
+    if (sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, 8, 9))
+        check_fail(t, "rows that are not aligned");
 }
 
 CUDA_CASES_BY_TYPE(cuda_cross_entropy, classifier)

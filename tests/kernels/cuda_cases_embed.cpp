@@ -1,4 +1,5 @@
-/* cuda_cases_embed.cpp: embeddings on the device, the sort of their gradient, sums over rows, and rows made wide. */
+/* cuda_cases_embed.cpp: embeddings on the device, the sort of their gradient, sums over rows, and
+ * rows made wide. */
 #include <algorithm>
 
 #include "cuda_types.h"
@@ -8,8 +9,9 @@ struct shape {
     int32_t V;
 };
 /* few tokens: runs over several chunks of 64; n under T, and not a multiple of it */
-static const shape shapes[] = {{1, 4, 8, 10},   {63, 64, 5, 1},   {65, 16, 8, 1},  {64, 16, 8, 3},  {65, 16, 24, 65536},
-                               {200, 50, 16, 2}, {257, 64, 7, 1}, {640, 64, 8, 5}, {300, 100, 264, 40}};
+static const shape shapes[] = {{1, 4, 8, 10},   {63, 64, 5, 1},      {65, 16, 8, 1},
+                               {64, 16, 8, 3},  {65, 16, 24, 65536}, {200, 50, 16, 2},
+                               {257, 64, 7, 1}, {640, 64, 8, 5},     {300, 100, 264, 40}};
 
 template <class T> static void forward(check *t)
 {
@@ -26,7 +28,8 @@ template <class T> static void forward(check *t)
                                          dev::to_float(wpe[row % s.T * s.C + c]));
         }
         cuda_sync(t);
-        check_equal(t, "out", cuda_floats(t, out, s.n * s.C), cuda_floats(t, want, s.n * s.C), s.n * s.C);
+        check_equal(t, "out", cuda_floats(t, out, s.n * s.C), cuda_floats(t, want, s.n * s.C),
+                    s.n * s.C);
     }
 }
 
@@ -35,9 +38,11 @@ CUDA_CASE(cuda_embed_sort)
 {
     for (size_t n : {(size_t)1, (size_t)255, (size_t)256, (size_t)3001, (size_t)33003})
         for (int32_t V : {1, 5, 1000, 65536}) {
-            int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, V), n), *sorted = cuda_output<int32_t>(t, n);
+            int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, V), n),
+                    *sorted = cuda_output<int32_t>(t, n);
             int32_t *order = cuda_output<int32_t>(t, n), *want = cuda_output<int32_t>(t, n);
-            for (size_t i = 0; i < n && V == 65536; i++) ids[i] = ids[i] / 4096 * 4096 + (int32_t)(i % 3);
+            for (size_t i = 0; i < n && V == 65536; i++)
+                ids[i] = ids[i] / 4096 * 4096 + (int32_t)(i % 3);
             char *scratch = cuda_output<char>(t, sgt_cuda_embed_sort_scratch(n));
             check_at(t, "n %zu, V %d", n, V);
             sgt_cuda_embed_sort(0, sorted, order, ids, n, scratch);
@@ -46,8 +51,8 @@ CUDA_CASE(cuda_embed_sort)
             cuda_sync(t);
             for (size_t i = 0; i < n; i++)
                 if (order[i] != want[i] || sorted[i] != ids[want[i]]) {
-                    check_fail(t, "place %zu is %d with id %d, not %d with %d", i, order[i], sorted[i], want[i],
-                               ids[want[i]]);
+                    check_fail(t, "place %zu is %d with id %d, not %d with %d", i, order[i],
+                               sorted[i], want[i], ids[want[i]]);
                     break;
                 }
         }
@@ -58,7 +63,8 @@ template <class T> static void backward(check *t)
 {
     for (const shape &s : shapes) {
         size_t n = s.n, C = s.C, V = (size_t)s.V, sizes[2] = {V * C, s.T * C};
-        int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, s.V), n), *order = cuda_output<int32_t>(t, n);
+        int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, s.V), n),
+                *order = cuda_output<int32_t>(t, n);
         int32_t *sorted = cuda_output<int32_t>(t, n);
         T *dout = cuda_random<T>(t, n * C, 1);
         const float *plain = cuda_floats(t, dout, n * C);
@@ -76,7 +82,8 @@ template <class T> static void backward(check *t)
         for (int i = 0; i < 2; i++)
             for (size_t j = 0; j < sizes[i]; j++) bound[i][j] *= 2 * (double)(n + 1) * UNIT;
         check_at(t, "n %zu, T %zu, C %zu, V %zu", n, s.T, C, V);
-        sgt_cuda_embed_sort(0, sorted, order, ids, n, cuda_output<char>(t, sgt_cuda_embed_sort_scratch(n)));
+        sgt_cuda_embed_sort(0, sorted, order, ids, n,
+                            cuda_output<char>(t, sgt_cuda_embed_sort_scratch(n)));
         sgt_cuda_embed_backward(0, Type<T>::id, got[0], got[1], sorted, order, dout, n, s.T, C,
                                 cuda_output<char>(t, sgt_cuda_embed_backward_scratch(n, C)));
         t->ref->embed_backward(want[0], want[1], ids, plain, n, s.T, C, 0, C);
@@ -123,8 +130,10 @@ CUDA_CASE(cuda_widen_rows)
                 int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
                 int32_t *given = cuda_output<int32_t>(t, n);
                 uint16_t *rows = cuda_output<uint16_t>(t, B * (T + 1));
-                for (size_t i = 0; i < B * (T + 1); i++) rows[i] = (uint16_t)(i % 5 ? check_number(t, 65536) : 50256);
-                for (size_t i = 0; i < n; i++) given[i] = i % 3 ? (int32_t)check_number(t, 65536) - 1 : 50256;
+                for (size_t i = 0; i < B * (T + 1); i++)
+                    rows[i] = (uint16_t)(i % 5 ? check_number(t, 65536) : 50256);
+                for (size_t i = 0; i < n; i++)
+                    given[i] = i % 3 ? (int32_t)check_number(t, 65536) - 1 : 50256;
                 check_at(t, "B %zu, T %zu%s", B, T, apart ? ", targets given" : "");
                 sgt_cuda_widen_rows(0, inputs, targets, rows, apart ? given : NULL, B, T, 50256);
                 cuda_sync(t);
@@ -133,12 +142,14 @@ CUDA_CASE(cuda_widen_rows)
                     int32_t target = apart ? given[i] : row[1];
                     if (target == 50256) target = -1;
                     if (inputs[i] != row[0] || targets[i] != target)
-                        check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i], row[0], target);
+                        check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i],
+                                   row[0], target);
                 }
             }
 }
 
-/* At both ends of rows and of the 32 that are looked at together; beside one another; none, and everywhere. */
+/* At both ends of rows and of the 32 that are looked at together; beside one another; none, and
+ * everywhere. */
 CUDA_CASE(cuda_place_documents)
 {
     for (size_t B : {0, 1, 3})
@@ -148,7 +159,8 @@ CUDA_CASE(cuda_place_documents)
                 int32_t *starts = cuda_output<int32_t>(t, n), *start = cuda_output<int32_t>(t, n);
                 int32_t *end = cuda_output<int32_t>(t, n);
                 for (size_t i = 0; i < n; i++)
-                    starts[i] = i % T == 0 || !check_number(t, one_in) ? (int32_t)(i % T) : starts[i - 1];
+                    starts[i] =
+                        i % T == 0 || !check_number(t, one_in) ? (int32_t)(i % T) : starts[i - 1];
                 sgt_cuda_documents documents = {start, end};
                 check_at(t, "B %zu, T %zu, one in %llu", B, T, (unsigned long long)one_in);
                 sgt_cuda_place_documents(0, &documents, starts, B, T);
@@ -157,7 +169,8 @@ CUDA_CASE(cuda_place_documents)
                     size_t to = i % T + 1, row = i / T * T;
                     while (to < T && starts[row + to] != (int32_t)to) to++;
                     if (start[i] != starts[i] || end[i] != (int32_t)to)
-                        check_fail(t, "%zu: %d to %d, not %d to %zu", i, start[i], end[i], starts[i], to);
+                        check_fail(t, "%zu: %d to %d, not %d to %zu", i, start[i], end[i],
+                                   starts[i], to);
                 }
             }
 }

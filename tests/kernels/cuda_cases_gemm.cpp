@@ -1,5 +1,6 @@
-/* cuda_cases_gemm.cpp: matrix products through cuBLASLt against gemm.h's own words in double: every form that a step of
- * GPT-2 has, each transposition, epilogue and type, with rows that are further apart than they are long. */
+/* cuda_cases_gemm.cpp: matrix products through cuBLASLt against gemm.h's own words in double: every
+ * form that a step of GPT-2 has, each transposition, epilogue and type, with rows that are further
+ * apart than they are long. */
 #include <string.h>
 
 #include "cuda/gemm.h"
@@ -20,10 +21,7 @@ struct operands {
     const float *d;                  /* before */
 };
 
-static size_t span(size_t rows, size_t ld, size_t columns)
-{
-    return (rows - 1) * ld + columns;
-}
+static size_t span(size_t rows, size_t ld, size_t columns) { return (rows - 1) * ld + columns; }
 
 static size_t rows_a(const sgt_cuda_gemm_shape &s) { return s.trans_a ? s.k : s.m; }
 static size_t columns_a(const sgt_cuda_gemm_shape &s) { return s.trans_a ? s.m : s.k; }
@@ -32,18 +30,20 @@ static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k :
 
 static const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-/* What the library's tanh may be off by, of its size. An assumption, which the first card decides: at worst it is the
- * hardware's tanh.approx.f32, of which PTX's manual says 2^-11. The host's is a float's, as good as tanhf. */
+/* What the library's tanh may be off by, of its size. An assumption, which the first card decides:
+ * at worst it is the hardware's tanh.approx.f32, of which PTX's manual says 2^-11. The host's is a
+ * float's, as good as tanhf. */
 #ifdef DEV_ON_HOST
 static double tanh_error = 4 * UNIT;
 #else
 static double tanh_error = 0x1p-11;
 #endif
 
-/* y = x (1 + t)/2 with t = tanh u, u = ROOT (x + CUBE x^3). In float32, with five roundings in u, whose two terms have
- * one sign, and three after t:
+/* y = x (1 + t)/2 with t = tanh u, u = ROOT (x + CUBE x^3). In float32, with five roundings in u,
+ * whose two terms have one sign, and three after t:
  *   |du| <= 5 UNIT |u|    |dt| <= tanh_error |t| + (1 - t^2) |du|    |dy| <= |x| |dt| / 2 + 3 UNIT |y|
- * In the negative tail y is near 0 and t near -1, so the bound is one of x's size and not of y's. */
+ * In the negative tail y is near 0 and t near -1, so the bound is one of x's size and not of
+ * y's. */
 static double gelu(double x, double *bound)
 {
     double u = ROOT * (x + CUBE * x * x * x), t = tanh(u), y = 0.5 * x * (1 + t);
@@ -52,9 +52,9 @@ static double gelu(double x, double *bound)
     return y;
 }
 
-/* y' = (1 + t)/2 + x (1 - t^2) u'/2 with u' = ROOT (1 + 3 CUBE x^2): dt moves it by |1/2 - x t u'| dt and, as squares
- * go, |x u'| dt^2/2; beside that there are four roundings of the first term, and of the second seven, of which that of
- * t^2 is one of |x u'| t^2/2. */
+/* y' = (1 + t)/2 + x (1 - t^2) u'/2 with u' = ROOT (1 + 3 CUBE x^2): dt moves it by |1/2 - x t u'|
+ * dt and, as squares go, |x u'| dt^2/2; beside that there are four roundings of the first term, and
+ * of the second seven, of which that of t^2 is one of |x u'| t^2/2. */
 static double gelu_slope(double x, double *bound)
 {
     double u = ROOT * (x + CUBE * x * x * x), t = tanh(u), du = ROOT * (1 + 3 * CUBE * x * x);
@@ -65,7 +65,8 @@ static double gelu_slope(double x, double *bound)
     return first + second;
 }
 
-/* op(A) op(B) [+ D] at a place, and what float sums in any order may be off by: k products, one more term or two. */
+/* op(A) op(B) [+ D] at a place, and what float sums in any order may be off by: k products, one
+ * more term or two. */
 static double sum_at(const product &p, const operands &o, size_t i, size_t j, double *bound)
 {
     const sgt_cuda_gemm_shape &s = p.s;
@@ -88,14 +89,15 @@ struct results {
     double *d_bound, *aux_bound, *bias_bound;
 };
 
-/* |gelu'| < 1.13: what x is off by. Then the library's own arithmetic. `unit` is the output type's: D comes of the sum,
- * or of the aux that was stored. */
-static void epilogue_at(const product &p, const operands &o, const results &r, double x, double x_bound, size_t i,
-                        size_t j, double unit)
+/* |gelu'| < 1.13: what x is off by. Then the library's own arithmetic. `unit` is the output type's:
+ * D comes of the sum, or of the aux that was stored. */
+static void epilogue_at(const product &p, const operands &o, const results &r, double x,
+                        double x_bound, size_t i, size_t j, double unit)
 {
     size_t at = i * p.s.ldd + j;
     double out = x, bound = x_bound, own;
-    if (p.s.epilogue == SGT_EPILOGUE_BIAS || p.s.epilogue == SGT_EPILOGUE_GELU) out += (double)o.bias[j];
+    if (p.s.epilogue == SGT_EPILOGUE_BIAS || p.s.epilogue == SGT_EPILOGUE_GELU)
+        out += (double)o.bias[j];
     if (p.s.epilogue == SGT_EPILOGUE_GELU) {
         r.aux[at] = (float)out;
         r.aux_bound[at] = x_bound + UNIT * fabs(out);
@@ -162,43 +164,50 @@ static bool reads_bias(const sgt_cuda_gemm_shape &s)
 /* Rows of random numbers with NaN between them. */
 template <class T> static T *matrix(check *t, size_t rows, size_t ld, size_t columns)
 {
-    T *x = cuda_output<T>(t, span(rows, ld, columns)), *numbers = cuda_random<T>(t, rows * columns, 1);
+    T *x = cuda_output<T>(t, span(rows, ld, columns)),
+      *numbers = cuda_random<T>(t, rows * columns, 1);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++) x[i * ld + j] = numbers[i * columns + j];
     return x;
 }
 
 template <class Out>
-static void compare(check *t, const char *name, const Out *got, float *want, double *bound, size_t n)
+static void compare(check *t, const char *name, const Out *got, float *want, double *bound,
+                    size_t n)
 {
     float *floats = cuda_floats(t, got, n);
     Out untouched;
     memset(&untouched, 0xff, sizeof untouched);
     for (size_t i = 0; i < n; i++) /* a gap that is as it was is one that was left alone */
-        if (isnan(want[i]) && memcmp(&got[i], &untouched, sizeof untouched) == 0) floats[i] = want[i];
+        if (isnan(want[i]) && memcmp(&got[i], &untouched, sizeof untouched) == 0)
+            floats[i] = want[i];
     stored_as<Out>(bound, want, n);
     check_close(t, name, floats, want, bound, n);
 }
 
-static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b, void *bias = nullptr,
-                void *aux = nullptr)
+static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b,
+                void *bias = nullptr, void *aux = nullptr)
 {
-    sgt_cuda_gemm_run(plan, nullptr, cuda_there(t, d), cuda_there(t, a), cuda_there(t, b), cuda_there(t, bias),
-                      cuda_there(t, aux));
+    sgt_cuda_gemm_run(plan, nullptr, cuda_there(t, d), cuda_there(t, a), cuda_there(t, b),
+                      cuda_there(t, bias), cuda_there(t, aux));
 }
 
 /* apart: what an accumulating product adds to is not D, which holds NaN. */
-template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
+template <class In, class Out>
+static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
 {
     const sgt_cuda_gemm_shape &s = p.s;
     size_t size = span(s.m, s.ldd, s.n);
-    In *a = matrix<In>(t, rows_a(s), s.lda, columns_a(s)), *b = matrix<In>(t, rows_b(s), s.ldb, columns_b(s));
+    In *a = matrix<In>(t, rows_a(s), s.lda, columns_a(s)),
+       *b = matrix<In>(t, rows_b(s), s.ldb, columns_b(s));
     Out *d = s.accumulate ? matrix<Out>(t, s.m, s.ldd, s.n) : cuda_output<Out>(t, size);
     Out *bias = reads_bias(s) ? cuda_random<Out>(t, s.n, 1) : cuda_output<Out>(t, s.n);
-    Out *aux = s.epilogue >= SGT_EPILOGUE_DGELU ? matrix<Out>(t, s.m, s.ldd, s.n) : cuda_output<Out>(t, size);
-    check_at(t, "%zu x %zu x %zu, %c%c, rows %zu %zu %zu, epilogue %d%s%s%s", s.m, s.n, s.k, s.trans_a ? 't' : 'n',
-             s.trans_b ? 't' : 'n', s.lda, s.ldb, s.ldd, (int)s.epilogue, s.accumulate ? ", added" : "",
-             s.tf32 ? ", tf32" : "", sizeof(Out) != sizeof(In) ? ", to f32" : "");
+    Out *aux = s.epilogue >= SGT_EPILOGUE_DGELU ? matrix<Out>(t, s.m, s.ldd, s.n)
+                                                : cuda_output<Out>(t, size);
+    check_at(t, "%zu x %zu x %zu, %c%c, rows %zu %zu %zu, epilogue %d%s%s%s", s.m, s.n, s.k,
+             s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.lda, s.ldb, s.ldd, (int)s.epilogue,
+             s.accumulate ? ", added" : "", s.tf32 ? ", tf32" : "",
+             sizeof(Out) != sizeof(In) ? ", to f32" : "");
 
     operands o = {cuda_floats(t, a, span(rows_a(s), s.lda, columns_a(s))),
                   cuda_floats(t, b, span(rows_b(s), s.ldb, columns_b(s))),
@@ -216,8 +225,9 @@ template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, cons
     }
     Out *whole = apart ? cuda_output<Out>(t, size) : d, *onto = d;
     if (apart)
-        sgt_cuda_gemm_run_onto(plan, nullptr, cuda_there(t, d = whole), cuda_there(t, onto), cuda_there(t, a),
-                               cuda_there(t, b), cuda_there(t, bias), cuda_there(t, aux));
+        sgt_cuda_gemm_run_onto(plan, nullptr, cuda_there(t, d = whole), cuda_there(t, onto),
+                               cuda_there(t, a), cuda_there(t, b), cuda_there(t, bias),
+                               cuda_there(t, aux));
     else run(t, plan, d, a, b, bias, aux);
     cuda_sync(t);
     if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
@@ -238,8 +248,8 @@ static sgt_cuda_gemms *open_gemms(check *t, int deterministic)
     return g;
 }
 
-static product make(size_t m, size_t n, size_t k, int trans_a, int trans_b, size_t gap, sgt_cuda_type type,
-                    sgt_cuda_type out)
+static product make(size_t m, size_t n, size_t k, int trans_a, int trans_b, size_t gap,
+                    sgt_cuda_type type, sgt_cuda_type out)
 {
     product p = {};
     p.s.m = m, p.s.n = n, p.s.k = k;
@@ -256,14 +266,16 @@ struct form {
 };
 
 /* One number; rows and columns that no vector divides; a tile and more; a long sum. */
-static const form forms[] = {{1, 1, 1}, {1, 9, 13}, {13, 7, 5}, {24, 16, 13}, {33, 40, 17}, {65, 66, 32}, {8, 24, 515}};
+static const form forms[] = {{1, 1, 1},    {1, 9, 13},   {13, 7, 5},  {24, 16, 13},
+                             {33, 40, 17}, {65, 66, 32}, {8, 24, 515}};
 
 template <class In> static void products(check *t)
 {
     sgt_cuda_gemms *g = open_gemms(t, 0);
     for (const form &f : forms)
         for (int kind = 0; kind < 16 && g; kind++) {
-            product p = make(f.m, f.n, f.k, kind & 1, kind >> 1 & 1, kind & 4 ? 3 : 0, Type<In>::id, Type<In>::id);
+            product p = make(f.m, f.n, f.k, kind & 1, kind >> 1 & 1, kind & 4 ? 3 : 0, Type<In>::id,
+                             Type<In>::id);
             p.s.accumulate = kind >> 3;
             one<In, In>(t, g, p);
             if (p.s.accumulate) one<In, In>(t, g, p, true);
@@ -282,7 +294,8 @@ template <class In> static void epilogues(check *t)
     for (const form &f : some)
         for (int e = SGT_EPILOGUE_BIAS; e <= SGT_EPILOGUE_DGELU_BGRAD && g; e++)
             for (int kind = 0; kind < 4; kind++) {
-                product p = make(f.m, f.n, f.k, 0, kind & 1, kind & 2 ? 8 : 0, Type<In>::id, Type<In>::id);
+                product p =
+                    make(f.m, f.n, f.k, 0, kind & 1, kind & 2 ? 8 : 0, Type<In>::id, Type<In>::id);
                 p.s.epilogue = (sgt_cuda_epilogue)e;
                 one<In, In>(t, g, p);
             }
@@ -292,8 +305,8 @@ template <class In> static void epilogues(check *t)
     sgt_cuda_gemms_close(g);
 }
 
-/* A step's own products, at batch 2, 12 tokens, 24 channels, 50 ids padded to 56: forward with its epilogues, input
- * gradients, weight gradients added in float32, the tied head. */
+/* A step's own products, at batch 2, 12 tokens, 24 channels, 50 ids padded to 56: forward with its
+ * epilogues, input gradients, weight gradients added in float32, the tied head. */
 template <class In> static void step(check *t)
 {
     const size_t N = 24, C = 24, V = 56;
@@ -302,7 +315,8 @@ template <class In> static void step(check *t)
     sgt_cuda_gemms *g = open_gemms(t, 1);
     for (const form &f : layers) {
         if (!g) return;
-        product forward = make(f.m, f.n, f.k, 0, 0, 0, type, type), input = make(f.m, f.k, f.n, 0, 1, 0, type, type);
+        product forward = make(f.m, f.n, f.k, 0, 0, 0, type, type),
+                input = make(f.m, f.k, f.n, 0, 1, 0, type, type);
         product weight = make(f.k, f.n, f.m, 1, 0, 0, type, SGT_F32);
         forward.s.epilogue = f.n == 4 * C ? SGT_EPILOGUE_GELU : SGT_EPILOGUE_BIAS;
         input.s.epilogue = f.k == 4 * C ? SGT_EPILOGUE_DGELU_BGRAD : SGT_EPILOGUE_NONE;
@@ -316,7 +330,8 @@ template <class In> static void step(check *t)
         forward.s.accumulate = 1; /* the residual stream */
         one<In, In>(t, g, forward, true);
     }
-    product head = make(N, V, C, 0, 1, 0, type, type), gradient = make(N, C, V, 0, 0, 0, type, type);
+    product head = make(N, V, C, 0, 1, 0, type, type),
+            gradient = make(N, C, V, 0, 0, 0, type, type);
     product table = make(V, C, N, 1, 0, 0, type, SGT_F32);
     table.s.accumulate = 1;
     one<In, In>(t, g, head);
@@ -329,8 +344,8 @@ CUDA_CASES_BY_TYPE(cublaslt, products)
 CUDA_CASES_BY_TYPE(cublaslt_epilogue, epilogues)
 CUDA_CASES_BY_TYPE(cublaslt_step, step)
 
-/* A library whose tanh is the hardware's is within the bound too: its epilogues are what the first card is asked
- * for. */
+/* A library whose tanh is the hardware's is within the bound too: its epilogues are what the first
+ * card is asked for. */
 #ifdef DEV_ON_HOST
 CUDA_CASE(cublaslt_epilogue_approximate)
 {
@@ -343,7 +358,8 @@ CUDA_CASE(cublaslt_epilogue_approximate)
 }
 #endif
 
-/* TF32 keeps 10 bits behind the point: off by under 2^-10 where it cuts, half that where it rounds. */
+/* TF32 keeps 10 bits behind the point: off by under 2^-10 where it cuts, half that where it
+ * rounds. */
 CUDA_CASE(cublaslt_tf32)
 {
     sgt_cuda_gemms *g = open_gemms(t, 0);
@@ -364,7 +380,8 @@ CUDA_CASE(cublaslt_tf32_asked)
     for (int tf32 = 0; tf32 < 2 && g; tf32++) {
         const float near_one = 1 + 0x1p-12f, want = tf32 ? 8 : 8 * near_one;
         product p = make(16, 16, 8, 0, 0, 0, SGT_F32, SGT_F32);
-        float *a = cuda_output<float>(t, 128), *b = cuda_output<float>(t, 128), *d = cuda_output<float>(t, 256);
+        float *a = cuda_output<float>(t, 128), *b = cuda_output<float>(t, 128),
+              *d = cuda_output<float>(t, 256);
         float *all = check_output(t, 256);
         const sgt_cuda_gemm *plan;
         sgt_error err;
@@ -388,19 +405,23 @@ template <class In> static void batch(check *t)
     for (int kind = 0; kind < 4 && g; kind++) {
         product p = make(9, 8, 5, kind & 1, kind >> 1, 1, Type<In>::id, Type<In>::id);
         sgt_cuda_gemm_shape &s = p.s;
-        size_t size_a = span(rows_a(s), s.lda, columns_a(s)), size_b = span(rows_b(s), s.ldb, columns_b(s));
+        size_t size_a = span(rows_a(s), s.lda, columns_a(s)),
+               size_b = span(rows_b(s), s.ldb, columns_b(s));
         size_t size_d = span(s.m, s.ldd, s.n);
         s.batch = count, s.stride_a = size_a + 4, s.stride_b = size_b + 9, s.stride_d = size_d + 2;
         size_t all_d = (count - 1) * s.stride_d + size_d;
         In *a = cuda_random<In>(t, (count - 1) * s.stride_a + size_a, 1);
-        In *b = cuda_random<In>(t, (count - 1) * s.stride_b + size_b, 1), *d = cuda_output<In>(t, all_d);
+        In *b = cuda_random<In>(t, (count - 1) * s.stride_b + size_b, 1),
+           *d = cuda_output<In>(t, all_d);
         float *want = check_output(t, all_d);
         double *bound = check_doubles(t, all_d);
         const float *all_a = cuda_floats(t, a, (count - 1) * s.stride_a + size_a);
         const float *all_b = cuda_floats(t, b, (count - 1) * s.stride_b + size_b);
         for (size_t x = 0; x < count; x++) {
-            operands o = {all_a + x * s.stride_a, all_b + x * s.stride_b, nullptr, nullptr, nullptr};
-            results r = {want + x * s.stride_d, nullptr, nullptr, bound + x * s.stride_d, nullptr, nullptr};
+            operands o = {all_a + x * s.stride_a, all_b + x * s.stride_b, nullptr, nullptr,
+                          nullptr};
+            results r = {want + x * s.stride_d,  nullptr, nullptr,
+                         bound + x * s.stride_d, nullptr, nullptr};
             reference(p, o, r, Type<In>::unit);
         }
         const sgt_cuda_gemm *plan;

@@ -1,23 +1,23 @@
-/* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the residual sum. */
+/* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the
+ * residual sum. */
 #include "cuda_types.h"
 #include "dropout.h"
 
 struct shape {
     size_t n, C;
 };
-static const shape shapes[] = {{0, 8},  {1, 1},   {2, 7},    {3, 8},   {5, 33},  {9, 64},
-                               {8, 65}, {4, 264}, {17, 256}, {13, 77}, {5, 1600}, {3, 768}, {6, 520}, {2, 1280}};
+static const shape shapes[] = {{0, 8},    {1, 1},   {2, 7},   {3, 8},    {5, 33},
+                               {9, 64},   {8, 65},  {4, 264}, {17, 256}, {13, 77},
+                               {5, 1600}, {3, 768}, {6, 520}, {2, 1280}};
 static const float EPS = 1e-5f;
 
-/* A lane adds at most C/32 + 1 vectors of up to 8 numbers in a row, then 5 sums by shuffles: C/32 + 13 additions. */
-static double chain(size_t C)
-{
-    return (double)C / 32 + 13;
-}
+/* A lane adds at most C/32 + 1 vectors of up to 8 numbers in a row, then 5 sums by shuffles: C/32 +
+ * 13 additions. */
+static double chain(size_t C) { return (double)C / 32 + 13; }
 
 /* First-order errors of a row, as in layernorm.c; mean and variance come from float sums. */
-static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w, const float *b,
-                       size_t C)
+static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
+                       const float *b, size_t C)
 {
     double sum = 0, absolute = 0, squares = 0;
     for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
@@ -30,7 +30,8 @@ static void row_bounds(double *out, double *mean, double *rstd, const float *x, 
     *rstd = r * (e_rstd + UNIT);
     for (size_t c = 0; c < C; c++) {
         double xhat = fabs(x[c] - m) * r;
-        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) + 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
+        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) +
+                 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
     }
 }
 
@@ -40,30 +41,38 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     float *shifted = check_random(t, n * C, 3);
     for (size_t i = 0; i < n * C; i++) shifted[i] += offset;
     T *x = cuda_output<T>(t, n * C), *y = cuda_random<T>(t, n * C, 2), *w = cuda_random<T>(t, C, 2);
-    T *b = cuda_random<T>(t, C, 1), *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
+    T *b = cuda_random<T>(t, C, 1), *sum = cuda_output<T>(t, n * C),
+      *out = cuda_output<T>(t, n * C);
     for (size_t i = 0; i < n * C; i++) x[i] = dev::from_float<T>(shifted[i]);
     for (int i = 0; i < 2; i++) stats[i] = cuda_output<float>(t, n), want[i] = check_output(t, n);
     want[2] = check_output(t, n * C);
     check_at(t, "n %zu, C %zu, x about %g", n, C, (double)offset);
-    sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats[0], stats[1], x, y, w, b, n, C, EPS, NULL);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats[0], stats[1], x, y, w, b, n, C, EPS,
+                                NULL);
     cuda_sync(t);
-    const float *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C), *fw = cuda_floats(t, w, C);
+    const float *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C),
+                *fw = cuda_floats(t, w, C);
     const float *fb = cuda_floats(t, b, C), *got = cuda_floats(t, sum, n * C);
     float *plain = check_output(t, n * C);
     for (size_t i = 0; i < n * C; i++) plain[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
     check_equal(t, "sum", got, plain, n * C);
-    t->ref->layernorm(want[2], want[0], want[1], plain, fw, fb, n, C, EPS); /* of the sum as it was stored */
-    double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n), *rstd = check_doubles(t, n);
-    for (size_t i = 0; i < n; i++) row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, fw, fb, C);
+    /* of the sum as it was stored */
+    t->ref->layernorm(want[2], want[0], want[1], plain, fw, fb, n, C, EPS);
+    double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n),
+           *rstd = check_doubles(t, n);
+    for (size_t i = 0; i < n; i++)
+        row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, fw, fb, C);
     stored_as<T>(bound, want[2], n * C);
     check_close(t, "mean", stats[0], want[0], mean, n);
     check_close(t, "rstd", stats[1], want[1], rstd, n);
     check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
     T *again = cuda_output<T>(t, n * C); /* without a residual, of the sum: the same bits */
     sgt_cuda_layernorm(0, Type<T>::id, again, stats[0], stats[1], sum, w, b, n, C, EPS);
-    sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS, NULL);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS,
+                                NULL);
     cuda_sync(t);
-    check_equal(t, "out of layernorm alone", cuda_floats(t, again, n * C), cuda_floats(t, out, n * C), n * C);
+    check_equal(t, "out of layernorm alone", cuda_floats(t, again, n * C),
+                cuda_floats(t, out, n * C), n * C);
     check_equal(t, "sum in x's place", cuda_floats(t, x, n * C), plain, n * C);
 }
 
@@ -96,7 +105,8 @@ template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
         want = cuda_floats(t, sum[0], n * C);
         check_equal(t, "sum", cuda_floats(t, sum[1], n * C), want, n * C);
         T *over = cuda_copy<T>(t, x, n * C);
-        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, w, b, n, C, EPS, d);
+        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, w, b, n, C,
+                                EPS, d);
         cuda_sync(t);
         check_equal(t, "sum in x's place", cuda_floats(t, over, n * C), want, n * C);
     }
@@ -114,44 +124,54 @@ template <class T> static void forward(check *t)
     for (const shape &s : shapes) forward_at<T>(t, s.n, s.C);
 }
 
-/* dx: two sums along the row, (chain + 4) u of the sum of |terms|, and a few roundings of each term. dw, db: n rows in
- * at most n + 13 additions (a warp's rows, the warps, the blocks, their groups); a term of dw has four roundings.
- * rows: by the kernel that keeps rows in registers, which sums the columns of dx too; first: dx is written. */
+/* dx: two sums along the row, (chain + 4) u of the sum of |terms|, and a few roundings of each
+ * term. dw, db: n rows in at most n + 13 additions (a warp's rows, the warps, the blocks, their
+ * groups); a term of dw has four roundings. rows: by the kernel that keeps rows in registers, which
+ * sums the columns of dx too; first: dx is written. */
 template <class T> static void backward_at(check *t, size_t n, size_t C, bool rows, int first)
 {
-    T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2), *dout = cuda_random<T>(t, n * C, 1);
+    T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2),
+      *dout = cuda_random<T>(t, n * C, 1);
     T *dx = cuda_random<T>(t, n * C, 1);
     float *mean = cuda_output<float>(t, n), *rstd = cuda_output<float>(t, n);
-    const float *fx = cuda_floats(t, x, n * C), *fw = cuda_floats(t, w, C), *fd = cuda_floats(t, dout, n * C);
-    float *want = cuda_floats(t, dx, n * C), *sums[3], *want_sums[3], *unused = check_output(t, n * C);
+    const float *fx = cuda_floats(t, x, n * C), *fw = cuda_floats(t, w, C),
+                *fd = cuda_floats(t, dout, n * C);
+    float *want = cuda_floats(t, dx, n * C), *sums[3], *want_sums[3],
+          *unused = check_output(t, n * C);
     for (int i = 0; i < 3; i++) {
         want_sums[i] = check_random(t, C, 1);
         sums[i] = cuda_copy<float>(t, want_sums[i], C);
     }
     for (size_t i = 0; i < n * C && first; i++) want[i] = 0, dx[i] = dev::from_float<T>(NAN);
     const float *old = check_copy(t, want, n * C);
-    double *bound = check_doubles(t, n * C), *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
+    double *bound = check_doubles(t, n * C),
+           *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
     check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
     t->ref->layernorm(unused, mean, rstd, fx, fw, want_sums[0], n, C, EPS);
     t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, fw, n, C);
     char *scratch = cuda_output<char>(t, rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C)
                                               : sgt_cuda_layernorm_backward_scratch(n, C));
     if (rows)
-        sgt_cuda_layernorm_rows_backward(0, Type<T>::id, dx, first, sums[0], sums[1], n % 2 ? sums[2] : NULL, dout, x,
-                                         mean, rstd, w, n, C, scratch);
+        sgt_cuda_layernorm_rows_backward(0, Type<T>::id, dx, first, sums[0], sums[1],
+                                         n % 2 ? sums[2] : NULL, dout, x, mean, rstd, w, n, C,
+                                         scratch);
     else
-        sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], dout, x, mean, rstd, w, n, C, scratch);
+        sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], dout, x, mean,
+                                    rstd, w, n, C, scratch);
     for (size_t i = 0; i < n; i++) {
         double sum = 0, sum_x = 0, r = rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * fw[c]), xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
+            double term = fabs((double)fd[i * C + c] * fw[c]),
+                   xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
             sum += term, sum_x += term * xhat;
             bounds[0][c] += (double)(n + 17) * UNIT * fabs(fd[i * C + c]) * xhat;
             bounds[1][c] += (double)(n + 13) * UNIT * fabs(fd[i * C + c]);
         }
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * fw[c]), xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
-            bound[i * C + c] = r * (k * (sum + xhat * sum_x) + 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
+            double term = fabs((double)fd[i * C + c] * fw[c]),
+                   xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
+            bound[i * C + c] = r * (k * (sum + xhat * sum_x) +
+                                    6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
                                2 * UNIT * fabs(old[i * C + c]);
         }
     }
@@ -174,7 +194,8 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
 template <class T> static void backward(check *t)
 {
     for (const shape &s : shapes) backward_at<T>(t, s.n, s.C, false, s.n % 2 == 0);
-    backward_at<T>(t, 1100, 8, false, 0); /* more rows than blocks times warps: a warp has a second one */
+    /* more rows than blocks times warps: a warp has a second one */
+    backward_at<T>(t, 1100, 8, false, 0);
 }
 
 template <class T> static void rows(check *t)
@@ -185,7 +206,8 @@ template <class T> static void rows(check *t)
     backward_at<T>(t, 1601, 8, true, 0);
     for (size_t C : {768, 1024, 1280, 1600, 12, 4, 7, 8}) {
         bool whole = C * sizeof(T) % 16 == 0, serves = whole && C <= (sizeof(T) == 4 ? 768 : 1280);
-        if (serves != !!sgt_cuda_layernorm_rows_serves(Type<T>::id, C)) check_fail(t, "serves C %zu: %d", C, !serves);
+        if (serves != !!sgt_cuda_layernorm_rows_serves(Type<T>::id, C))
+            check_fail(t, "serves C %zu: %d", C, !serves);
     }
 }
 

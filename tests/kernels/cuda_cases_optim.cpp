@@ -1,4 +1,5 @@
-/* cuda_cases_optim.cpp: the end of a step on the device: norm, overflow, updates, loss scale; and dropout. */
+/* cuda_cases_optim.cpp: the end of a step on the device: norm, overflow, updates, loss scale; and
+ * dropout. */
 #include <float.h>
 
 #include "base/philox.h"
@@ -19,7 +20,8 @@ static sgt_cuda_control *new_control(check *t)
     return c;
 }
 
-/* Squares of floats are exact in double and n of them are added: n 2^-53 of the sum, half for the root. */
+/* Squares of floats are exact in double and n of them are added: n 2^-53 of the sum, half for the
+ * root. */
 CUDA_CASE(cuda_grad_norm)
 {
     for (size_t n : sizes)
@@ -29,7 +31,8 @@ CUDA_CASE(cuda_grad_norm)
             double average = 1 / (256.0 * 40), norm = sqrt(t->ref->sum_squares(g, n)) * average;
             double scale = clip > 0 ? average * fmin(1, clip / (norm + 1e-6)) : average;
             check_at(t, "n %zu, clip %g", n, (double)clip);
-            sgt_cuda_grad_norm(0, c, g, n, clip, 0.9f, 0.95f, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+            sgt_cuda_grad_norm(0, c, g, n, clip, 0.9f, 0.95f,
+                               cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
             cuda_sync(t);
             check_near(t, "norm", c->norm, norm, norm * (double)(n + 4) * 0x1p-53);
             check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
@@ -45,7 +48,8 @@ CUDA_CASE(cuda_grad_squares)
     for (size_t n : sizes) {
         const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
         sgt_cuda_control *c = new_control(t);
-        double theirs = 17, average = 1 / (256.0 * 50), norm = sqrt(t->ref->sum_squares(g, n) + theirs) * average;
+        double theirs = 17, average = 1 / (256.0 * 50),
+               norm = sqrt(t->ref->sum_squares(g, n) + theirs) * average;
         char *scratch = cuda_output<char>(t, sgt_cuda_grad_norm_scratch());
         size_t part = n / 8 * 4;
         check_at(t, "n %zu", n);
@@ -56,7 +60,8 @@ CUDA_CASE(cuda_grad_squares)
         sgt_cuda_grad_finish(0, c, 1e-5f, 0.9f, 0.95f);
         cuda_sync(t);
         check_near(t, "norm", c->norm, norm, norm * (double)(n + 8) * 0x1p-53);
-        check_near(t, "grad_scale", c->grad_scale, average * fmin(1, 1e-5f / (norm + 1e-6)), 2 * UNIT * average);
+        check_near(t, "grad_scale", c->grad_scale, average * fmin(1, 1e-5f / (norm + 1e-6)),
+                   2 * UNIT * average);
         check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
         sgt_cuda_end_step(0, c);
         cuda_sync(t);
@@ -85,23 +90,25 @@ CUDA_CASE(cuda_begin)
 
 CUDA_CASE(cuda_found_inf)
 {
-    for (float value : {INFINITY, -INFINITY, NAN, FLT_MAX}) /* the last is finite, though its square is not in float */
+    /* the last is finite, though its square is not in float */
+    for (float value : {INFINITY, -INFINITY, NAN, FLT_MAX})
         for (size_t at : {(size_t)0, (size_t)1026, (size_t)1024, (size_t)777}) {
             size_t n = 1027;
             float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
             sgt_cuda_control *c = new_control(t);
             g[at] = value;
             check_at(t, "gradient %zu is %g", at, (double)value);
-            sgt_cuda_grad_norm(0, c, g, n, 1, 0.9f, 0.95f, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+            sgt_cuda_grad_norm(0, c, g, n, 1, 0.9f, 0.95f,
+                               cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
             cuda_sync(t);
             check_near(t, "found_inf", c->found_inf, value != FLT_MAX, 0);
         }
 }
 
-/* As adamw.c has it, with one rounding more for each of the two factors 1/c1 and 1/c2, and m + (1 - b1)(g - m) instead
- * of two products: 2u more of |m| + |g|. */
-static void adamw_bounds(double *const bound[3], const float *const old[3], const float *g, size_t n,
-                         const sgt_adamw *a)
+/* As adamw.c has it, with one rounding more for each of the two factors 1/c1 and 1/c2, and m + (1 -
+ * b1)(g - m) instead of two products: 2u more of |m| + |g|. */
+static void adamw_bounds(double *const bound[3], const float *const old[3], const float *g,
+                         size_t n, const sgt_adamw *a)
 {
     for (size_t i = 0; i < n; i++) {
         double grad = (double)g[i] * a->grad_scale, m = old[1][i], v = old[2][i];
@@ -117,7 +124,8 @@ static void adamw_bounds(double *const bound[3], const float *const old[3], cons
     }
 }
 
-template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spike = false, bool keep = false)
+template <class T>
+static void adamw_at(check *t, size_t n, bool skip, bool spike = false, bool keep = false)
 {
     sgt_cuda_control *c = new_control(t);
     size_t decayed = check_number(t, n + 1);
@@ -128,8 +136,10 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
     T *copy = cuda_output<T>(t, n), *want_copy = cuda_output<T>(t, n);
     for (int i = 0; i < 3; i++) {
         old[i] = check_random(t, n, 1);
-        for (size_t j = 0; i == 2 && j < n; j++) old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
-        want[i] = check_copy(t, old[i], n), got[i] = cuda_copy<float>(t, old[i], n), bound[i] = check_doubles(t, n);
+        for (size_t j = 0; i == 2 && j < n; j++)
+            old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
+        want[i] = check_copy(t, old[i], n), got[i] = cuda_copy<float>(t, old[i], n),
+        bound[i] = check_doubles(t, n);
     }
     c->found_inf = skip && !spike, c->spike = spike;
     c->grad_scale = 0.37f, c->c1 = 1 - 0.9 * 0.9, c->c2 = 1 - 0.95 * 0.95;
@@ -142,7 +152,8 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
         const float *const old_part[3] = {old[0] + from, old[1] + from, old[2] + from};
         double *const bound_part[3] = {bound[0] + from, bound[1] + from, bound[2] + from};
         if (skip) continue;
-        t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a, nullptr);
+        t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a,
+                      nullptr);
         adamw_bounds(bound_part, old_part, plain + from, count, &a);
     }
     cuda_sync(t);
@@ -152,7 +163,8 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
     for (size_t i = 0; i < n && !skip; i++) want_copy[i] = dev::from_float<T>(got[0][i]);
     check_equal(t, "copy", cuda_floats(t, copy, n), cuda_floats(t, want_copy, n), n);
     for (size_t i = 0; i < n; i++)
-        if (g[i] != (keep ? plain[i] : 0)) check_fail(t, "gradient %zu is %g, kept %d", i, (double)g[i], keep);
+        if (g[i] != (keep ? plain[i] : 0))
+            check_fail(t, "gradient %zu is %g, kept %d", i, (double)g[i], keep);
 }
 
 template <class T> static void adamw(check *t)
@@ -183,7 +195,8 @@ CUDA_CASE(cuda_sgd)
             sgt_cuda_sgd_update(0, SGT_F32, NULL, p, m, g, n, decayed, nesterov, &o, c);
             cuda_sync(t);
             for (size_t i = 0; i < n; i++) {
-                double grad = (double)old[2][i] * c->grad_scale, velocity = (double)o.momentum * old[1][i] + grad;
+                double grad = (double)old[2][i] * c->grad_scale,
+                       velocity = (double)o.momentum * old[1][i] + grad;
                 double change = nesterov ? grad + o.momentum * velocity : velocity;
                 double terms = 2 * fabs(grad) + fabs(old[1][i]) + fabs(old[0][i]);
                 if (i < decayed) change += (double)o.decay * old[0][i];
@@ -191,14 +204,16 @@ CUDA_CASE(cuda_sgd)
                 bound[i] = 8 * UNIT * c->lr * terms + 2 * UNIT * (fabs(old[0][i]) + fabs(want[i]));
                 check_near(t, "m", m[i], velocity, 3 * UNIT * (fabs(grad) + fabs(old[1][i])));
             }
-            for (size_t i = 0; i < n; i++) check_near(t, "gradient", g[i], nesterov ? old[2][i] : 0, 0);
+            for (size_t i = 0; i < n; i++)
+                check_near(t, "gradient", g[i], nesterov ? old[2][i] : 0, 0);
             check_close(t, "p", p, want, bound, n);
         }
 }
 
-/* Steps of losses about 3 and norms about 1 until there are enough to look back at; then what is far above either is
- * left out, does not go in and counts, what is below goes in; and where a gradient was infinite nothing does. What the
- * device keeps is what outliers.h makes of the same numbers here: copies. */
+/* Steps of losses about 3 and norms about 1 until there are enough to look back at; then what is
+ * far above either is left out, does not go in and counts, what is below goes in; and where a
+ * gradient was infinite nothing does. What the device keeps is what outliers.h makes of the same
+ * numbers here: copies. */
 CUDA_CASE(cuda_spikes)
 {
     sgt_cuda_control *c = new_control(t);
@@ -265,13 +280,15 @@ static bool kept(const sgt_cuda_place &p, const sgt_cuda_dropout &d, size_t i)
     return (double)(bits >> 8) >= (double)d.rate * 0x1p24;
 }
 
-/* In place and out of place, rows of one rank and of three; about `rate` of them dropped, to five sigma. */
+/* In place and out of place, rows of one rank and of three; about `rate` of them dropped, to five
+ * sigma. */
 template <class T> static void dropout(check *t)
 {
     for (size_t n : {(size_t)16, (size_t)133, (size_t)4096})
         for (uint64_t ranks = 0; ranks < 4; ranks += 3) {
             sgt_cuda_place place = {77, 123456789012, 3, ranks};
-            sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), n, 5, SGT_DROP_FCPROJ, 0.3f};
+            sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), n, 5, SGT_DROP_FCPROJ,
+                                     0.3f};
             T *x = cuda_random<T>(t, 3 * n, 1), *out = cuda_output<T>(t, 3 * n);
             float *want = cuda_floats(t, x, 3 * n), keep = 1 / (1 - drop.rate);
             size_t dropped = 0;
@@ -295,23 +312,28 @@ template <class T> static void dropout(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_dropout, dropout)
 
-/* Fused into the residual's sum, and into the embeddings', the factors are the same; a rate of a half multiplies by 2,
- * which is exact in every type. */
+/* Fused into the residual's sum, and into the embeddings', the factors are the same; a rate of a
+ * half multiplies by 2, which is exact in every type. */
 template <class T> static void fused_dropout(check *t)
 {
     for (size_t C : {(size_t)33, (size_t)64}) {
         size_t n = 6;
         sgt_cuda_place place = {9, 4, 2, 3};
-        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, SGT_DROP_PROJ, 0.5f};
-        T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1), *w = cuda_random<T>(t, C, 1);
+        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, SGT_DROP_PROJ,
+                                 0.5f};
+        T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1),
+          *w = cuda_random<T>(t, C, 1);
         T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
-        float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C);
+        float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C),
+              *fy = cuda_floats(t, y, n * C);
         float *want = check_output(t, n * C);
         int32_t ids[] = {5, 1, 0, 3, 2, 4}, *device_ids = cuda_copy<int32_t>(t, ids, 6);
         check_at(t, "C %zu", C);
         for (size_t i = 0; i < n * C; i++)
-            want[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i] * (float)(2 * kept(place, drop, i))));
-        sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, w, w, n, C, 1e-5f, &drop);
+            want[i] = dev::to_float(
+                dev::from_float<T>(fx[i] + fy[i] * (float)(2 * kept(place, drop, i))));
+        sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, w, w, n, C,
+                                    1e-5f, &drop);
         cuda_sync(t);
         check_equal(t, "sum", cuda_floats(t, sum, n * C), want, n * C);
         for (size_t i = 0; i < n * C; i++) {

@@ -35,7 +35,8 @@ template <class T> static void add_bias(check *t)
             T *x = cuda_random<T>(t, n * C, 1), *b = cuda_random<T>(t, C, 1);
             const float *bias = cuda_floats(t, b, C);
             float *want = cuda_floats(t, x, n * C);
-            for (size_t i = 0; i < n * C; i++) want[i] = dev::to_float(dev::from_float<T>(want[i] + bias[i % C]));
+            for (size_t i = 0; i < n * C; i++)
+                want[i] = dev::to_float(dev::from_float<T>(want[i] + bias[i % C]));
             check_at(t, "n %zu, C %zu", n, C);
             sgt_cuda_add_bias(0, Type<T>::id, x, b, n, C);
             cuda_sync(t);
@@ -62,9 +63,9 @@ CUDA_CASE(cuda_scale)
     }
 }
 
-/* As in cuda_cases_cross_entropy.cpp, with 256 threads of 8 warps: x - max is off by u|x - max|, its product with
- * log2(e) by 2u more, exp2 by 4u, and each of V/2048 + 2 rescales likewise; V/256 + 8 + 5 + 8 sums. The logarithm and
- * the sum with max round by 2u of their sizes. */
+/* As in cuda_cases_cross_entropy.cpp, with 256 threads of 8 warps: x - max is off by u|x - max|,
+ * its product with log2(e) by 2u more, exp2 by 4u, and each of V/2048 + 2 rescales likewise; V/256
+ * + 8 + 5 + 8 sums. The logarithm and the sum with max round by 2u of their sizes. */
 static double lse_bound(const float *x, size_t V, double *max, double *total)
 {
     double min = INFINITY;
@@ -72,11 +73,13 @@ static double lse_bound(const float *x, size_t V, double *max, double *total)
     for (size_t c = 0; c < V; c++) *max = fmax(*max, x[c]), min = fmin(min, x[c]);
     for (size_t c = 0; c < V; c++) *total += exp(x[c] - *max);
     double range = 3 * (*max - min) + 5, sums = (double)V / 256 + 21;
-    return (range * ((double)V / 2048 + 3) + sums + 2 * log(*total) + 2 * fabs(*max + log(*total))) * UNIT;
+    return (range * ((double)V / 2048 + 3) + sums + 2 * log(*total) +
+            2 * fabs(*max + log(*total))) *
+           UNIT;
 }
 
-/* p = exp(x - lse): off by lse's error, u of the difference, 2u of it with log2(e), exp2's 4u; stored as T. Then p - 1
- * and the product with the scale, one rounding each, and T's. */
+/* p = exp(x - lse): off by lse's error, u of the difference, 2u of it with log2(e), exp2's 4u;
+ * stored as T. Then p - 1 and the product with the scale, one rounding each, and T's. */
 template <class T> static void steps_at(check *t, size_t n, size_t V, size_t ld, float spread)
 {
     T *logits = cuda_random<T>(t, n * ld, spread);
@@ -96,7 +99,8 @@ template <class T> static void steps_at(check *t, size_t n, size_t V, size_t ld,
         for (size_t c = 0; c < ld; c++) {
             double p = c < V ? exp(x[i * ld + c] - exact) : 0, hit = (int32_t)c == targets[i];
             want[2][i * ld + c] = (float)p;
-            bound[2][i * ld + c] = p * (bound[0][i] + (3 * fabs(x[i * ld + c] - exact) + 6) * UNIT) + (c < V) * 1e-37;
+            bound[2][i * ld + c] =
+                p * (bound[0][i] + (3 * fabs(x[i * ld + c] - exact) + 6) * UNIT) + (c < V) * 1e-37;
             slope[i * ld + c] = targets[i] < 0 ? 0 : (float)((p - hit) * scale);
         }
     }
@@ -136,20 +140,23 @@ CUDA_CASES_BY_TYPE(cuda_unfused_cross_entropy, steps)
 struct shape {
     size_t B, T, H, D;
 };
-static const shape shapes[] = {{1, 1, 1, 1}, {2, 5, 3, 8}, {1, 9, 2, 7}, {3, 40, 2, 24}, {1, 300, 1, 8}};
+static const shape shapes[] = {
+    {1, 1, 1, 1}, {2, 5, 3, 8}, {1, 9, 2, 7}, {3, 40, 2, 24}, {1, 300, 1, 8}};
 
 template <class T> static void heads(check *t)
 {
     for (const shape &s : shapes) {
         size_t n = s.B * s.T * s.H * s.D;
-        T *qkv = cuda_random<T>(t, 3 * n, 1), *back = cuda_output<T>(t, 3 * n), *one = cuda_output<T>(t, n);
+        T *qkv = cuda_random<T>(t, 3 * n, 1), *back = cuda_output<T>(t, 3 * n),
+          *one = cuda_output<T>(t, n);
         T *part[3];
         for (T *&p : part) p = cuda_output<T>(t, n);
         const float *x = cuda_floats(t, qkv, 3 * n);
         float *want[3], *plain = check_output(t, n);
         for (float *&w : want) w = check_output(t, n);
         for (size_t i = 0; i < n; i++) { /* i counts (B, H, T, D) */
-            size_t d = i % s.D, place = i / s.D % s.T, h = i / s.D / s.T % s.H, b = i / s.D / s.T / s.H;
+            size_t d = i % s.D, place = i / s.D % s.T, h = i / s.D / s.T % s.H,
+                   b = i / s.D / s.T / s.H;
             size_t at = (b * s.T + place) * s.H + h, packed = (b * s.T + place) * 3 * s.H + h;
             for (size_t p = 0; p < 3; p++) want[p][i] = x[(packed + p * s.H) * s.D + d];
             plain[i] = x[at * s.D + d];
@@ -158,7 +165,8 @@ template <class T> static void heads(check *t)
         sgt_cuda_split_heads(0, Type<T>::id, part[0], part[1], part[2], qkv, s.B, s.T, s.H, s.D);
         sgt_cuda_join_heads(0, Type<T>::id, back, part[0], part[1], part[2], s.B, s.T, s.H, s.D);
         cuda_sync(t);
-        for (int p = 0; p < 3; p++) check_equal(t, "a part", cuda_floats(t, part[p], n), want[p], n);
+        for (int p = 0; p < 3; p++)
+            check_equal(t, "a part", cuda_floats(t, part[p], n), want[p], n);
         check_equal(t, "joined", cuda_floats(t, back, 3 * n), x, 3 * n);
         sgt_cuda_split_head(0, Type<T>::id, one, qkv, s.B, s.T, s.H, s.D);
         sgt_cuda_merge_heads(0, Type<T>::id, back, one, s.B, s.T, s.H, s.D);
@@ -170,8 +178,10 @@ template <class T> static void heads(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_heads, heads)
 
-/* What lies after the diagonal, or before a document, may be anything: a product may have overflowed there. */
-template <class T, class F> static T *random_scores(check *t, const shape &s, float spread, float **plain, F first)
+/* What lies after the diagonal, or before a document, may be anything: a product may have
+ * overflowed there. */
+template <class T, class F>
+static T *random_scores(check *t, const shape &s, float spread, float **plain, F first)
 {
     size_t n = s.B * s.H * s.T * s.T;
     T *x = cuda_random<T>(t, n, spread);
@@ -182,28 +192,38 @@ template <class T, class F> static T *random_scores(check *t, const shape &s, fl
     return x;
 }
 
-/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32
- * lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps
- * of f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
-template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
-                                             const sgt_cuda_documents *documents)
+/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a
+ * rescale for each 32 lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp
+ * are given: the sum has T/32 + 5 steps of f|p dp|, each term rounded twice, then four operations;
+ * the factor's own product is exact or rounds once. */
+template <class T>
+static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
+                       const sgt_cuda_documents *documents)
 {
-    auto first = [&](size_t r) -> size_t { return documents ? documents->start[r / s.T / s.H * s.T + r % s.T] : 0; };
+    auto first = [&](size_t r) -> size_t {
+        return documents ? documents->start[r / s.T / s.H * s.T + r % s.T] : 0;
+    };
     size_t n = s.B * s.H * s.T * s.T;
-    float *x, *dx, scale = 0.37f, *want = check_output(t, n), *slope = check_output(t, n), *kept = check_output(t, n);
-    T *scores = random_scores<T>(t, s, 9, &x, first), *dprobs = random_scores<T>(t, s, 1, &dx, first);
+    float *x, *dx, scale = 0.37f, *want = check_output(t, n), *slope = check_output(t, n),
+                   *kept = check_output(t, n);
+    T *scores = random_scores<T>(t, s, 9, &x, first),
+      *dprobs = random_scores<T>(t, s, 1, &dx, first);
     T *out = cuda_output<T>(t, n);
-    double *bound = check_doubles(t, n), *slope_bound = check_doubles(t, n), sums = (double)s.T / 32 + 8;
-    check_at(t, "B %zu, H %zu, T %zu%s%s", s.B, s.H, s.T, drop ? ", dropout" : "", documents ? ", documents" : "");
+    double *bound = check_doubles(t, n), *slope_bound = check_doubles(t, n),
+           sums = (double)s.T / 32 + 8;
+    check_at(t, "B %zu, H %zu, T %zu%s%s", s.B, s.H, s.T, drop ? ", dropout" : "",
+             documents ? ", documents" : "");
     for (size_t r = 0; r < s.B * s.H * s.T; r++) {
         const float *row = x + r * s.T;
         double max = -INFINITY, min = INFINITY, total = 0;
         for (size_t j = first(r); j <= r % s.T; j++)
             max = fmax(max, (double)scale * row[j]), min = fmin(min, (double)scale * row[j]);
         for (size_t j = first(r); j <= r % s.T; j++) total += exp((double)scale * row[j] - max);
-        double e = (3 * (max - min) + 2 * fmax(fabs(max), fabs(min)) + 5) * ((double)s.T / 32 + 3) + sums + 3;
+        double e = (3 * (max - min) + 2 * fmax(fabs(max), fabs(min)) + 5) * ((double)s.T / 32 + 3) +
+                   sums + 3;
         for (size_t j = 0; j < s.T; j++) {
-            double p = j >= first(r) && j <= r % s.T ? exp((double)scale * row[j] - max) / total : 0;
+            double p =
+                j >= first(r) && j <= r % s.T ? exp((double)scale * row[j] - max) / total : 0;
             want[r * s.T + j] = (float)p;
             bound[r * s.T + j] = p * e * UNIT;
         }
@@ -222,7 +242,8 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
             kept[at(j)] = 1;
             if (drop) {
                 uint64_t row = drop->place->row + r / s.T / s.H * drop->place->ranks;
-                uint64_t element = sgt_dropout_attention_element(row, r / s.T % s.H, r % s.T, j, s.H, s.T);
+                uint64_t element =
+                    sgt_dropout_attention_element(row, r / s.T % s.H, r % s.T, j, s.H, s.T);
                 uint64_t draw = sgt_dropout_draw(drop->place->step, drop->layer, drop->site);
                 kept[at(j)] = sgt_dropout_factor(drop->place->seed, draw, element, drop->rate);
             }
@@ -236,7 +257,8 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
             else {
                 double dp = (double)kept[at(j)] * dx[at(j)], weight = (double)scale * p[at(j)];
                 slope[at(j)] = (float)(weight * (dp - mean));
-                slope_bound[at(j)] = weight * UNIT * ((sums + 3) * absolute + 2 * fabs(dp) + 5 * fabs(dp - mean));
+                slope_bound[at(j)] =
+                    weight * UNIT * ((sums + 3) * absolute + 2 * fabs(dp) + 5 * fabs(dp - mean));
             }
         }
     }
@@ -246,7 +268,8 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
         want[i] = dev::to_float(dev::from_float<T>(p[i] * kept[i]));
     }
     if (drop) sgt_cuda_drop_probs(0, Type<T>::id, out, scores, s.B, s.H, s.T, drop);
-    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop, documents);
+    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop,
+                                     documents);
     cuda_sync(t);
     if (drop) check_equal(t, "dropped", cuda_floats(t, out, n), want, n);
     check_close(t, "dscores", cuda_floats(t, dprobs, n), slope, slope_bound, n);
@@ -255,7 +278,8 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
 template <class T> static void causal_softmax(check *t)
 {
     sgt_cuda_place place = {77, 123456789012, 11, 3};
-    sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
+    sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION,
+                             0.3f};
     for (const shape &s : shapes) {
         softmax_at<T>(t, s, NULL, NULL);
         softmax_at<T>(t, s, &drop, NULL);

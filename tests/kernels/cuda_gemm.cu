@@ -1,5 +1,6 @@
-/* cuda_gemm.cu: the wrappers together, as kernels use them: matrix products pipelined through cp.async, ldmatrix and
- * mma, and through TMA, mbarriers and wgmma. On integers, so that every answer is exact. Not yet run on a GPU. */
+/* cuda_gemm.cu: the wrappers together, as kernels use them: matrix products pipelined through
+ * cp.async, ldmatrix and mma, and through TMA, mbarriers and wgmma. On integers, so that every
+ * answer is exact. Not yet run on a GPU. */
 #include "cuda/hopper.cuh"
 #include "host/check-cuda.h"
 
@@ -20,7 +21,8 @@ template <class T> static float *product(check *t, const T *a, const T *b, int m
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
             double sum = 0;
-            for (int l = 0; l < k; l++) sum += (double)to_float(a[i * k + l]) * (double)to_float(b[j * k + l]);
+            for (int l = 0; l < k; l++)
+                sum += (double)to_float(a[i * k + l]) * (double)to_float(b[j * k + l]);
             c[i * n + j] = (float)sum;
         }
     return c;
@@ -28,16 +30,22 @@ template <class T> static float *product(check *t, const T *a, const T *b, int m
 
 /* ---- sm_80: tiles of 64 x 64, 32 deep, two of each operand in shared memory ---- */
 
-enum { TILE = 64, DEPTH = 32, PITCH = DEPTH + 8 /* rows 80 bytes apart: ldmatrix meets no bank twice */ };
+enum {
+    TILE = 64,
+    DEPTH = 32,
+    PITCH = DEPTH + 8 /* rows 80 bytes apart: ldmatrix meets no bank twice */
+};
 enum { MMA_SMEM = 2 * 2 * TILE * PITCH * 2 };
 
-/* Rows row0 .. row0+63 and columns k0 .. k0+31 of a matrix of `rows` rows; what lies outside is 0. 128 threads. */
+/* Rows row0 .. row0+63 and columns k0 .. k0+31 of a matrix of `rows` rows; what lies outside is 0.
+ * 128 threads. */
 template <class T> DEV void start_tile(T *to, const T *from, int row0, int rows, int k0, int k)
 {
     for (int piece = threadIdx.x; piece < TILE * DEPTH / 8; piece += 128) {
         int row = piece / (DEPTH / 8), column = piece % (DEPTH / 8) * 8;
         bool present = row0 + row < rows && k0 + column < k;
-        cp_async16(to + row * PITCH + column, present ? from + (row0 + row) * k + k0 + column : from, present);
+        cp_async16(to + row * PITCH + column,
+                   present ? from + (row0 + row) * k + k0 + column : from, present);
     }
 }
 
@@ -48,8 +56,7 @@ template <class T> DEV void multiply_tile(float (&sum)[8][4], const T *a, const 
     for (int k = 0; k < DEPTH; k += 16) {
         uint32_t left[4];
         ldmatrix_x4(left, a + (warp * 16 + l % 16) * PITCH + k + l / 16 * 8);
-        DEV_UNROLL
-        for (int j = 0; j < 8; j += 2) { /* two 8-wide pieces of b at a time */
+        DEV_UNROLL_FOR (int j = 0; j < 8; j += 2) { /* two 8-wide pieces of b at a time */
             uint32_t right[4];
             ldmatrix_x4(right, b + (j * 8 + l / 16 * 8 + l % 8) * PITCH + k + l / 8 % 2 * 8);
             mma<T>(sum[j], left, right[0], right[1]);
@@ -82,7 +89,8 @@ static __global__ void __launch_bounds__(128)
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int j = 0; j < 8; j++)
         for (int e = 0; e < 4; e++) {
-            int row = row0 + (int)threadIdx.x / 32 * 16 + g + e / 2 * 8, column = column0 + j * 8 + 2 * t + e % 2;
+            int row = row0 + (int)threadIdx.x / 32 * 16 + g + e / 2 * 8,
+                column = column0 + j * 8 + 2 * t + e % 2;
             if (row < m && column < n) c[row * n + column] = sum[j][e];
         }
 }
@@ -92,7 +100,8 @@ template <class T> static void mma_gemm(check *t, const char *name, int m, int n
     T *a = integers<T>(t, (size_t)m * k), *b = integers<T>(t, (size_t)n * k);
     float *c = cuda_output<float>(t, (size_t)m * n);
     check_at(t, "%s, %d x %d x %d", name, m, n, k);
-    DEV_LAUNCH(mma_gemm_kernel<T>, dim3((n + 63) / 64, (m + 63) / 64), dim3(128), MMA_SMEM, 0, c, a, b, m, n, k);
+    DEV_LAUNCH(mma_gemm_kernel<T>, dim3((n + 63) / 64, (m + 63) / 64), dim3(128), MMA_SMEM, 0, c, a,
+               b, m, n, k);
     cuda_sync(t);
     check_equal(t, "c", c, product(t, a, b, m, n, k), (size_t)m * n);
 }
@@ -104,20 +113,18 @@ CUDA_CASE(pipeline_mma)
     mma_gemm<f16>(t, "f16", 1, 130, 72);
 }
 
-/* ---- sm_90a: one warp loads by TMA, a group of four multiplies by wgmma; three stages of 64 columns ---- */
+/* ---- sm_90a: one warp loads by TMA, a group of four multiplies by wgmma; three stages of 64
+ * columns ---- */
 
 enum { STAGES = 3, STAGE_COLUMNS = 64 };
-template <int N> constexpr size_t WGMMA_SMEM = 1024 + STAGES * (64 + N) * 128;
+template <int N> constexpr size_t WGMMA_SMEM = 1024 + STAGES *(64 + N) * 128;
 
 template <class T, int N> DEV T *stage_a(int i)
 {
     return (T *)(dyn_smem() + 1024 + i % STAGES * (64 + N) * 128);
 }
 
-template <class T, int N> DEV T *stage_b(int i)
-{
-    return stage_a<T, N>(i) + 64 * STAGE_COLUMNS;
-}
+template <class T, int N> DEV T *stage_b(int i) { return stage_a<T, N>(i) + 64 * STAGE_COLUMNS; }
 
 /* full: the stage's bytes have landed; empty: the group is done with it. */
 template <class T, int N>
@@ -132,15 +139,16 @@ DEV void produce(uint64_t *full, uint64_t *empty, const TensorMap *a, const Tens
     }
 }
 
-template <class T, int N> DEV void consume(float (&sum)[N / 8][4], uint64_t *full, uint64_t *empty, int steps)
+template <class T, int N>
+DEV void consume(float (&sum)[N / 8][4], uint64_t *full, uint64_t *empty, int steps)
 {
     for (int i = 0; i < steps; i++) {
         int stage = i % STAGES;
         mbar_wait(full + stage, i / STAGES % 2);
         wgmma_fence(sum);
         for (int k = 0; k < STAGE_COLUMNS / 16; k++)
-            wgmma<T>(sum, desc_rows(stage_a<T, N>(i)) + k * DESC_K16, desc_rows(stage_b<T, N>(i)) + k * DESC_K16,
-                     i + k > 0);
+            wgmma<T>(sum, desc_rows(stage_a<T, N>(i)) + k * DESC_K16,
+                     desc_rows(stage_b<T, N>(i)) + k * DESC_K16, i + k > 0);
         wgmma_commit();
         wgmma_wait<0>(sum); /* with the producer's next load into this stage, through `empty` */
         if (threadIdx.x % 32 == 0) mbar_arrive(empty + stage);
@@ -148,19 +156,21 @@ template <class T, int N> DEV void consume(float (&sum)[N / 8][4], uint64_t *ful
 }
 
 /* d[j][e] of each thread to its place: hopper.cuh's layout. */
-template <int N> DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
+template <int N>
+DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
 {
     int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int i = 0; i < N / 2; i++) {
-        int row = row0 + warp * 16 + g + i % 4 / 2 * 8, column = column0 + i / 4 * 8 + 2 * t + i % 2;
+        int row = row0 + warp * 16 + g + i % 4 / 2 * 8,
+            column = column0 + i / 4 * 8 + 2 * t + i % 2;
         if (row < m && column < n) c[row * n + column] = d[i / 4][i % 4];
     }
 }
 
 template <class T, int N>
 static __global__ void __launch_bounds__(160)
-    wgmma_gemm_kernel(float *c, const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, int m, int n,
-                      int k)
+    wgmma_gemm_kernel(float *c, const __grid_constant__ TensorMap a,
+                      const __grid_constant__ TensorMap b, int m, int n, int k)
 {
     uint64_t *full = (uint64_t *)dyn_smem(), *empty = full + STAGES;
     int steps = (k + STAGE_COLUMNS - 1) / STAGE_COLUMNS;
@@ -192,8 +202,8 @@ template <class T, int N> static void wgmma_gemm(check *t, int m, int n, int k)
         check_fail(t, "no tensor map");
         return;
     }
-    DEV_LAUNCH((wgmma_gemm_kernel<T, N>), dim3((n + N - 1) / N, (m + 63) / 64), dim3(160), WGMMA_SMEM<N>, 0, c, map_a,
-               map_b, m, n, k);
+    DEV_LAUNCH((wgmma_gemm_kernel<T, N>), dim3((n + N - 1) / N, (m + 63) / 64), dim3(160),
+               WGMMA_SMEM<N>, 0, c, map_a, map_b, m, n, k);
     cuda_sync(t);
     check_equal(t, "c", c, product(t, a, b, m, n, k), (size_t)m * n);
 }
@@ -208,7 +218,8 @@ CUDA_CASE(pipeline_wgmma)
     wgmma_gemm<f16, 128>(t, 64, 128, 128);
 }
 
-/* ---- operands written by the threads themselves: swizzled by hand, then handed to the async proxy ---- */
+/* ---- operands written by the threads themselves: swizzled by hand, then handed to the async proxy
+ * ---- */
 
 template <class T> DEV void write_swizzled(T *to, const T *from, int rows)
 {
@@ -227,7 +238,8 @@ template <class T> static __global__ void own_operands_kernel(float *c, const T 
     fence_proxy_async();
     block_sync(); /* everybody's part, fenced, with wgmma's reads */
     wgmma_fence(sum);
-    for (int k = 0; k < 4; k++) wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
+    for (int k = 0; k < 4; k++)
+        wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
     wgmma_commit();
     wgmma_wait<0>(sum);
     write_tile<64>(c, sum, 0, 0, 64, 64);
@@ -243,9 +255,11 @@ CUDA_CASE(wrapper_wgmma)
     check_equal(t, "c", c, product(t, a, b, 64, 64, 64), 64 * 64);
 }
 
-/* ---- the left operand in registers, the right one's rows in the depth: c (64, N) = a (64, 64) b (64, N) ---- */
+/* ---- the left operand in registers, the right one's rows in the depth: c (64, N) = a (64, 64) b
+ * (64, N) ---- */
 
-template <class T, int N> static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
+template <class T, int N>
+static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
 {
     T *right = (T *)dyn_smem();
     int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -253,8 +267,10 @@ template <class T, int N> static __global__ void rows_operand_kernel(float *c, c
     uint32_t left[4][4];
     auto pair = [](const T *p) { return pack2<T>(to_float(p[0]), to_float(p[1])); };
     for (int k = 0; k < 4; k++)
-        for (int i = 0; i < 4; i++) left[k][i] = pair(a + (row + i % 2 * 8) * 64 + k * 16 + i / 2 * 8 + 2 * t);
-    for (int part = 0; part < N / 64; part++) write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
+        for (int i = 0; i < 4; i++)
+            left[k][i] = pair(a + (row + i % 2 * 8) * 64 + k * 16 + i / 2 * 8 + 2 * t);
+    for (int part = 0; part < N / 64; part++)
+        write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
     fence_proxy_async();
     block_sync(); /* everybody's part, fenced, with wgmma's reads */
     wgmma_fence(left);
@@ -275,7 +291,8 @@ template <class T, int N> static void rows_operand(check *t)
         for (int j = 0; j < N; j++) {
             want[i * N + j] = 0;
             for (int k = 0; k < 64; k++)
-                want[i * N + j] += to_float(a[i * 64 + k]) * to_float(b[j / 64 * 64 * 64 + k * 64 + j % 64]);
+                want[i * N + j] +=
+                    to_float(a[i * 64 + k]) * to_float(b[j / 64 * 64 * 64 + k * 64 + j % 64]);
         }
     DEV_LAUNCH((rows_operand_kernel<T, N>), dim3(1), dim3(128), N * 128, 0, c, a, b);
     cuda_sync(t);

@@ -6,7 +6,8 @@
 static cuda_case *first;
 
 /* In the order of their names: linking must not change what runs when. */
-cuda_case::cuda_case(const char *name_, void (*body_)(check *t)) : name(name_), body(body_), next(nullptr)
+cuda_case::cuda_case(const char *name_, void (*body_)(check *t))
+    : name(name_), body(body_), next(nullptr)
 {
     cuda_case **at = &first;
     while (*at && strcmp((*at)->name, name) < 0) at = &(*at)->next;
@@ -14,7 +15,4 @@ cuda_case::cuda_case(const char *name_, void (*body_)(check *t)) : name(name_), 
     *at = this;
 }
 
-const cuda_case *cuda_first_case()
-{
-    return first;
-}
+const cuda_case *cuda_first_case() { return first; }

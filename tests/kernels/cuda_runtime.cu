@@ -1,6 +1,6 @@
-/* cuda_runtime.cu: what cuda/runtime.h says, on whatever device there is: order by events, graphs with their forks,
- * what is counted. Numbers are small integers in float32, so that every answer is exact. What only the host run can
- * notice is in host/runtime_cases.cpp. */
+/* cuda_runtime.cu: what cuda/runtime.h says, on whatever device there is: order by events, graphs
+ * with their forks, what is counted. Numbers are small integers in float32, so that every answer is
+ * exact. What only the host run can notice is in host/runtime_cases.cpp. */
 #include "cuda/runtime.h"
 #include "host/check-cuda.h"
 
@@ -36,7 +36,8 @@ struct Bench {
     sgt_cuda_device device;
     sgt_cuda_stream a = nullptr, b = nullptr;
     sgt_cuda_event e[3] = {};
-    float *x = nullptr, *y = nullptr, *in = nullptr, *out = nullptr; /* (N): two of the device, two pinned */
+    /* (N): two of the device, two pinned */
+    float *x = nullptr, *y = nullptr, *in = nullptr, *out = nullptr;
 
     explicit Bench(check *t_) : t(t_)
     {
@@ -65,13 +66,17 @@ struct Bench {
     {
         if (rc < 0) check_fail(t, "%s", err.text);
     }
-    void copy(sgt_cuda_stream s, float *to, const float *from) { sgt_cuda_copy(s, to, from, N * sizeof *to); }
+    void copy(sgt_cuda_stream s, float *to, const float *from)
+    {
+        sgt_cuda_copy(s, to, from, N * sizeof *to);
+    }
     /* out[i] is i*by + plus. */
     void expect(const char *name, float by, float plus)
     {
         for (int i = 0; i < N; i++)
             if (out[i] != (float)i * by + plus) {
-                check_fail(t, "%s: element %d is %g, not %g", name, i, (double)out[i], (double)((float)i * by + plus));
+                check_fail(t, "%s: element %d is %g, not %g", name, i, (double)out[i],
+                           (double)((float)i * by + plus));
                 return;
             }
     }
@@ -125,10 +130,12 @@ CUDA_CASE(runtime_events)
     if (!(ms >= 0 && ms < 1e4)) check_fail(t, "%g ms between two events", (double)ms);
     uint64_t waits = sgt_cuda_count().event_waits;
     q.ok(sgt_cuda_event_finish(q.e[1], &q.err));
-    if (sgt_cuda_count().event_waits != waits) check_fail(t, "finishing an event that came counts as a wait");
+    if (sgt_cuda_count().event_waits != waits)
+        check_fail(t, "finishing an event that came counts as a wait");
 }
 
-/* out = 2*in + 1 one way; x = in + 7 the other way, by y. `in` is pinned memory, read anew in each run. */
+/* out = 2*in + 1 one way; x = in + 7 the other way, by y. `in` is pinned memory, read anew in each
+ * run. */
 static sgt_cuda_graph two_ways(Bench &q)
 {
     sgt_cuda_graph g = nullptr;
@@ -190,8 +197,9 @@ CUDA_CASE(runtime_counts)
     sgt_cuda_count_launch();
     q.ok(sgt_cuda_finish(q.a, &q.err));
     sgt_cuda_counts to = sgt_cuda_count();
-    if (to.launches - from.launches != 2 || to.finishes - from.finishes != 1 || to.copies - from.copies != 1 ||
-        to.graph_runs != from.graph_runs || to.mallocs - from.mallocs != 1 || to.event_waits != from.event_waits)
+    if (to.launches - from.launches != 2 || to.finishes - from.finishes != 1 ||
+        to.copies - from.copies != 1 || to.graph_runs != from.graph_runs ||
+        to.mallocs - from.mallocs != 1 || to.event_waits != from.event_waits)
         check_fail(t, "counts are off");
 }
 
@@ -203,13 +211,15 @@ CUDA_CASE(runtime_failures)
     check_at(t, "more memory than there is");
     int rc = sgt_cuda_malloc(&p, (size_t)1 << 50, &err);
     if (rc != SGT_ENOMEM || p) check_fail(t, "code %d, pointer %p", rc, p);
-    else if (strcmp(err.text, "out of GPU memory: 1073741824.0 MiB are not to be had")) check_fail(t, "%s", err.text);
+    else if (strcmp(err.text, "out of GPU memory: 1073741824.0 MiB are not to be had"))
+        check_fail(t, "%s", err.text);
     check_at(t, "which leaves nothing behind");
     q.ok(sgt_cuda_check(&q.err));
     check_at(t, "what others noted, the first of it, once");
     sgt_cuda_note_failure("cublasLtMatmul", 7);
     sgt_cuda_note_failure("cublasLtMatmul", 8);
-    if (sgt_cuda_check(&err) >= 0 || strcmp(err.text, "cublasLtMatmul: error 7")) check_fail(t, "not told");
+    if (sgt_cuda_check(&err) >= 0 || strcmp(err.text, "cublasLtMatmul: error 7"))
+        check_fail(t, "not told");
     q.ok(sgt_cuda_check(&q.err));
     sgt_cuda_note_failure("cublasLtMatmul", 9);
     if (sgt_cuda_finish(q.a, &err) >= 0) check_fail(t, "not told by finish");

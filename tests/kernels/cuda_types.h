@@ -31,11 +31,12 @@ template <> struct Type<dev::f16> {
 /* A bound on float results becomes one on results stored as T. */
 template <class T> static inline void stored_as(double *bound, const float *want, size_t n)
 {
-    for (size_t i = 0; i < n; i++) bound[i] += Type<T>::unit * (fabs((double)want[i]) + bound[i]) + Type<T>::tiny;
+    for (size_t i = 0; i < n; i++)
+        bound[i] += Type<T>::unit * (fabs((double)want[i]) + bound[i]) + Type<T>::tiny;
 }
 
-#define CUDA_CASES_BY_TYPE(name, body)          \
-    CUDA_CASE(name##_f32) { body<float>(t); }     \
+#define CUDA_CASES_BY_TYPE(name, body)             \
+    CUDA_CASE(name##_f32) { body<float>(t); }      \
     CUDA_CASE(name##_bf16) { body<dev::bf16>(t); } \
     CUDA_CASE(name##_f16) { body<dev::f16>(t); }
 

@@ -47,7 +47,8 @@ static __global__ void shuffle_kernel(uint32_t *out, const uint32_t *in)
 
 CUDA_CASE(wrapper_shuffles)
 {
-    uint32_t *in = words(t, 32), *got = cuda_output<uint32_t>(t, 32 * SHUFFLES), want[32 * SHUFFLES] = {};
+    uint32_t *in = words(t, 32), *got = cuda_output<uint32_t>(t, 32 * SHUFFLES),
+             want[32 * SHUFFLES] = {};
     DEV_LAUNCH(shuffle_kernel, dim3(1), dim3(32), 0, 0, got, in);
     cuda_sync(t);
     uint32_t sum = 0, votes = 0, max = 0;
@@ -113,7 +114,8 @@ struct Rounding {
     uint32_t from, bf16, f16; /* a float's bits, and what they round to */
 };
 
-/* Ties both ways, the largest finite, the first that overflows, subnormals of f16 and their ties, infinity. */
+/* Ties both ways, the largest finite, the first that overflows, subnormals of f16 and their ties,
+ * infinity. */
 static const Rounding roundings[] = {
     {0x3f800000, 0x3f80, 0x3c00}, {0x3f808000, 0x3f80, 0x3c04}, {0x3f818000, 0x3f82, 0x3c0c},
     {0x3f801000, 0x3f80, 0x3c00}, {0x3f803000, 0x3f80, 0x3c02}, {0x477fe000, 0x4780, 0x7bff},
@@ -258,7 +260,9 @@ CUDA_CASE(wrapper_matrices)
     DEV_LAUNCH(matrices_kernel, dim3(1), dim3(32), 512, 0, got, in);
     cuda_sync(t);
     auto element = [&](int m, int row, int column) { /* 16 bits; a row is 4 words */
-        return in[m * 32 + row * 4 + column / 2] >> column % 2 * 16 & 0xffff;
+                                                     return in[m * 32 + row * 4 + column / 2] >>
+                                                                column % 2 * 16 &
+                                                            0xffff;
     };
     for (int m = 0; m < 4; m++)
         for (int l = 0; l < 32; l++) {
@@ -274,9 +278,10 @@ template <class T> static __global__ void mma_kernel(float *c, const T *a, const
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
     auto pair = [](const T *p) { return pack2<T>(to_float(p[0]), to_float(p[1])); };
-    uint32_t fragment[4] = {pair(a + g * 16 + 2 * t), pair(a + (g + 8) * 16 + 2 * t), pair(a + g * 16 + 2 * t + 8),
-                            pair(a + (g + 8) * 16 + 2 * t + 8)};
-    float sum[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1]};
+    uint32_t fragment[4] = {pair(a + g * 16 + 2 * t), pair(a + (g + 8) * 16 + 2 * t),
+                            pair(a + g * 16 + 2 * t + 8), pair(a + (g + 8) * 16 + 2 * t + 8)};
+    float sum[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t],
+                    c[(g + 8) * 8 + 2 * t + 1]};
     mma<T>(sum, fragment, pair(b + g * 16 + 2 * t), pair(b + g * 16 + 2 * t + 8));
     for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
@@ -288,7 +293,8 @@ template <class T> static void product(check *t, const char *name)
     check_at(t, "%s", name);
     for (int i = 0; i < 128; i++) {
         want[i] = c[i];
-        for (int k = 0; k < 16; k++) want[i] += to_float(a[i / 8 * 16 + k]) * to_float(b[i % 8 * 16 + k]);
+        for (int k = 0; k < 16; k++)
+            want[i] += to_float(a[i / 8 * 16 + k]) * to_float(b[i % 8 * 16 + k]);
     }
     DEV_LAUNCH(mma_kernel<T>, dim3(1), dim3(32), 0, 0, c, a, b);
     cuda_sync(t);
@@ -299,8 +305,10 @@ template <class T> static void product(check *t, const char *name)
 static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32_t *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
-    uint32_t fragment[4] = {a[g * 8 + t], a[(g + 8) * 8 + t], a[g * 8 + t + 4], a[(g + 8) * 8 + t + 4]};
-    float sum[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1]};
+    uint32_t fragment[4] = {a[g * 8 + t], a[(g + 8) * 8 + t], a[g * 8 + t + 4],
+                            a[(g + 8) * 8 + t + 4]};
+    float sum[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t],
+                    c[(g + 8) * 8 + 2 * t + 1]};
     mma_tf32(sum, fragment, b[g * 8 + t], b[g * 8 + t + 4]);
     for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
@@ -327,7 +335,8 @@ CUDA_CASE(wrapper_mma)
         want[i] = c[i];
         for (int k = 0; k < 8; k++) want[i] += a[i / 8 * 8 + k] * b[i % 8 * 8 + k];
     }
-    DEV_LAUNCH(mma_tf32_kernel, dim3(1), dim3(32), 0, 0, c, tf32_words(t, a, 128), tf32_words(t, b, 64));
+    DEV_LAUNCH(mma_tf32_kernel, dim3(1), dim3(32), 0, 0, c, tf32_words(t, a, 128),
+               tf32_words(t, b, 64));
     cuda_sync(t);
     check_equal(t, "product", c, want, 128);
 }
@@ -338,14 +347,17 @@ static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
     out[l] = to_tf32(bits_float(in[l])) & 0xffffe000u;
 }
 
-/* Below, at and above the middle between two, with either last bit; carries to the exponent; what has no number. */
+/* Below, at and above the middle between two, with either last bit; carries to the exponent; what
+ * has no number. */
 CUDA_CASE(wrapper_to_tf32)
 {
-    static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000, 0x3f801001, 0x3f803000,
-                                    0x3f802fff, 0x3fffffff, 0xbf801000, 0xbf800fff, 0xc2fff000, 0x00800fff,
+    static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000,
+                                    0x3f801001, 0x3f803000, 0x3f802fff, 0x3fffffff,
+                                    0xbf801000, 0xbf800fff, 0xc2fff000, 0x00800fff,
                                     0x00801000, 0x7f800000, 0xff800000, 0x80000000};
-    static const uint32_t want[16] = {0,          0x3f800000, 0x3f800000, 0x3f802000, 0x3f802000, 0x3f804000,
-                                      0x3f802000, 0x40000000, 0xbf802000, 0xbf800000, 0xc3000000, 0x00800000,
+    static const uint32_t want[16] = {0,          0x3f800000, 0x3f800000, 0x3f802000,
+                                      0x3f802000, 0x3f804000, 0x3f802000, 0x40000000,
+                                      0xbf802000, 0xbf800000, 0xc3000000, 0x00800000,
                                       0x00802000, 0x7f800000, 0xff800000, 0x80000000};
     uint32_t *from = words(t, 32), *got = cuda_output<uint32_t>(t, 32);
     memcpy(from, in, sizeof in);

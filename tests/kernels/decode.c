@@ -23,21 +23,23 @@ static weights draw(check *t, size_t count, int bf16)
     return w;
 }
 
-static void multiply(const sgt_kernels *k, float *out, size_t ld, const float *x, const weights *w, size_t first,
-                     const float *bias, size_t n, size_t m, size_t depth)
+static void multiply(const sgt_kernels *k, float *out, size_t ld, const float *x, const weights *w,
+                     size_t first, const float *bias, size_t n, size_t m, size_t depth)
 {
     if (w->half) k->dots_bf16(out, ld, x, w->half + first * depth, bias, n, m, depth);
     else k->dots(out, ld, x, w->wide + first * depth, bias, n, m, depth);
 }
 
-/* Lanes of at least a quarter of k are summed in float, twice rounded a term, their total in double. */
-static void bounds(double *bound, const float *x, const float *w, const float *bias, size_t n, size_t m, size_t ld,
-                   size_t k)
+/* Lanes of at least a quarter of k are summed in float, twice rounded a term, their total in
+ * double. */
+static void bounds(double *bound, const float *x, const float *w, const float *bias, size_t n,
+                   size_t m, size_t ld, size_t k)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
             double terms = bias ? fabs((double)bias[j]) : 0;
-            for (size_t p = 0; p < k; p++) terms += fabs((double)x[i * k + p] * (double)w[j * k + p]);
+            for (size_t p = 0; p < k; p++)
+                terms += fabs((double)x[i * k + p] * (double)w[j * k + p]);
             bound[i * ld + j] = (2 * (double)((k + 3) / 4) + 2) * UNIT * terms;
         }
 }
@@ -47,7 +49,8 @@ static void one_shape(check *t, size_t n, size_t m, size_t k, int bf16)
     size_t ld = m + 3, size = n * ld;
     weights w = draw(t, m * k, bf16);
     const float *x = check_random(t, n * k, 1), *bias = (n + m) % 2 ? check_random(t, m, 1) : NULL;
-    float *want = check_output(t, size), *got = check_output(t, size), *again = check_output(t, size);
+    float *want = check_output(t, size), *got = check_output(t, size),
+          *again = check_output(t, size);
     double *bound = check_doubles(t, size);
     check_at(t, "%zu x %zu x %zu%s", n, m, k, bias ? ", bias" : "");
     multiply(t->ref, want, ld, x, &w, 0, bias, n, m, k);
@@ -57,7 +60,8 @@ static void one_shape(check *t, size_t n, size_t m, size_t k, int bf16)
     check_same_bits(t, "out", got, size);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++)
-            multiply(t->k, again + i * ld + j, ld, x + i * k, &w, j, bias ? bias + j : NULL, 1, 1, k);
+            multiply(t->k, again + i * ld + j, ld, x + i * k, &w, j, bias ? bias + j : NULL, 1, 1,
+                     k);
     check_equal(t, "one number at a time", again, got, size);
 }
 
@@ -66,7 +70,8 @@ static void all_shapes(check *t, int bf16)
     for (size_t a = 0; a < sizeof counts / sizeof *counts; a++)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++)
             for (size_t c = 0; c < sizeof depths / sizeof *depths; c++)
-                if (counts[a] * widths[b] * depths[c] < 20000) one_shape(t, counts[a], widths[b], depths[c], bf16);
+                if (counts[a] * widths[b] * depths[c] < 20000)
+                    one_shape(t, counts[a], widths[b], depths[c], bf16);
 }
 
 static void dots_against_ref(check *t) { all_shapes(t, 0); }
@@ -104,9 +109,10 @@ static void dots_bench_of(check *t, int bf16)
 static void dots_bench(check *t) { dots_bench_of(t, 0); }
 static void dots_bf16_bench(check *t) { dots_bench_of(t, 1); }
 
-/* As attention.c of the tests has it: scores to E, with the rounding of the scaled one, probabilities to 2E, their sum
- * and the product with v to (2T + 8) u more. */
-static double attend_bound(const float *q, const float *k, const float *v, size_t T, size_t D, size_t d, double scale)
+/* As attention.c of the tests has it: scores to E, with the rounding of the scaled one,
+ * probabilities to 2E, their sum and the product with v to (2T + 8) u more. */
+static double attend_bound(const float *q, const float *k, const float *v, size_t T, size_t D,
+                           size_t d, double scale)
 {
     double worst = 0, max = -INFINITY, least = INFINITY, largest = 0;
     for (size_t j = 0; j < T; j++) {
@@ -132,8 +138,10 @@ static void attend_against_ref(check *t)
             size_t T = lengths[a], D = sizes[b];
             if (T > 200 && D % 16) continue;
             float scale = 1 / sqrtf((float)D);
-            const float *q = check_random(t, D, 4), *k = check_random(t, T * D, 4), *v = check_random(t, T * D, 1);
-            float *want = check_output(t, D), *got = check_output(t, D), *scores = check_output(t, T);
+            const float *q = check_random(t, D, 4), *k = check_random(t, T * D, 4),
+                        *v = check_random(t, T * D, 1);
+            float *want = check_output(t, D), *got = check_output(t, D),
+                  *scores = check_output(t, T);
             double *bound = check_doubles(t, D);
             check_at(t, "T %zu, D %zu", T, D);
             t->ref->attend(want, q, k, v, T, D, scale, scores);
@@ -144,11 +152,12 @@ static void attend_against_ref(check *t)
         }
 }
 
-/* Equal scores weigh equally; a score far above the others is all there is; and the last row of the training step's
- * attention. */
+/* Equal scores weigh equally; a score far above the others is all there is; and the last row of the
+ * training step's attention. */
 static void attend_definition(check *t)
 {
-    const float zero[2] = {0}, k[] = {1, 0, 0, 1, 200, 0}, v[] = {1, 2, 3, 4, 8, 9}, q[] = {2, 0}, mean[] = {4, 5};
+    const float zero[2] = {0}, k[] = {1, 0, 0, 1, 200, 0}, v[] = {1, 2, 3, 4, 8, 9}, q[] = {2, 0},
+                mean[] = {4, 5};
     float out[2], scores[3];
     check_at(t, "three keys");
     t->ref->attend(out, zero, k, v, 3, 2, 1, scores);
@@ -158,12 +167,14 @@ static void attend_definition(check *t)
 
     enum { T = 19, D = 6 };
     const float *keys = check_random(t, T * D, 1), *values = check_random(t, T * D, 1);
-    float *all = check_output(t, T * D), *lse = check_output(t, T), *one = check_output(t, D), *s = check_output(t, T);
+    float *all = check_output(t, T * D), *lse = check_output(t, T), *one = check_output(t, D),
+          *s = check_output(t, T);
     float *scratch = check_scratch(t, t->ref->attention_scratch(T, D));
     double *bound = check_doubles(t, D);
     t->ref->attention(all, D, lse, keys, keys, values, D, T, D, 0.5f, NULL, NULL, scratch);
     t->ref->attend(one, keys + (T - 1) * D, keys, values, T, D, 0.5f, s);
-    for (size_t d = 0; d < D; d++) bound[d] = 8 * UNIT; /* scores below 3 are rounded once more here; |v| <= 1 */
+    /* scores below 3 are rounded once more here; |v| <= 1 */
+    for (size_t d = 0; d < D; d++) bound[d] = 8 * UNIT;
     check_at(t, "attention's last row");
     check_close(t, "out", one, all + (T - 1) * D, bound, D);
 }
@@ -172,7 +183,8 @@ static void attend_bench(check *t)
 {
     enum { D = 64 };
     for (size_t T = 64; T <= 1024; T *= 4) {
-        const float *q = check_random(t, D, 1), *k = check_random(t, T * D, 1), *v = check_random(t, T * D, 1);
+        const float *q = check_random(t, D, 1), *k = check_random(t, T * D, 1),
+                    *v = check_random(t, T * D, 1);
         float *out = check_output(t, D), *scores = check_output(t, T);
         char shape[48];
         snprintf(shape, sizeof shape, "%zu x %d", T, D);
@@ -181,7 +193,8 @@ static void attend_bench(check *t)
     }
 }
 
-const kernel_case cases_decode[] = {{"dots", dots_definition, dots_against_ref, dots_bench, NULL},
-                                    {"dots_bf16", dots_definition, dots_bf16_against_ref, dots_bf16_bench, NULL},
-                                    {"attend", attend_definition, attend_against_ref, attend_bench, NULL},
-                                    {0}};
+const kernel_case cases_decode[] = {
+    {"dots", dots_definition, dots_against_ref, dots_bench, NULL},
+    {"dots_bf16", dots_definition, dots_bf16_against_ref, dots_bf16_bench, NULL},
+    {"attend", attend_definition, attend_against_ref, attend_bench, NULL},
+    {0}};

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static const size_t rows[] = {0, 1, 2, 7, 13}, widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 64, 133};
+static const size_t rows[] = {0, 1, 2, 7, 13},
+                    widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 64, 133};
 enum { VOCABULARY = 11, POSITIONS = 5 };
 
 static void embed_against_ref(check *t)
@@ -13,7 +14,8 @@ static void embed_against_ref(check *t)
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
             size_t n = rows[a], C = widths[b], row0 = check_number(t, 9);
-            const float *wte = check_random(t, VOCABULARY * C, 1), *wpe = check_random(t, POSITIONS * C, 1);
+            const float *wte = check_random(t, VOCABULARY * C, 1),
+                        *wpe = check_random(t, POSITIONS * C, 1);
             const int32_t *ids = check_ids(t, n, VOCABULARY);
             float *want = check_output(t, n * C), *got = check_output(t, n * C);
             check_at(t, "n %zu, C %zu, row0 %zu", n, C, row0);
@@ -31,14 +33,18 @@ static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
-            size_t n = rows[a], C = widths[b], c0 = check_number(t, C), c1 = c0 + check_number(t, C - c0 + 1);
+            size_t n = rows[a], C = widths[b], c0 = check_number(t, C),
+                   c1 = c0 + check_number(t, C - c0 + 1);
             if (check_number(t, 2)) c0 = 0, c1 = C;
             const int32_t *ids = check_ids(t, n, VOCABULARY);
             const float *dout = check_random(t, n * C, 1);
-            float *want_te = check_random(t, VOCABULARY * C, 1), *got_te = check_copy(t, want_te, VOCABULARY * C);
-            float *want_pe = check_random(t, POSITIONS * C, 1), *got_pe = check_copy(t, want_pe, POSITIONS * C);
+            float *want_te = check_random(t, VOCABULARY * C, 1),
+                  *got_te = check_copy(t, want_te, VOCABULARY * C);
+            float *want_pe = check_random(t, POSITIONS * C, 1),
+                  *got_pe = check_copy(t, want_pe, POSITIONS * C);
             check_at(t, "n %zu, C %zu, columns %zu to %zu", n, C, c0, c1);
-            double want = t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            double want =
+                t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
             double got = t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
             /* n C terms, numbers below n + 1 */
             if (!(fabs(got - want) <= (double)(n * C * n) * 8 * (double)(n + 1) * DBL_EPSILON))
@@ -71,7 +77,8 @@ static void backward_definition(check *t)
     double grown = t->ref->embed_backward(te, pe, ids, dout, 3, 2, 2, 0, 2);
     if (grown != 125) check_fail(t, "squares grow by %g, not 9 + 16 + 36 + 64", grown);
     check_equal(t, "dwte", te, (const float[]){3, 4, 0, 0, 6, 8}, 6); /* id 2 twice, id 1 never */
-    check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);       /* rows 0 and 2 at position 0 */
+    /* rows 0 and 2 at position 0 */
+    check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);
 }
 
 static void embed_bench(check *t)

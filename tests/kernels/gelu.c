@@ -4,8 +4,9 @@
 #include <math.h>
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
-static const float special[] = {0,      -0.0f, 1e-38f, -1e-38f, 1e-6f, 5.5f,  -5.5f, 13.4f, -13.4f,
-                                13.6f, -13.6f, 40,     -40,     1e4f,  -1e4f, 1e18f, -1e18f, 1e30f, -1e30f};
+static const float special[] = {0,     -0.0f,  1e-38f, -1e-38f, 1e-6f, 5.5f, -5.5f,
+                                13.4f, -13.4f, 13.6f,  -13.6f,  40,    -40,  1e4f,
+                                -1e4f, 1e18f,  -1e18f, 1e30f,   -1e30f};
 
 /* Mostly where the function bends, some far out, and numbers with a reason. */
 static float *arguments(check *t, size_t n)
@@ -19,10 +20,11 @@ static float *arguments(check *t, size_t n)
     return x;
 }
 
-/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that; s (1 - s) <= 1/4 and
- * |a| s (1 - s) < 0.23: under 2u; 2u more for the sum and the quotient, one for ref's rounding. The other form:
- * Phi(-t) = e R of at most a half has t^2/2 u from its argument, where t^2/2 Phi(-t) < 0.17, 4u from exp, 3u from R:
- * under 4u; and one for ref's rounding. Both times |x|. */
+/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that; s
+ * (1 - s) <= 1/4 and |a| s (1 - s) < 0.23: under 2u; 2u more for the sum and the quotient, one for
+ * ref's rounding. The other form: Phi(-t) = e R of at most a half has t^2/2 u from its argument,
+ * where t^2/2 Phi(-t) < 0.17, 4u from exp, 3u from R: under 4u; and one for ref's rounding. Both
+ * times |x|. */
 static void gelu_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
@@ -44,18 +46,21 @@ static void gelu_against_ref(check *t)
         }
 }
 
-/* tanh: s as above, 4u; x s (1 - s) 2u' is at most 0.64, with (3|a| + 10) u of it, where |a| times it stays below 2.3:
- * 18u. erf: Phi 5u; x phi is at most 0.25 and its relative error (x^2 + 6) u: |x|^3 phi < 0.47, so 2u more. */
+/* tanh: s as above, 4u; x s (1 - s) 2u' is at most 0.64, with (3|a| + 10) u of it, where |a| times
+ * it stays below 2.3: 18u. erf: Phi 5u; x phi is at most 0.25 and its relative error (x^2 + 6) u:
+ * |x|^3 phi < 0.47, so 2u more. */
 static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
         for (int kind = SGT_GELU_TANH; kind <= SGT_GELU_ERF; kind++) {
             size_t n = sizes[a];
             const float *x = arguments(t, n);
-            float *dout = check_random(t, n, 1), *want = check_output(t, n), *got = check_output(t, n);
+            float *dout = check_random(t, n, 1), *want = check_output(t, n),
+                  *got = check_output(t, n);
             double *bound = check_doubles(t, n);
             check_at(t, "n %zu, %s", n, kind == SGT_GELU_TANH ? "tanh" : "erf");
-            for (size_t i = 0; i < n; i++) bound[i] = (kind == SGT_GELU_TANH ? 18 : 8) * UNIT * fabs(dout[i]) + 1e-37;
+            for (size_t i = 0; i < n; i++)
+                bound[i] = (kind == SGT_GELU_TANH ? 18 : 8) * UNIT * fabs(dout[i]) + 1e-37;
             t->ref->gelu_backward(want, dout, x, n, (sgt_gelu_kind)kind);
             t->k->gelu_backward(got, dout, x, n, (sgt_gelu_kind)kind);
             check_close(t, "dx", got, want, bound, n);
@@ -72,12 +77,16 @@ static void gelu_definition(check *t)
     float *out = check_output(t, 5);
     check_at(t, "known values, erf");
     t->ref->gelu(out, x, 5, SGT_GELU_ERF);
-    const double erf_values[] = {0, 0.8413447460685429, -0.15865525393145705, 1.9544997361036416, 0};
-    for (int i = 0; i < 5; i++) check_near(t, "gelu", out[i], erf_values[i], UNIT * fabs(erf_values[i]) + 1e-37);
+    const double erf_values[] = {0, 0.8413447460685429, -0.15865525393145705, 1.9544997361036416,
+                                 0};
+    for (int i = 0; i < 5; i++)
+        check_near(t, "gelu", out[i], erf_values[i], UNIT * fabs(erf_values[i]) + 1e-37);
     check_at(t, "known values, tanh");
     t->ref->gelu(out, x, 5, SGT_GELU_TANH);
-    const double tanh_values[] = {0, 0.8411919906082768, -0.15880800939172324, 1.954597694087775, 0};
-    for (int i = 0; i < 5; i++) check_near(t, "gelu", out[i], tanh_values[i], UNIT * fabs(tanh_values[i]) + 1e-37);
+    const double tanh_values[] = {0, 0.8411919906082768, -0.15880800939172324, 1.954597694087775,
+                                  0};
+    for (int i = 0; i < 5; i++)
+        check_near(t, "gelu", out[i], tanh_values[i], UNIT * fabs(tanh_values[i]) + 1e-37);
 }
 
 typedef struct probe {
@@ -99,9 +108,11 @@ static void backward_definition(check *t)
         for (int i = -40; i <= 40; i++) {
             probe p = {t, 0.125f * (float)i, 0, (sgt_gelu_kind)kind};
             float dx, one = 1;
-            check_at(t, "finite differences at %g, %s", (double)p.x, kind == SGT_GELU_TANH ? "tanh" : "erf");
+            check_at(t, "finite differences at %g, %s", (double)p.x,
+                     kind == SGT_GELU_TANH ? "tanh" : "erf");
             t->ref->gelu_backward(&dx, &one, &p.x, 1, p.kind);
-            check_near(t, "dx", dx, check_slope(&p.x, value, &p), check_slope_bound(1, 1 + fabs(p.x)));
+            check_near(t, "dx", dx, check_slope(&p.x, value, &p),
+                       check_slope_bound(1, 1 + fabs(p.x)));
         }
 }
 

@@ -1,4 +1,5 @@
-/* gemm.c: matrix products. Of our own, everything is tested; of oneDNN's, how we cut them and what we ask of it. */
+/* gemm.c: matrix products. Of our own, everything is tested; of oneDNN's, how we cut them and what
+ * we ask of it. */
 #include "harness.h"
 
 #include <math.h>
@@ -12,12 +13,12 @@ typedef struct shape {
     size_t m, n, k;
 } shape;
 
-/* Empty ones; one tile; edges on both sides; blocks of rows (m >= 1024), with a rest; a long k; every panel of a block
- * and of the next, and a second part of k. */
-static const shape shapes[] = {{0, 5, 3},      {5, 0, 3},      {5, 3, 0},      {1, 1, 1},      {1, 17, 5},
-                               {13, 1, 9},     {15, 16, 17},   {63, 64, 65},   {64, 257, 31},  {130, 70, 3},
-                               {257, 129, 97}, {512, 300, 24}, {1024, 48, 24}, {1031, 33, 16}, {2053, 20, 8},
-                               {4103, 8, 5},   {24, 40, 3001}, {7, 523, 401}};
+/* Empty ones; one tile; edges on both sides; blocks of rows (m >= 1024), with a rest; a long k;
+ * every panel of a block and of the next, and a second part of k. */
+static const shape shapes[] = {
+    {0, 5, 3},      {5, 0, 3},      {5, 3, 0},     {1, 1, 1},    {1, 17, 5},     {13, 1, 9},
+    {15, 16, 17},   {63, 64, 65},   {64, 257, 31}, {130, 70, 3}, {257, 129, 97}, {512, 300, 24},
+    {1024, 48, 24}, {1031, 33, 16}, {2053, 20, 8}, {4103, 8, 5}, {24, 40, 3001}, {7, 523, 401}};
 
 typedef struct product {
     sgt_gemm_shape s;
@@ -48,8 +49,9 @@ static product draw(check *t, const shape *x, int trans_a, int trans_b, int opti
     size_t rows_a = trans_a ? x->k : x->m, cols_a = trans_a ? x->m : x->k;
     size_t rows_b = trans_b ? x->n : x->k, cols_b = trans_b ? x->k : x->n;
     size_t gap = options & GAPS ? 3 : 0;
-    product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2, x->n + gap, options & BIAS,
-                       (options & ADDED) != 0, (options & BF16) != 0, (options & ONEDNN) != 0, NULL, 1}};
+    product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2,
+                       x->n + gap, options & BIAS, (options & ADDED) != 0, (options & BF16) != 0,
+                       (options & ONEDNN) != 0, NULL, 1}};
     p.size_c = span(x->m, p.s.ldc, x->n);
     size_t size_a = span(rows_a, p.s.lda, cols_a), size_b = span(rows_b, p.s.ldb, cols_b);
     float *a = check_random(t, size_a, 1), *b = check_random(t, size_b, 1);
@@ -59,18 +61,20 @@ static product draw(check *t, const shape *x, int trans_a, int trans_b, int opti
     p.bias = p.s.bias ? check_random(t, x->n, 1) : NULL;
     p.c = p.s.accumulate ? check_random(t, p.size_c, 1) : check_output(t, p.size_c);
     check_at(t, "%zu x %zu x %zu%s%s%s%s%s%s", x->m, x->n, x->k, trans_a ? ", A transposed" : "",
-             trans_b ? ", B transposed" : "", p.s.bias ? ", bias" : "", p.s.accumulate ? ", added" : "",
-             gap ? ", gaps" : "", p.s.bf16 ? ", bf16" : "");
+             trans_b ? ", B transposed" : "", p.s.bias ? ", bias" : "",
+             p.s.accumulate ? ", added" : "", gap ? ", gaps" : "", p.s.bf16 ? ", bf16" : "");
     return p;
 }
 
-/* A sum of k products, bias and old value in one order or another: (k + 2) u of the sum of |terms|. */
+/* A sum of k products, bias and old value in one order or another: (k + 2) u of the sum of
+ * |terms|. */
 static void bounds(double *bound, const product *p)
 {
     const sgt_gemm_shape *s = &p->s;
     for (size_t i = 0; i < s->m; i++)
         for (size_t j = 0; j < s->n; j++) {
-            double terms = (s->bias ? fabs(p->bias[j]) : 0) + (s->accumulate ? fabs(p->c[i * s->ldc + j]) : 0);
+            double terms =
+                (s->bias ? fabs(p->bias[j]) : 0) + (s->accumulate ? fabs(p->c[i * s->ldc + j]) : 0);
             for (size_t x = 0; x < s->k; x++)
                 terms += fabs((double)p->a[s->trans_a ? x * s->lda + i : i * s->lda + x] *
                               p->b[s->trans_b ? j * s->ldb + x : x * s->ldb + j]);
@@ -80,11 +84,15 @@ static void bounds(double *bound, const product *p)
 
 enum { SHARES = 40 };
 
-static void count_share(void *of, size_t i) { __atomic_fetch_add((int *)of + i, 1, __ATOMIC_RELAXED); }
+static void count_share(void *of, size_t i)
+{
+    __atomic_fetch_add((int *)of + i, 1, __ATOMIC_RELAXED);
+}
 
-/* Shares beside it: those begun are done, once; one thread begins none, or as an odd rank all; the rest is done by
- * finish. */
-static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, int threads, unsigned rank)
+/* Shares beside it: those begun are done, once; one thread begins none, or as an odd rank all; the
+ * rest is done by finish. */
+static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, int threads,
+                       unsigned rank)
 {
     int done[SHARES] = {0}, tiles = p->s.m && p->s.n && p->s.k;
     sgt_beside w = {.share = count_share, .of = done, .count = SHARES, .rank = rank};
@@ -92,7 +100,8 @@ static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, 
     if (threads == 1 && w.next != (rank && tiles ? SHARES : 0))
         check_fail(t, "%zu shares begun by rank %u's one thread", w.next, rank);
     for (size_t i = 0; i < SHARES; i++)
-        if (done[i] != (i < w.next)) check_fail(t, "share %zu of %zu begun done %d times", i, w.next, done[i]);
+        if (done[i] != (i < w.next))
+            check_fail(t, "share %zu of %zu begun done %d times", i, w.next, done[i]);
     sgt_beside_finish(&w, SHARES / 2, threads);
     if (w.next < SHARES / 2) check_fail(t, "%zu shares finished, not %d", w.next, SHARES / 2);
     sgt_beside_finish(&w, SIZE_MAX, threads);
@@ -100,24 +109,30 @@ static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, 
         if (done[i] != 1) check_fail(t, "share %zu done %d times in all", i, done[i]);
 }
 
-/* What the product says of the squares beside those of C itself: 24 of a lane are added in float, then its lanes. */
-static void check_squares(check *t, const sgt_gemm *g, const product *p, const float *c, double *squares)
+/* What the product says of the squares beside those of C itself: 24 of a lane are added in float,
+ * then its lanes. */
+static void check_squares(check *t, const sgt_gemm *g, const product *p, const float *c,
+                          double *squares)
 {
     double sum = 0;
     for (size_t i = 0; i < p->s.m; i++)
-        for (size_t j = 0; j < p->s.n; j++) sum += (double)c[i * p->s.ldc + j] * (double)c[i * p->s.ldc + j];
+        for (size_t j = 0; j < p->s.n; j++)
+            sum += (double)c[i * p->s.ldc + j] * (double)c[i * p->s.ldc + j];
     *squares = sgt_gemm_squares(g);
-    if (!(fabs(*squares - sum) <= 25 * UNIT * sum)) check_fail(t, "squares sum to %.9g, not %.9g", *squares, sum);
+    if (!(fabs(*squares - sum) <= 25 * UNIT * sum))
+        check_fail(t, "squares sum to %.9g, not %.9g", *squares, sum);
 }
 
-/* OpenMP is told of 16 threads: did oneDNN ever start a team of its own, it would cut long sums by that number. */
+/* OpenMP is told of 16 threads: did oneDNN ever start a team of its own, it would cut long sums by
+ * that number. */
 static int run(check *t, const product *p, float *c, double *squares, int threads)
 {
     omp_set_num_threads(16);
     sgt_gemm *g;
     sgt_error err;
     int rc = sgt_gemm_plan(&g, &p->s, threads, &err);
-    if (rc == SGT_EUNSUPPORTED && (p->s.onednn || !sgt_gemm_library(p->s.bf16))) check_skip(t, err.text);
+    if (rc == SGT_EUNSUPPORTED && (p->s.onednn || !sgt_gemm_library(p->s.bf16)))
+        check_skip(t, err.text);
     else if (rc < 0) check_fail(t, "no plan: %s", err.text);
     if (rc < 0) return rc;
     for (unsigned rank = 2; rank-- > 0;) {
@@ -150,28 +165,24 @@ static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
                                    : "C on 4 threads",
                     again, got, p.size_c);
         if (squares_again != squares)
-            check_fail(t, "squares %.17g on %d threads, %.17g on one", squares_again, threads, squares);
+            check_fail(t, "squares %.17g on %d threads, %.17g on one", squares_again, threads,
+                       squares);
     }
 }
 
 static void all_shapes(check *t, int type)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !t->skipped; i++)
-        for (int kind = 0; kind < 3 && !t->skipped; kind++) /* forward, gradient of the input, gradient of the weight */
+        for (int kind = 0; kind < 3 && !t->skipped;
+             kind++) /* forward, gradient of the input, gradient of the weight */
             for (int options = (int)i % 2; options < 8 && !t->skipped; options += 1 + (i > 4))
                 one(t, &shapes[i], kind == 2, kind == 1, options | type);
 }
 
 /* The one column beside ref is named after whose products it has. */
-static int whose(const check *t)
-{
-    return strcmp(t->level, "onednn") == 0 ? ONEDNN : 0;
-}
+static int whose(const check *t) { return strcmp(t->level, "onednn") == 0 ? ONEDNN : 0; }
 
-static void against_ref(check *t)
-{
-    all_shapes(t, whose(t));
-}
+static void against_ref(check *t) { all_shapes(t, whose(t)); }
 
 static int has_bf16(check *t)
 {
@@ -215,7 +226,8 @@ static void bf16_definition(check *t)
     check_equal(t, "C from transposed", c, (const float[]){58, 64, 139, 154}, 4);
 }
 
-static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, int trans_a, int trans_b, int type)
+static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, int trans_a,
+                     int trans_b, int type)
 {
     product p = draw(t, &(shape){m, n, k}, trans_a, trans_b, type);
     sgt_gemm *g;
@@ -252,10 +264,11 @@ static void bf16_bench(check *t)
     if (strcmp(t->level, "ref") != 0 && has_bf16(t)) bench_all(t, BF16 | whose(t));
 }
 
-const kernel_case cases_gemm[] = {{"gemm", definition, against_ref, bench, "fast"},
-                                  {"gemm", definition, against_ref, bench, "avx2"},
-                                  {"gemm", definition, against_ref, bench, "plain"},
-                                  {"gemm", definition, against_ref, bench, "onednn"},
-                                  {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "fast"},
-                                  {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "onednn"},
-                                  {0}};
+const kernel_case cases_gemm[] = {
+    {"gemm", definition, against_ref, bench, "fast"},
+    {"gemm", definition, against_ref, bench, "avx2"},
+    {"gemm", definition, against_ref, bench, "plain"},
+    {"gemm", definition, against_ref, bench, "onednn"},
+    {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "fast"},
+    {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "onednn"},
+    {0}};

@@ -16,22 +16,21 @@
 
 enum { SHOWN = 4 }; /* failures told of per case and level */
 
-static const char *const placement_names[CHECK_PLACEMENTS] = {"flush with the end", "flush with the start",
-                                                              "one float in"};
+static const char *const placement_names[CHECK_PLACEMENTS] = {
+    "flush with the end", "flush with the start", "one float in"};
 
 typedef struct check_buffer {
     struct check_buffer *next;
-    char *map;           /* `mapped` bytes, the first and last page guards; or of `device`; or plain memory */
+    /* `mapped` bytes, the first and last page guards; or of `device`; or plain memory */
+    char *map;
     size_t mapped;
     const check_memory *device;
-    size_t first, last;  /* what of it may be read: the data, `size` bytes from `from` on, and slack */
+    /* what of it may be read: the data, `size` bytes from `from` on, and slack */
+    size_t first, last;
     size_t from, size;
 } check_buffer;
 
-static size_t page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static void give_up(const char *what)
 {
@@ -74,10 +73,13 @@ static void *guarded(check *t, size_t size, size_t from_start)
     return place(t, b, size, from_start);
 }
 
-/* The guards are part of the slack; the data still ends at any multiple of 16 bytes, or starts at one of 256. */
+/* The guards are part of the slack; the data still ends at any multiple of 16 bytes, or starts at
+ * one of 256. */
 static void *device_bytes(check *t, size_t size)
 {
-    size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard ? (size + 255) / 256 * 256 : size ? size : 16;
+    size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard  ? (size + 255) / 256 * 256
+                                                                : size ? size
+                                                                       : 16;
     check_buffer *b = new_buffer(t);
     b->device = t->device;
     b->map = t->device->allocate(inside + 2 * guard);
@@ -152,7 +154,8 @@ float *check_scratch(check *t, size_t n)
 void *check_bytes(check *t, size_t size)
 {
     size_t whole = (size + 15) / 16 * 16;
-    char *p = t->device ? device_bytes(t, whole) : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
+    char *p = t->device ? device_bytes(t, whole)
+                        : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
     t->buffers->size = size; /* what rounding up adds is slack, and shows as such when written to */
     memset(p + size, SLACK, whole - size);
     return memset(p, 0xff, size);
@@ -180,7 +183,8 @@ static uint64_t hash_of(const void *data, size_t size)
 /* Whether the hash is the one that the first turn in the first placement left in its place. */
 static int same_again(check *t, uint64_t hash)
 {
-    if (t->placement > 0 || t->turn > 0) return t->hash_next >= t->hash_count || t->hashes[t->hash_next++] == hash;
+    if (t->placement > 0 || t->turn > 0)
+        return t->hash_next >= t->hash_count || t->hashes[t->hash_next++] == hash;
     t->hashes = realloc(t->hashes, (t->hash_count + 1) * sizeof *t->hashes);
     if (!t->hashes) give_up("check-kernels");
     t->hashes[t->hash_count++] = hash;
@@ -193,12 +197,14 @@ static void check_slack(check *t, const check_buffer *b)
 {
     for (size_t i = b->first; i < b->last; i++)
         if ((i < b->from || i >= b->from + b->size) && (unsigned char)b->map[i] != SLACK) {
-            check_fail(t, "wrote %td bytes from the start of a buffer of %zu bytes", (ptrdiff_t)(i - b->from), b->size);
+            check_fail(t, "wrote %td bytes from the start of a buffer of %zu bytes",
+                       (ptrdiff_t)(i - b->from), b->size);
             return;
         }
 }
 
-/* Releases everything; a byte of slack that changed is a failure, and so is a device's buffer with other bits. */
+/* Releases everything; a byte of slack that changed is a failure, and so is a device's buffer with
+ * other bits. */
 void check_release(check *t)
 {
     while (t->buffers) {
@@ -206,7 +212,8 @@ void check_release(check *t)
         t->buffers = b->next;
         check_slack(t, b);
         if (b->device && !same_again(t, hash_of(b->map + b->from, b->size)))
-            check_fail(t, "a buffer of %zu bytes has other bits on turn %d than in the first", b->size, t->turn + 1);
+            check_fail(t, "a buffer of %zu bytes has other bits on turn %d than in the first",
+                       b->size, t->turn + 1);
         if (b->device) b->device->release(b->map);
         else if (b->mapped) munmap(b->map, b->mapped);
         else free(b->map);
@@ -232,7 +239,8 @@ void check_fail(check *t, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (t->failures++ < SHOWN)
-        printf("  %s %s, %s, %s: %s\n", t->which->name, t->level, t->at, placement_names[t->placement], text);
+        printf("  %s %s, %s, %s: %s\n", t->which->name, t->level, t->at,
+               placement_names[t->placement], text);
 }
 
 void check_skip(check *t, const char *why)
@@ -247,13 +255,15 @@ static int left_alone(float x)
     return memcmp(&x, &u, sizeof x) == 0;
 }
 
-void check_close(check *t, const char *name, const float *got, const float *want, const double *bound, size_t n)
+void check_close(check *t, const char *name, const float *got, const float *want,
+                 const double *bound, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double error = fabs((double)got[i] - want[i]);
-        if (left_alone(want[i]) ? left_alone(got[i]) : error <= bound[i]) continue; /* a NaN is within no bound */
-        check_fail(t, "%s[%zu of %zu] is %.9g, not %.9g: off by %.3g, allowed %.3g", name, i, n, got[i], want[i], error,
-                   bound[i]);
+        /* a NaN is within no bound */
+        if (left_alone(want[i]) ? left_alone(got[i]) : error <= bound[i]) continue;
+        check_fail(t, "%s[%zu of %zu] is %.9g, not %.9g: off by %.3g, allowed %.3g", name, i, n,
+                   got[i], want[i], error, bound[i]);
         return;
     }
 }
@@ -270,12 +280,14 @@ void check_equal(check *t, const char *name, const float *got, const float *want
 void check_near(check *t, const char *name, double got, double want, double bound)
 {
     if (!(fabs(got - want) <= bound))
-        check_fail(t, "%s is %.9g, not %.9g: off by %.3g, allowed %.3g", name, got, want, fabs(got - want), bound);
+        check_fail(t, "%s is %.9g, not %.9g: off by %.3g, allowed %.3g", name, got, want,
+                   fabs(got - want), bound);
 }
 
 void check_same_bits(check *t, const char *name, const float *got, size_t n)
 {
-    if (!same_again(t, hash_of(got, n * sizeof *got))) check_fail(t, "%s has other bits than at first", name);
+    if (!same_again(t, hash_of(got, n * sizeof *got)))
+        check_fail(t, "%s has other bits than at first", name);
 }
 
 /* ---- finite differences ---- */
@@ -313,7 +325,8 @@ void bench_start(check *t)
     t->started = now();
 }
 
-/* Up to the first call, and after each: keeps the fastest of what 0.2 seconds hold, at least 3 calls. */
+/* Up to the first call, and after each: keeps the fastest of what 0.2 seconds hold, at least 3
+ * calls. */
 int bench_next(check *t)
 {
     double time = now();

@@ -1,6 +1,6 @@
-/* head.c: the head with its softmax and loss. Columns past a part (at most 512), rows past six and past a step of k, C
- * past a step of k; logits as large as 400, so that parts of a row lie worlds apart; targets that are ignored, and one
- * in a part that is nothing beside the rest. */
+/* head.c: the head with its softmax and loss. Columns past a part (at most 512), rows past six and
+ * past a step of k, C past a step of k; logits as large as 400, so that parts of a row lie worlds
+ * apart; targets that are ignored, and one in a part that is nothing beside the rest. */
 #include "harness.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@ typedef struct head_shape {
     float size; /* of the weights: logits are up to size * C */
 } head_shape;
 
-static const head_shape shapes[] = {{1, 1, 2, 1},      {1, 5, 4, 1},      {7, 64, 6, 1},    {13, 511, 8, 1},
-                                    {12, 513, 10, 30}, {5, 1031, 16, 25}, {21, 1537, 34, 1}, {3, 700, 520, 1},
-                                    {33, 257, 770, .1f}, {801, 70, 18, 1}};
+static const head_shape shapes[] = {
+    {1, 1, 2, 1},      {1, 5, 4, 1},      {7, 64, 6, 1},    {13, 511, 8, 1},     {12, 513, 10, 30},
+    {5, 1031, 16, 25}, {21, 1537, 34, 1}, {3, 700, 520, 1}, {33, 257, 770, .1f}, {801, 70, 18, 1}};
 
 typedef struct drawn {
     head_shape at;
@@ -53,7 +53,8 @@ static void draw_largest(drawn *d)
 /* The first row's target is where the logit is lowest. */
 static drawn draw(check *t, const head_shape *s, int bf16)
 {
-    drawn d = {.at = *s, .x = check_random(t, s->n * s->C, 1), .w = check_random(t, s->V * s->C, s->size)};
+    drawn d = {
+        .at = *s, .x = check_random(t, s->n * s->C, 1), .w = check_random(t, s->V * s->C, s->size)};
     d.in[0] = bf16 ? as_bf16(t, d.x, s->n * s->C) : d.x;
     d.in[1] = bf16 ? as_bf16(t, d.w, s->V * s->C) : d.w;
     d.targets = check_ids(t, s->n, (int32_t)s->V);
@@ -69,7 +70,8 @@ static drawn draw(check *t, const head_shape *s, int bf16)
     d.loss = check_output(t, s->n), d.dx = check_output(t, s->n * s->C);
     d.old = check_random(t, s->V * s->C, 1);
     d.want_dx = check_doubles(t, s->n * s->C), d.want_dw = check_doubles(t, s->V * s->C);
-    check_at(t, "n %zu, V %zu, C %zu, weights up to %g%s", s->n, s->V, s->C, s->size, bf16 ? ", bf16" : "");
+    check_at(t, "n %zu, V %zu, C %zu, weights up to %g%s", s->n, s->V, s->C, s->size,
+             bf16 ? ", bf16" : "");
     return d;
 }
 
@@ -80,17 +82,20 @@ static void run(check *t, const drawn *d, int bf16, double scale, int threads, f
     h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
     h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
     double sum = 0;
-    double got = sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
-    for (size_t i = 0; i < d->at.V * d->at.C && scale > 0; i++) sum += (double)dw[i] * (double)dw[i];
+    double got = sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss,
+                              d->dx, dw, add);
+    for (size_t i = 0; i < d->at.V * d->at.C && scale > 0; i++)
+        sum += (double)dw[i] * (double)dw[i];
     if (scale > 0 && isfinite(sum) && !(fabs(got - sum) <= 25 * UNIT * sum))
         check_fail(t, "dw's squares sum to %.9g, not %.9g", got, sum);
     if (!(scale > 0) && got != 0) check_fail(t, "squares of no dw: %g", got);
 }
 
-/* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the number itself, and a
- * few units more, for what is far below the largest log2 of it, which adds up to log2 V at most; a number of dlogits,
- * and x times its factor, by half a unit of the products' format each. dlogits are at most scale in size and a row of
- * them adds up to 2 scale at most: what is off by a share of them is off by as much of what they multiply. */
+/* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the
+ * number itself, and a few units more, for what is far below the largest log2 of it, which adds up
+ * to log2 V at most; a number of dlogits, and x times its factor, by half a unit of the products'
+ * format each. dlogits are at most scale in size and a row of them adds up to 2 scale at most: what
+ * is off by a share of them is off by as much of what they multiply. */
 static void compare(check *t, const drawn *d, int bf16, double scale, const float *dw, int add)
 {
     size_t n = d->at.n, V = d->at.V, C = d->at.C;
@@ -99,10 +104,12 @@ static void compare(check *t, const drawn *d, int bf16, double scale, const floa
     double *bound = check_doubles(t, V * C > n * C ? V * C : n * C);
     float *want = check_output(t, n), *wide = check_output(t, V * C > n * C ? V * C : n * C);
     sgt_head_ref(n, V, C, d->x, d->w, d->targets, scale, want, d->want_dx, d->want_dw);
-    for (size_t i = 0; i < n; i++) bound[i] = 2 * off + (fabs((double)want[i]) + 20 + size * (double)C) * 4 * UNIT;
+    for (size_t i = 0; i < n; i++)
+        bound[i] = 2 * off + (fabs((double)want[i]) + 20 + size * (double)C) * 4 * UNIT;
     check_close(t, "loss", d->loss, want, bound, n);
     if (!(scale > 0)) return;
-    for (size_t i = 0; i < n * C; i++) wide[i] = (float)d->want_dx[i], bound[i] = 2 * scale * size * share;
+    for (size_t i = 0; i < n * C; i++)
+        wide[i] = (float)d->want_dx[i], bound[i] = 2 * scale * size * share;
     check_close(t, "dx", d->dx, wide, bound, n * C);
     for (size_t i = 0; i < V * C; i++) {
         wide[i] = (float)(d->want_dw[i] + (add ? (double)d->old[i] : 0));
@@ -127,7 +134,8 @@ static void one(check *t, const head_shape *s, int bf16)
     check_equal(t, "loss alone", d.loss, loss, s->n);
     check_equal(t, "dx after the loss alone", d.dx, first, s->n * s->C);
     double off = (double)(s->C + 2) * UNIT * s->size * (double)s->C;
-    if (s->n > 1 && d.lead > 2 * off && d.greedy[1] != 1) check_fail(t, "the largest logit is not said to be that");
+    if (s->n > 1 && d.lead > 2 * off && d.greedy[1] != 1)
+        check_fail(t, "the largest logit is not said to be that");
     if (s->V > 700 && d.greedy[0] != 0) check_fail(t, "the lowest logit is said to be the largest");
 }
 
@@ -143,7 +151,8 @@ static void nan_is_seen(check *t, int bf16)
         run(t, &d, bf16, 0, 2, NULL, 0);
         for (size_t i = 0; i < s.n; i++)
             if (i != 3 && (bad == 0 || d.x[i * 8] > 0) && !isnan(d.loss[i]))
-                check_fail(t, "row %zu of logits has a %g, its loss is %g", i, (double)value, (double)d.loss[i]);
+                check_fail(t, "row %zu of logits has a %g, its loss is %g", i, (double)value,
+                           (double)d.loss[i]);
     }
 }
 
@@ -151,7 +160,9 @@ static void all(check *t, int bf16)
 {
     sgt_head h = {.n = 1, .V = 8, .C = 8, .bf16 = bf16, .threads = 1};
     if (!sgt_head_possible(&h)) {
-        if (bf16) check_skip(t, "this CPU has no vectors of bfloat16, or has AMX, whose products are oneDNN's");
+        if (bf16)
+            check_skip(
+                t, "this CPU has no vectors of bfloat16, or has AMX, whose products are oneDNN's");
         else check_fail(t, "no head of our own in float32");
         return;
     }
@@ -183,7 +194,8 @@ static void bench_at(check *t, int bf16, size_t n, size_t V, size_t C)
     const head_shape s = {n, V, C, .02f};
     drawn d = {.at = s, .x = check_random(t, n * C, 1), .w = check_random(t, V * C, .02f)};
     d.in[0] = bf16 ? as_bf16(t, d.x, n * C) : d.x, d.in[1] = bf16 ? as_bf16(t, d.w, V * C) : d.w;
-    d.targets = check_ids(t, n, (int32_t)V), d.loss = check_output(t, n), d.dx = check_output(t, n * C);
+    d.targets = check_ids(t, n, (int32_t)V), d.loss = check_output(t, n),
+    d.dx = check_output(t, n * C);
     float *dw = check_output(t, V * C);
     sgt_head h = {.n = n, .V = V, .C = C, .bf16 = bf16, .threads = 1};
     h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
@@ -194,8 +206,14 @@ static void bench_at(check *t, int bf16, size_t n, size_t V, size_t C)
     bench_report(t, shape, 0, 6.0 * (double)n * (double)V * (double)C);
 }
 
-static void f32_bench(check *t) { bench_at(t, 0, 256, 50257, 256), bench_at(t, 0, 256, 50257, 768); }
-static void bf16_bench(check *t) { bench_at(t, 1, 512, 50257, 256), bench_at(t, 1, 256, 50257, 768); }
+static void f32_bench(check *t)
+{
+    bench_at(t, 0, 256, 50257, 256), bench_at(t, 0, 256, 50257, 768);
+}
+static void bf16_bench(check *t)
+{
+    bench_at(t, 1, 512, 50257, 256), bench_at(t, 1, 256, 50257, 768);
+}
 
 const kernel_case cases_head[] = {{"head", definition, f32_against_ref, f32_bench, "fast"},
                                   {"head", definition, f32_against_ref, f32_bench, "avx2"},

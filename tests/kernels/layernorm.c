@@ -4,21 +4,20 @@
 #include <math.h>
 
 static const size_t rows[] = {0, 1, 2, 7, 8, 9, 17};
-static const size_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
+static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
+                                17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
 static const float EPS = 1e-5f;
 
 /* Sums of C floats run in at least four lanes, joined in double. */
-static double chain(size_t C)
-{
-    return (double)C / 4 + 2;
-}
+static double chain(size_t C) { return (double)C / 4 + 2; }
 
 /* First-order errors of a row of width C, from its values:
  *   mean: one rounding an addition, (chain + 1) u mean|x|
  *   variance: (chain + 3) u of it, and 2 e_mean mean|x - mean| <= 2 e_mean sqrt(variance); rstd has half of it,
- * relatively, and u out = (x - m) r w + b: (e_mean + u|x - m|) r |w|, |xhat w| (e_rstd + 2u), and the last rounding. */
-static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w, const float *b,
-                       size_t C)
+ * relatively, and u out = (x - m) r w + b: (e_mean + u|x - m|) r |w|, |xhat w| (e_rstd + 2u), and
+ * the last rounding. */
+static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
+                       const float *b, size_t C)
 {
     double sum = 0, absolute = 0, squares = 0;
     for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
@@ -31,7 +30,8 @@ static void row_bounds(double *out, double *mean, double *rstd, const float *x, 
     *rstd = r * (e_rstd + UNIT);
     for (size_t c = 0; c < C; c++) {
         double xhat = fabs(x[c] - m) * r;
-        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) + 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
+        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) +
+                 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
     }
 }
 
@@ -49,7 +49,8 @@ static sample draw(check *t, size_t n, size_t C)
                 {0},
                 {0},
                 {0}};
-    float offset = check_number(t, 3) ? 0 : 30; /* a mean much larger than the deviation: one pass would cancel */
+    /* a mean much larger than the deviation: one pass would cancel */
+    float offset = check_number(t, 3) ? 0 : 30;
     for (size_t i = 0; i < n * C; i++) s.x[i] += offset;
     for (int i = 0; i < 2; i++) {
         s.mean[i] = check_output(t, n), s.rstd[i] = check_output(t, n);
@@ -62,7 +63,8 @@ static sample draw(check *t, size_t n, size_t C)
 static void compare(check *t, const sample *s, const float *x, size_t n, size_t C)
 {
     double *out = check_doubles(t, n * C), *mean = check_doubles(t, n), *rstd = check_doubles(t, n);
-    for (size_t i = 0; i < n; i++) row_bounds(out + i * C, mean + i, rstd + i, x + i * C, s->w, s->b, C);
+    for (size_t i = 0; i < n; i++)
+        row_bounds(out + i * C, mean + i, rstd + i, x + i * C, s->w, s->b, C);
     check_close(t, "mean", s->mean[1], s->mean[0], mean, n);
     check_close(t, "rstd", s->rstd[1], s->rstd[0], rstd, n);
     check_close(t, "out", s->out[1], s->out[0], out, n * C);
@@ -87,11 +89,15 @@ static void residual_against_ref(check *t)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
             size_t n = rows[a], C = widths[b];
             sample s = draw(t, n, C);
-            t->ref->residual_layernorm(s.sum[0], s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C, EPS);
-            t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C, EPS);
+            t->ref->residual_layernorm(s.sum[0], s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b,
+                                       n, C, EPS);
+            t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b,
+                                     n, C, EPS);
             check_equal(t, "sum", s.sum[1], s.sum[0], n * C);
             compare(t, &s, s.sum[0], n, C);
-            t->k->residual_layernorm(s.x, s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C, EPS); /* in place */
+            /* in place */
+            t->k->residual_layernorm(s.x, s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C,
+                                     EPS);
             check_equal(t, "sum in x's place", s.x, s.sum[1], n * C);
             check_equal(t, "out, sum in x's place", s.out[0], s.out[1], n * C);
         }
@@ -103,25 +109,29 @@ typedef struct gradients {
     float *dx, *dw, *db;
 } gradients;
 
-/* dx: two sums along the row, each (chain + 4) u of the sum of |terms|, and a few roundings of each term.
- * dw, db: sums over n rows in at most n + 1 additions; a term of dw has four roundings. */
+/* dx: two sums along the row, each (chain + 4) u of the sum of |terms|, and a few roundings of each
+ * term. dw, db: sums over n rows in at most n + 1 additions; a term of dw has four roundings. */
 static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
 {
     size_t n = g->n, C = g->C;
-    for (size_t c = 0; c < C; c++) dw[c] = UNIT * (fabs(g->dw[c]) + 1), db[c] = UNIT * (fabs(g->db[c]) + 1);
+    for (size_t c = 0; c < C; c++)
+        dw[c] = UNIT * (fabs(g->dw[c]) + 1), db[c] = UNIT * (fabs(g->db[c]) + 1);
     for (size_t i = 0; i < n; i++) {
         const float *x = g->x + i * C, *dout = g->dout + i * C;
         double sum = 0, sum_x = 0, r = g->rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)dout[c] * g->w[c]), xhat = fabs(((double)x[c] - g->mean[i]) * r);
+            double term = fabs((double)dout[c] * g->w[c]),
+                   xhat = fabs(((double)x[c] - g->mean[i]) * r);
             sum += term;
             sum_x += term * xhat;
             dw[c] += (double)(n + 5) * UNIT * fabs(dout[c]) * xhat;
             db[c] += (double)(n + 1) * UNIT * fabs(dout[c]);
         }
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)dout[c] * g->w[c]), xhat = fabs(((double)x[c] - g->mean[i]) * r);
-            dx[i * C + c] = r * (k * (sum + xhat * sum_x) + 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
+            double term = fabs((double)dout[c] * g->w[c]),
+                   xhat = fabs(((double)x[c] - g->mean[i]) * r);
+            dx[i * C + c] = r * (k * (sum + xhat * sum_x) +
+                                 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
                             2 * UNIT * fabs(g->dx[i * C + c]);
         }
     }
@@ -133,11 +143,14 @@ static void backward_at(check *t, size_t n, size_t C)
     t->ref->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
     const float *dout = check_random(t, n * C, 1);
     float *dx = check_random(t, n * C, 1), *dw = check_random(t, C, 1), *db = check_random(t, C, 1);
-    float *got_dx = check_copy(t, dx, n * C), *got_dw = check_copy(t, dw, C), *got_db = check_copy(t, db, C);
-    double *bound_dx = check_doubles(t, n * C), *bound_dw = check_doubles(t, C), *bound_db = check_doubles(t, C);
+    float *got_dx = check_copy(t, dx, n * C), *got_dw = check_copy(t, dw, C),
+          *got_db = check_copy(t, db, C);
+    double *bound_dx = check_doubles(t, n * C), *bound_dw = check_doubles(t, C),
+           *bound_db = check_doubles(t, C);
     t->ref->layernorm_backward(dx, dw, db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
     t->k->layernorm_backward(got_dx, got_dw, got_db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
-    gradient_bounds(bound_dx, bound_dw, bound_db, &(gradients){n, C, s.x, s.w, dout, s.mean[0], s.rstd[0], dx, dw, db});
+    gradient_bounds(bound_dx, bound_dw, bound_db,
+                    &(gradients){n, C, s.x, s.w, dout, s.mean[0], s.rstd[0], dx, dw, db});
     check_close(t, "dx", got_dx, dx, bound_dx, n * C);
     check_close(t, "dw", got_dw, dw, bound_dw, C);
     check_close(t, "db", got_db, db, bound_db, C);
@@ -148,7 +161,8 @@ static void backward_at(check *t, size_t n, size_t C)
 static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
-        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) backward_at(t, rows[a], widths[b]);
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++)
+            backward_at(t, rows[a], widths[b]);
 }
 
 /* A row becomes mean 0 and variance 1; (1 3) is known. */
@@ -156,17 +170,20 @@ static void layernorm_definition(check *t)
 {
     float *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
     check_at(t, "the row 1 3");
-    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){2, 3}, (const float[]){10, 20}, 1, 2, 0);
+    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){2, 3},
+                      (const float[]){10, 20}, 1, 2, 0);
     check_equal(t, "mean", mean, (const float[]){2}, 1);
     check_equal(t, "rstd", rstd, (const float[]){1}, 1);
     check_equal(t, "out", out, (const float[]){8, 23}, 2);
-    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){1, 1}, (const float[]){0, 0}, 1, 2, 3);
+    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){1, 1},
+                      (const float[]){0, 0}, 1, 2, 3);
     check_equal(t, "rstd with eps 3", rstd, (const float[]){0.5f}, 1);
 }
 
 static void residual_definition(check *t)
 {
-    float *sum = check_output(t, 2), *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
+    float *sum = check_output(t, 2), *out = check_output(t, 2), *mean = check_output(t, 1),
+          *rstd = check_output(t, 1);
     check_at(t, "0 1 and 1 2");
     t->ref->residual_layernorm(sum, out, mean, rstd, (const float[]){0, 1}, (const float[]){1, 2},
                                (const float[]){2, 3}, (const float[]){10, 20}, 1, 2, 0);
@@ -193,8 +210,16 @@ static double loss(void *ctx)
 static void backward_definition(check *t)
 {
     enum { n = 3, C = 5 };
-    probe p = {t, n, C, check_random(t, n * C, 4), check_random(t, C, 1), check_random(t, C, 1), check_output(t, n * C),
-               check_output(t, n), check_output(t, n), check_random(t, n * C, 1)};
+    probe p = {t,
+               n,
+               C,
+               check_random(t, n * C, 4),
+               check_random(t, C, 1),
+               check_random(t, C, 1),
+               check_output(t, n * C),
+               check_output(t, n),
+               check_output(t, n),
+               check_random(t, n * C, 1)};
     float *dx = check_random(t, n * C, 1), *dw = check_random(t, C, 1), *db = check_random(t, C, 1),
           *old = check_copy(t, dx, n * C);
     const float *old_w = check_copy(t, dw, C), *old_b = check_copy(t, db, C);
@@ -218,7 +243,8 @@ static void layernorm_bench(check *t)
 {
     size_t n = 64, C = 768;
     sample s = draw(t, n, C);
-    for (bench_start(t); bench_next(t);) t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
+    for (bench_start(t); bench_next(t);)
+        t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
     bench_report(t, "64 x 768", 8.0 * (double)(n * C), 0);
 }
 
@@ -227,7 +253,8 @@ static void residual_bench(check *t)
     size_t n = 64, C = 768;
     sample s = draw(t, n, C);
     for (bench_start(t); bench_next(t);)
-        t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C, EPS);
+        t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C,
+                                 EPS);
     bench_report(t, "64 x 768", 16.0 * (double)(n * C), 0);
 }
 

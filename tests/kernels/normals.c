@@ -3,19 +3,23 @@
 
 #include "harness.h"
 
-static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 1021};
+static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  15,  16,  17,
+                               31, 32, 33, 63, 64, 65, 127, 129, 1021};
 static const uint64_t firsts[] = {0, 1, 2, 3, 4, 1003, UINT64_C(4) << 32, (UINT64_C(4) << 32) - 6};
 
-/* ln is off by 2 UNIT of itself, its root by half of that and UNIT more, u is the same; cos and sin by 1.5 UNIT of 1
- * for their polynomials and their angle; two products. In all at most 6 UNIT of the radius, which ref gives as what cos
- * and sin of its pair make together. Every level has the bits of the plain one. */
+/* ln is off by 2 UNIT of itself, its root by half of that and UNIT more, u is the same; cos and sin
+ * by 1.5 UNIT of 1 for their polynomials and their angle; two products. In all at most 6 UNIT of
+ * the radius, which ref gives as what cos and sin of its pair make together. Every level has the
+ * bits of the plain one. */
 static void against_ref(check *t)
 {
     const sgt_kernels *plain = sgt_kernels_level(0);
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
         for (size_t b = 0; b < sizeof firsts / sizeof *firsts; b++) {
             size_t n = sizes[a];
-            sgt_normals d = {check_number(t, UINT64_MAX), check_number(t, UINT64_MAX), firsts[b], 0.02f}, pair = d;
+            sgt_normals d = {check_number(t, UINT64_MAX), check_number(t, UINT64_MAX), firsts[b],
+                             0.02f},
+                        pair = d;
             float *want = check_output(t, n), *got = check_output(t, n), *same = check_output(t, n);
             double *bound = check_doubles(t, n);
             check_at(t, "n %zu, first %llu", n, (unsigned long long)d.first);
@@ -33,8 +37,8 @@ static void against_ref(check *t)
         }
 }
 
-/* Mean, variance, kurtosis and neighbours' correlation of 2^18 numbers are a normal distribution's within five standard
- * deviations; another seed, draw or first gives other numbers. */
+/* Mean, variance, kurtosis and neighbours' correlation of 2^18 numbers are a normal distribution's
+ * within five standard deviations; another seed, draw or first gives other numbers. */
 static void definition(check *t)
 {
     enum { N = 1 << 18 };

@@ -14,11 +14,13 @@ static float of_bits(uint32_t bits)
     return x;
 }
 
-/* Any bits at all, and those about the exponents and the last bits where something happens. NaN is another matter. */
+/* Any bits at all, and those about the exponents and the last bits where something happens. NaN is
+ * another matter. */
 static float draw(check *t)
 {
-    static const uint32_t near[] = {0x00000000, 0x00008000, 0x00800000, 0x33000000, 0x33800000, 0x38800000,
-                                    0x477fe000, 0x477ff000, 0x47800000, 0x7f7f8000, 0x7f7fffff, 0x7f800000};
+    static const uint32_t near[] = {0x00000000, 0x00008000, 0x00800000, 0x33000000,
+                                    0x33800000, 0x38800000, 0x477fe000, 0x477ff000,
+                                    0x47800000, 0x7f7f8000, 0x7f7fffff, 0x7f800000};
     for (;;) {
         uint32_t bits = (uint32_t)check_number(t, UINT64_C(1) << 32);
         if (bits & 1) bits = (near[check_number(t, 12)] & 0xffff0000) | (bits & 0x8001ffff);
@@ -52,7 +54,8 @@ static void bf16_against_ref(check *t)
         size_t n = sizes[a];
         float *x = check_random(t, n, 1);
         uint16_t *want = check_bytes(t, n * sizeof *want), *got = check_bytes(t, n * sizeof *got);
-        for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t); /* a NaN by its lower half */
+        /* a NaN by its lower half */
+        for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t);
         check_at(t, "n %zu", n);
         t->ref->to_bf16(want, x, n);
         t->k->to_bf16(got, x, n);
@@ -91,17 +94,17 @@ static void definition(check *t)
         float x, bf16, fp16;
     } known[] = {
         {1, 1, 1},
-        {0x1.01p0f, 0x1p0f, 0x1.01p0f},           /* half a bf16 step above 1: to even, down */
-        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},        /* one and a half: up */
-        {0x1.010002p0f, 0x1.02p0f, 0x1.01p0f},    /* more than half */
-        {0x1.002p0f, 1, 1},                       /* half an fp16 step */
+        {0x1.01p0f, 0x1p0f, 0x1.01p0f},        /* half a bf16 step above 1: to even, down */
+        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},     /* one and a half: up */
+        {0x1.010002p0f, 0x1.02p0f, 0x1.01p0f}, /* more than half */
+        {0x1.002p0f, 1, 1},                    /* half an fp16 step */
         {-0x1.006p0f, -1, -0x1.008p0f},
         {65519.996f, 65536, 65504},
-        {65520, 65536, INFINITY},                 /* halfway to 65536, which fp16 has not */
+        {65520, 65536, INFINITY}, /* halfway to 65536, which fp16 has not */
         {0x1.ffp127f, INFINITY, INFINITY},
-        {0x1p-25f, 0x1p-25f, 0},                  /* half of fp16's least, to even */
-        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f},    /* one and a half of it */
-        {0x1p-133f, 0x1p-133f, 0},                /* bf16's least */
+        {0x1p-25f, 0x1p-25f, 0},               /* half of fp16's least, to even */
+        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f}, /* one and a half of it */
+        {0x1p-133f, 0x1p-133f, 0},             /* bf16's least */
         {0x1.8p-134f, 0x1p-133f, 0},
         {-0.0f, -0.0f, -0.0f},
         {-INFINITY, -INFINITY, -INFINITY},
@@ -127,5 +130,5 @@ static void bench(check *t)
 }
 
 const kernel_case cases_round[] = {{"round_to", definition, against_ref, bench, NULL},
-                                    {"to_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
-                                    {0}};
+                                   {"to_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+                                   {0}};

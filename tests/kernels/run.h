@@ -9,6 +9,7 @@ enum { CHECK_AT_END, CHECK_AT_START, CHECK_ONE_IN, CHECK_PLACEMENTS };
 #ifdef __cplusplus
 extern "C"
 #endif
-void check_release(check *t); /* all buffers */
+    void
+    check_release(check *t); /* all buffers */
 
 #endif

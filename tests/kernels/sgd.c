@@ -7,10 +7,12 @@ static const size_t sizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 1
 
 /*   m: u for g', 2u for the product and the sum;  the change: m's error times momentum, g's u, 2u more;  p: the product
  * with lr and the decay's, and the last rounding here and in ref. */
-static void bounds(double *p, double *m, const float *const old[2], const float *g, size_t n, const sgt_sgd *o)
+static void bounds(double *p, double *m, const float *const old[2], const float *g, size_t n,
+                   const sgt_sgd *o)
 {
     for (size_t i = 0; i < n; i++) {
-        double grad = fabs((double)g[i] * o->grad_scale), first = fabs(o->momentum * old[1][i]) + grad;
+        double grad = fabs((double)g[i] * o->grad_scale),
+               first = fabs(o->momentum * old[1][i]) + grad;
         m[i] = 4 * UNIT * first;
         double change = grad + o->momentum * first + first, decay = o->decay * fabs(old[0][i]);
         p[i] = o->lr * 8 * UNIT * (change + decay) + 2 * UNIT * fabs(old[0][i]);
@@ -24,7 +26,8 @@ static void update(check *t, size_t n, const sgt_sgd *o)
     double *bound[2];
     for (int i = 0; i < 2; i++) {
         old[i] = check_random(t, n, 1);
-        want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n), bound[i] = check_doubles(t, n);
+        want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n),
+        bound[i] = check_doubles(t, n);
     }
     check_at(t, "n %zu, momentum %g, decay %g%s", n, (double)o->momentum, (double)o->decay,
              o->nesterov ? ", Nesterov" : "");
@@ -69,7 +72,8 @@ static void bench(check *t)
 {
     size_t n = 1 << 22;
     float *p = check_random(t, n, 1), *m = check_random(t, n, 1), *g = check_random(t, n, 1);
-    const sgt_sgd o = {.lr = 3e-4f, .momentum = 0.9f, .decay = 0.1f, .grad_scale = 1, .nesterov = 1};
+    const sgt_sgd o = {
+        .lr = 3e-4f, .momentum = 0.9f, .decay = 0.1f, .grad_scale = 1, .nesterov = 1};
     for (bench_start(t); bench_next(t);) t->k->sgd(p, m, g, n, &o);
     bench_report(t, "4194304", 20.0 * (double)n, 0);
 }

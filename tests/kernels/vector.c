@@ -39,7 +39,8 @@ static void both_against_ref(check *t)
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
         size_t n = sizes[a];
         const float *y = check_random(t, n, 1);
-        float *want = check_random(t, n, 1), *got = check_copy(t, want, n), *apart = check_copy(t, want, n);
+        float *want = check_random(t, n, 1), *got = check_copy(t, want, n),
+              *apart = check_copy(t, want, n);
         check_at(t, "n %zu", n);
         double squares = t->ref->add_squares(want, y, n), both = t->k->add_squares(got, y, n);
         check_equal(t, "x", got, want, n);

@@ -1,4 +1,5 @@
-/* known.h: what a checker that sees one file at a time cannot know: failing gives the code that it was given. */
+/* known.h: what a checker that sees one file at a time cannot know: failing gives the code that it
+ * was given. */
 #include "base/error.h"
 
 #define sgt_fail(err, code, ...) (sgt_fail(err, code, __VA_ARGS__), (code))

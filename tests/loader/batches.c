@@ -13,14 +13,13 @@ void put_folder(void)
     cr_assert_eq(mkdir("d", 0777), 0);
     for (uint32_t i = 0; i < 5; i++) {
         snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        if (i == 3)
-            put_foreign(name, i, lengths[i]);
-        else
-            put_shard(name, i, lengths[i]);
+        if (i == 3) put_foreign(name, i, lengths[i]);
+        else put_shard(name, i, lengths[i]);
     }
 }
 
-sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
+                        const sgt_reader_fault *fault)
 {
     sgt_loader *l;
     sgt_error err;

@@ -47,7 +47,8 @@ static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
         bytes[header + 2 * i] = (uint8_t)id;
         bytes[header + 2 * i + 1] = (uint8_t)(id >> 8);
     }
-    sgt_shard_header h = {.tokens = tokens, .vocab = 50257, .eot = 50256, .fingerprint = 0x123456789abcdef0};
+    sgt_shard_header h = {
+        .tokens = tokens, .vocab = 50257, .eot = 50256, .fingerprint = 0x123456789abcdef0};
     h.xxh3 = XXH3_64bits(bytes + header, 2 * tokens);
     if (revision >= 0) sgt_shard_pack(bytes, &h);
     if (revision == 0) memset(bytes + 12, 0, SGT_SHARD_HEADER - 12);
@@ -55,20 +56,11 @@ static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
     free(bytes);
 }
 
-void put_shard(const char *path, uint32_t shard, uint64_t tokens)
-{
-    put(path, shard, tokens, 1);
-}
+void put_shard(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, 1); }
 
-void put_foreign(const char *path, uint32_t shard, uint64_t tokens)
-{
-    put(path, shard, tokens, 0);
-}
+void put_foreign(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, 0); }
 
-void put_raw(const char *path, uint32_t shard, uint64_t tokens)
-{
-    put(path, shard, tokens, -1);
-}
+void put_raw(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, -1); }
 
 void patch(const char *path, uint64_t at, const void *p, size_t n)
 {

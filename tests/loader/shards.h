@@ -9,14 +9,17 @@
 #include "sgt_loader.h"
 #include "shards/shard.h"
 
-/* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a trace afterwards. */
+/* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a
+ * trace afterwards. */
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Token i of shard `shard`: below 50257, and different enough that no two windows are taken for each other. */
+/* Token i of shard `shard`: below 50257, and different enough that no two windows are taken for
+ * each other. */
 uint16_t token_at(uint32_t shard, uint64_t i);
 
-/* A shard with our header and its true checksum; or with llm.c's three words; or no header at all. */
+/* A shard with our header and its true checksum; or with llm.c's three words; or no header at
+ * all. */
 void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);

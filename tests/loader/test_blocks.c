@@ -1,6 +1,6 @@
-/* Sampling `block` from pools of blocks, made small (blocks of 64 tokens, pools of 3) so that a test goes through many:
- * the same windows as without them in any order and from any number of cursors, every block read once, and whatever a
- * pool cannot have left to be read alone. */
+/* Sampling `block` from pools of blocks, made small (blocks of 64 tokens, pools of 3) so that a
+ * test goes through many: the same windows as without them in any order and from any number of
+ * cursors, every block read once, and whatever a pool cannot have left to be read alone. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +44,8 @@ static void open_rig(rig *g, const sgt_reader_fault *fault, int cursors)
     o.reader = SGT_READER_MMAP;
     g->l = open_loader("d", &o, fault);
     cr_assert_eq(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_pool_open(&g->pool, g->rings, &g->l->set, &g->l->mix.samplers[0], 0, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_pool_open(&g->pool, g->rings, &g->l->set, &g->l->mix.samplers[0], 0, &err), 0,
+                 "%s", err.text);
     cr_assert(g->pool);
     for (int i = 0; i < cursors; i++)
         cr_assert_eq(sgt_pool_cursor_open(&g->c[i], g->pool, B, &err), 0, "%s", err.text);
@@ -69,7 +70,8 @@ static uint32_t draw(rig *g, int i, uint64_t k)
     for (uint32_t r = 0; r < B; r++) {
         counted += !ids[r];
         for (uint32_t t = 0; ids[r] && t <= T; t++)
-            cr_assert_eq(ids[r][t], token_at(w[r].shard, w[r].offset + t), "batch %lu, row %u", k, r);
+            cr_assert_eq(ids[r][t], token_at(w[r].shard, w[r].offset + t), "batch %lu, row %u", k,
+                         r);
     }
     cr_assert_eq(missing, counted);
     return missing;
@@ -81,8 +83,9 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
     return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
 }
 
-/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first batch is no reason
- * to begin a pool; from the second on everything comes from pools, and each block is read once. */
+/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first
+ * batch is no reason to begin a pool; from the second on everything comes from pools, and each
+ * block is read once. */
 Test(blocks, each_is_read_once)
 {
     rig g;
@@ -129,10 +132,12 @@ Test(blocks, jumps)
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        uint64_t k = places[i] / 96 * 96; /* 48 pools are 96 batches, all but the epochs' short blocks */
+        /* 48 pools are 96 batches, all but the epochs' short blocks */
+        uint64_t k = places[i] / 96 * 96;
         cr_assert_eq(draw(&g, 0, k), B);
         cr_assert_eq(draw(&g, 0, k), 0);
-        for (uint64_t n = 1; n < 20; n++) cr_assert_eq(draw(&g, n & 1, k + n), 0, "batch %lu", k + n);
+        for (uint64_t n = 1; n < 20; n++)
+            cr_assert_eq(draw(&g, n & 1, k + n), 0, "batch %lu", k + n);
         cr_assert_eq(draw(&g, 1, k + 500), B); /* a look elsewhere, and back */
         cr_assert_eq(draw(&g, 0, k + 19), 0);
     }
@@ -140,7 +145,8 @@ Test(blocks, jumps)
     close_rig(&g);
 }
 
-/* Two readers of two places: one has the pools, the other has to do without, and nobody waits for the other. */
+/* Two readers of two places: one has the pools, the other has to do without, and nobody waits for
+ * the other. */
 Test(blocks, two_places_at_once)
 {
     rig g;
@@ -169,8 +175,9 @@ static void *draw_at_one_place(void *arg)
     return NULL;
 }
 
-/* Each takes the pools from the other, again and again. The one that waits for a pool goes on without it when the other
- * has taken them back before any was begun, even if nothing more is ever read. */
+/* Each takes the pools from the other, again and again. The one that waits for a pool goes on
+ * without it when the other has taken them back before any was begun, even if nothing more is ever
+ * read. */
 Test(blocks, two_places_that_take_turns)
 {
     rig g;
@@ -248,7 +255,8 @@ Test(blocks, batches_are_those_of_the_other_readers)
     }
 }
 
-/* Shards of one window each: blocks in more pieces than a pool takes, which are read window by window. */
+/* Shards of one window each: blocks in more pieces than a pool takes, which are read window by
+ * window. */
 Test(blocks, of_many_shards)
 {
     char name[64];
@@ -356,7 +364,8 @@ Test(blocks, of_several_sets)
     sgt_loader *l;
     cr_assert_eq(sgt_loader_open_faulty(&l, NULL, &o, &f, &err), 0, "%s", err.text);
     cr_assert_eq(said.count, 1);
-    cr_assert_str_eq(said.last, "blocks of 5 sets would take too much memory: reading windows one by one");
+    cr_assert_str_eq(said.last,
+                     "blocks of 5 sets would take too much memory: reading windows one by one");
     sgt_loader_close(l);
 }
 

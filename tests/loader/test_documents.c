@@ -1,5 +1,6 @@
-/* test_documents.c: one document a row: against a list of documents made the slow way, from every reader and output,
- * through shards of any size; padding, epochs, ranks, .idx files and what can be wrong with them. */
+/* test_documents.c: one document a row: against a list of documents made the slow way, from every
+ * reader and output, through shards of any size; padding, epochs, ranks, .idx files and what can be
+ * wrong with them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +17,18 @@ TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
 enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
 
-/* Shards of these many tokens; a document runs from shard 0 through 1 and 2 into 3, and the last one into 5, which has
- * no start of its own. */
+/* Shards of these many tokens; a document runs from shard 0 through 1 and 2 into 3, and the last
+ * one into 5, which has no start of its own. */
 static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
 
-static uint16_t stream[MOST];             /* all tokens, shard after shard */
-static uint64_t first[SHARDS + 1];        /* of each shard */
-static uint64_t starts[MOST], documents;  /* and the end behind the last */
+static uint16_t stream[MOST];            /* all tokens, shard after shard */
+static uint64_t first[SHARDS + 1];       /* of each shard */
+static uint64_t starts[MOST], documents; /* and the end behind the last */
 
 static int begins(uint64_t at)
 {
-    if (at < 3 || at == 40) return at != 0; /* token 0 is in no document; 1 is one of a single token */
+    /* token 0 is in no document; 1 is one of a single token */
+    if (at < 3 || at == 40) return at != 0;
     if (at >= first[1] && at < first[3] + 5) return 0;
     if (at >= first[5]) return 0;
     return sgt_philox_u64(77, at, 0) % 23 == 0;
@@ -79,7 +81,8 @@ static uint64_t document_of(uint64_t seed, uint64_t row)
     return sgt_permute(&p, row % documents);
 }
 
-static sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+static sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
+                               const sgt_reader_fault *fault)
 {
     sgt_loader *l;
     sgt_error err;
@@ -95,8 +98,8 @@ static sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
-static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, uint32_t length, const int32_t *in,
-                      const int32_t *to)
+static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, uint32_t length,
+                      const int32_t *in, const int32_t *to)
 {
     uint64_t d = document_of(l->o.seed, row), n = starts[d + 1] - starts[d], T = l->o.seq, at;
     uint32_t shard;
@@ -107,7 +110,9 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
         uint32_t id = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
         cr_assert_eq(got[t], id, "row %lu, token %lu: %u, wanted %u", row, t, got[t], id);
         if (t < T) cr_assert_eq(in[t], (int32_t)id);
-        if (t > 0) cr_assert_eq(to[t - 1], t < n ? (int32_t)id : SGT_IGNORED, "row %lu, target %lu", row, t - 1);
+        if (t > 0)
+            cr_assert_eq(to[t - 1], t < n ? (int32_t)id : SGT_IGNORED, "row %lu, target %lu", row,
+                         t - 1);
     }
 }
 
@@ -124,19 +129,21 @@ static void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k)
     cr_assert_arr_eq(i32[0], i32[2], n * T * sizeof(int32_t));
     cr_assert_arr_eq(i32[1], i32[3], n * T * sizeof(int32_t));
     for (size_t r = 0; r < n; r++)
-        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1), sgt_cursor_lengths(c)[r],
-                  i32[0] + r * T, i32[1] + r * T);
+        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1),
+                  sgt_cursor_lengths(c)[r], i32[0] + r * T, i32[1] + r * T);
     for (int i = 0; i < 4; i++) free(i32[i]);
     free(rows);
 }
 
-static void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+static void check_loader(const char *path, const sgt_loader_options *o,
+                         const sgt_reader_fault *fault)
 {
     sgt_loader_info info;
     sgt_loader *l = open_loader(path, o, fault);
     sgt_cursor *c = open_cursor(l);
     sgt_loader_get_info(l, &info);
-    cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS && !info.skipped);
+    cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
+              !info.skipped);
     cr_assert_eq(info.tokens, first[SHARDS]);
     for (uint64_t k = 0; k < 60; k++) check_batch(l, c, k);
     check_batch(l, c, 123456789);
@@ -151,8 +158,11 @@ Test(documents, equal_the_slow_list)
     put_set("bare", 0);
     for (int reader = 0; reader < SGT_READERS; reader++)
         for (uint32_t T = 1; T <= 512; T *= 8) {
-            sgt_loader_options o = {
-                .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 5, .seq = T, .seed = 3};
+            sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                    .sampling = SGT_SAMPLING_DOCUMENTS,
+                                    .batch = 5,
+                                    .seq = T,
+                                    .seed = 3};
             check_loader("indexed", &o, NULL);
             check_loader("bare", &o, NULL);
             o.scalar = o.padded_by = 1;
@@ -165,11 +175,14 @@ Test(documents, equal_the_slow_list)
 /* io_uring with reads that come up short, and pread in its place. */
 Test(documents, short_reads)
 {
-    static const sgt_reader_fault faults[] = {{.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
+    static const sgt_reader_fault faults[] = {
+        {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
     put_set("d", 1);
     for (size_t i = 0; i < 3; i++) {
-        sgt_loader_options o = {
-            .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 200, .seq = 33};
+        sgt_loader_options o = {.reader = SGT_READER_URING,
+                                .sampling = SGT_SAMPLING_DOCUMENTS,
+                                .batch = 200,
+                                .seq = 33};
         check_loader("d", &o, &faults[i]);
     }
 }
@@ -179,8 +192,12 @@ Test(documents, ranks_and_accumulation)
     put_set("d", 0);
     for (uint32_t ranks = 1; ranks <= 6; ranks++)
         for (uint32_t rank = 0; rank < ranks && 12 % ranks == 0; rank++) {
-            sgt_loader_options o = {
-                .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 12, .seq = 16, .rank = rank, .ranks = ranks, .seed = 9};
+            sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS,
+                                    .batch = 12,
+                                    .seq = 16,
+                                    .rank = rank,
+                                    .ranks = ranks,
+                                    .seed = 9};
             check_loader("d", &o, NULL); /* which counts rows through the run, whatever the batch */
         }
 }
@@ -220,7 +237,8 @@ Test(documents, streams_carry_lengths)
         sgt_stream *s;
         sgt_stream_batch b;
         sgt_error err;
-        sgt_stream_options so = {.first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
+        sgt_stream_options so = {
+            .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
         cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             uint16_t rows[B * (T + 1)];
@@ -242,7 +260,8 @@ Test(documents, streams_carry_lengths)
     sgt_loader_close(l);
 }
 
-/* A shard by itself has the documents that start in it; what came before is in none, with .idx or without. */
+/* A shard by itself has the documents that start in it; what came before is in none, with .idx or
+ * without. */
 Test(documents, of_one_file)
 {
     put_set("indexed", 1);
@@ -263,7 +282,8 @@ Test(documents, of_one_file)
 /* Values of the day on which the definition was made: runs resume by them. */
 Test(documents, frozen)
 {
-    static const uint64_t in[] = {0, 5000, 0, 8000, 1}, rows[6] = {0, 1, 13000, 13001, 1000000007, UINT64_MAX};
+    static const uint64_t in[] = {0, 5000, 0, 8000, 1},
+                          rows[6] = {0, 1, 13000, 13001, 1000000007, UINT64_MAX};
     static const struct {
         uint32_t shard;
         uint64_t offset;
@@ -273,8 +293,8 @@ Test(documents, frozen)
     cr_assert_eq(s.windows, 13001);
     for (int i = 0; i < 6; i++) {
         sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
-        cr_assert(w.shard == want[i].shard && w.offset == want[i].offset, "row %lu: {%u, %lu}", rows[i], w.shard,
-                  w.offset);
+        cr_assert(w.shard == want[i].shard && w.offset == want[i].offset, "row %lu: {%u, %lu}",
+                  rows[i], w.shard, w.offset);
     }
     sgt_sampler_free(&s);
 }
@@ -302,18 +322,19 @@ Test(documents, indexes_that_cannot_be)
     resize("d/train_000003.idx", 1 << 30);
     struct stat st;
     cr_assert_eq(stat("d/train_000003.bin", &st), 0);
-    expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000003.idx: 1073741824 bytes, more than the %ld that such a file may have",
-                   (st.st_size - SGT_SHARD_HEADER) / 2 * 8);
+    expect_failure(
+        try("d", &o, why), SGT_EFORMAT,
+        "d/train_000003.idx: 1073741824 bytes, more than the %ld that such a file may have",
+        (st.st_size - SGT_SHARD_HEADER) / 2 * 8);
     put_index("d/train_000003.idx", 3);
     patch("d/train_000000.idx", 16, &late, 8);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, wanted after the one before and "
-                   "below 700");
+                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, wanted after "
+                   "the one before and below 700");
     patch("d/train_000000.idx", 16, &none, 8);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 16: document 2 starts at token 0, wanted after the one before and "
-                   "below 700");
+                   "d/train_000000.idx: at byte 16: document 2 starts at token 0, wanted after the "
+                   "one before and below 700");
 }
 
 Test(documents, indexes_that_the_manifest_knows_better)
@@ -321,12 +342,15 @@ Test(documents, indexes_that_the_manifest_knows_better)
     sgt_error err;
     sgt_loader_options o = {.seq = 8};
     put_set("d", 1);
-    sgt_manifest_shard shard = {.file = "train_000004.bin", .split = "train", .tokens = sizes[4], .documents = 100};
-    sgt_manifest m = {.vocabulary = "gpt2", .vocab = 50257, .eot = EOT, .shards = &shard, .count = 1};
+    sgt_manifest_shard shard = {
+        .file = "train_000004.bin", .split = "train", .tokens = sizes[4], .documents = 100};
+    sgt_manifest m = {
+        .vocabulary = "gpt2", .vocab = 50257, .eot = EOT, .shards = &shard, .count = 1};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
     uint64_t n = 0;
     for (uint64_t d = 0; d < documents; d++) n += starts[d] >= first[4] && starts[d] < first[5];
-    expect_failure(try("d", &o, why), SGT_EFORMAT, "d/train_000004.idx: %lu documents, but the manifest says 100", n);
+    expect_failure(try("d", &o, why), SGT_EFORMAT,
+                   "d/train_000004.idx: %lu documents, but the manifest says 100", n);
     shard.documents = n;
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
     cr_assert_eq(try("d", &o, &err), 0, "%s", err.text);
@@ -338,14 +362,15 @@ Test(documents, none_at_all)
     uint16_t ids[20] = {1, 2, 3};
     put_bytes("raw.bin", ids, sizeof ids);
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no document starts in it: no .idx file says where, and no token is the end-of-text id "
-                   "50256 (the other samplings need none)");
+                   "raw.bin: no document starts in it: no .idx file says where, and no token is "
+                   "the end-of-text id 50256 (the other samplings need none)");
     ids[19] = EOT; /* nanoGPT's end documents with it: the last one is that id alone */
     put_bytes("raw.bin", ids, sizeof ids);
     sgt_error err;
     cr_assert_eq(try("raw.bin", &o, &err), 0, "%s", err.text);
     put_bytes("raw.bin", ids, 0);
-    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT, "raw.bin: no shard has a token (raw.bin has none)");
+    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: no shard has a token (raw.bin has none)");
 }
 
 Test(documents, padding_that_the_vocabulary_lacks)
@@ -369,14 +394,17 @@ Test(documents, ids_that_no_vocabulary_has)
         sgt_error err = {0};
         sgt_loader *l = NULL;
         sgt_cursor *c = NULL;
-        sgt_loader_options o = {
-            .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = (uint32_t)documents, .seq = 512};
+        sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                .sampling = SGT_SAMPLING_DOCUMENTS,
+                                .batch = (uint32_t)documents,
+                                .seq = 512};
         uint16_t *rows = malloc(documents * 513 * 2);
         rc = sgt_loader_open(&l, "d", &o, &err);
         if (rc == 0) rc = sgt_cursor_open(&c, l, &err);
         if (rc == 0) rc = sgt_loader_batch(l, c, 0, rows, &err);
         cr_assert_eq(rc, SGT_EFORMAT);
-        cr_assert_str_eq(err.text, "d/train_000003.bin: token 2 (byte 1028): id 60000, wanted below 50257");
+        cr_assert_str_eq(err.text,
+                         "d/train_000003.bin: token 2 (byte 1028): id 60000, wanted below 50257");
         sgt_cursor_close(c);
         sgt_loader_close(l);
         free(rows);

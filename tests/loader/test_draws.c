@@ -1,4 +1,5 @@
-/* Rows drawn many at once: the same as one by one, at every level, whatever epochs, pools and shards they come from. */
+/* Rows drawn many at once: the same as one by one, at every level, whatever epochs, pools and
+ * shards they come from. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +37,27 @@ static void check_philox(void)
     for (uint64_t round = 0; round < 50; round++)
         for (size_t n = SGT_DRAWS_WIDTH; n <= 64; n += SGT_DRAWS_WIDTH) {
             uint64_t key = any(round, 1);
-            for (size_t i = 0; i < n; i++) lo[i] = any(round * 64 + i, 2), hi[i] = any(round * 64 + i, 3);
+            for (size_t i = 0; i < n; i++)
+                lo[i] = any(round * 64 + i, 2), hi[i] = any(round * 64 + i, 3);
             sgt_draws_best()->philox(u, key, lo, hi, n);
-            for (size_t i = 0; i < n; i++) cr_assert_eq(u[i], sgt_philox_u64(key, lo[i], hi[i]), "%zu of %zu", i, n);
+            for (size_t i = 0; i < n; i++)
+                cr_assert_eq(u[i], sgt_philox_u64(key, lo[i], hi[i]), "%zu of %zu", i, n);
         }
 }
 
 static void check_permute(void)
 {
-    static const uint64_t sizes[] = {1, 2, 3, 5, 16, 97, 1000, 65536, 4294967295, 4294967296, (uint64_t)1 << 63,
+    static const uint64_t sizes[] = {1,
+                                     2,
+                                     3,
+                                     5,
+                                     16,
+                                     97,
+                                     1000,
+                                     65536,
+                                     4294967295,
+                                     4294967296,
+                                     (uint64_t)1 << 63,
                                      ((uint64_t)1 << 63) - 25};
     uint64_t at[64];
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
@@ -52,10 +65,12 @@ static void check_permute(void)
             sgt_permutation p;
             uint64_t before[64];
             sgt_permutation_init(&p, any(round, 4), sizes[k]);
-            for (size_t i = 0; i < 64; i++) at[i] = i < 2 ? sizes[k] - 1 : any(round * 64 + i, 5) % sizes[k];
+            for (size_t i = 0; i < 64; i++)
+                at[i] = i < 2 ? sizes[k] - 1 : any(round * 64 + i, 5) % sizes[k];
             memcpy(before, at, sizeof before);
             sgt_draws_best()->permute(at, &p, 64);
-            for (size_t i = 0; i < 64; i++) cr_assert_eq(at[i], sgt_permute_once(&p, before[i]), "size %zu", k);
+            for (size_t i = 0; i < 64; i++)
+                cr_assert_eq(at[i], sgt_permute_once(&p, before[i]), "size %zu", k);
         }
 }
 
@@ -67,14 +82,15 @@ static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32
     sgt_sampler_windows(s, &memo, row, step, n, got);
     for (uint32_t i = 0; i < n; i++) {
         sgt_window w = sgt_sampler_window(s, NULL, row + i * step);
-        cr_assert(got[i].shard == w.shard && got[i].offset == w.offset && got[i].tokens == w.tokens &&
-                      got[i].block == w.block,
+        cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
+                      got[i].tokens == w.tokens && got[i].block == w.block,
                   "%s, row %lu + %u * %lu", sgt_sampling_name(s->sampling), row, i, step);
     }
     cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
 }
 
-/* Epochs shorter than a vector and longer than a call; a single block, some of them, more than a pool. */
+/* Epochs shorter than a vector and longer than a call; a single block, some of them, more than a
+ * pool. */
 static void check_samplings(void)
 {
     static const struct {
@@ -90,10 +106,12 @@ static void check_samplings(void)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             sgt_sampler s;
             sgt_error err;
-            cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq, sets[k].tokens,
-                                          sets[k].shards, &err), 0);
+            cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq,
+                                          sets[k].tokens, sets[k].shards, &err),
+                         0);
             for (uint64_t round = 0; round < 12; round++) {
-                uint64_t row = any(round, 6) % (3 * s.windows + 10), step = round < 6 ? 1 : 1 + any(round, 7) % 9;
+                uint64_t row = any(round, 6) % (3 * s.windows + 10),
+                         step = round < 6 ? 1 : 1 + any(round, 7) % 9;
                 check_rows(&s, row, step, 1 + (uint32_t)(any(round, 8) % MOST));
             }
             check_rows(&s, s.windows - 1, 1, 33);
@@ -120,9 +138,10 @@ static void check_mixed(void)
                 sgt_mix_windows(&m, &memo, row, step, n, got);
                 for (uint32_t i = 0; i < n; i++) {
                     sgt_window w = sgt_mix_window(&m, NULL, row + i * step);
-                    cr_assert(got[i].shard == w.shard && got[i].offset == w.offset && got[i].tokens == w.tokens,
-                              "%u sets, %s, row %lu + %u * %lu", count, sgt_sampling_name((sgt_sampling)sampling), row,
-                              i, step);
+                    cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
+                                  got[i].tokens == w.tokens,
+                              "%u sets, %s, row %lu + %u * %lu", count,
+                              sgt_sampling_name((sgt_sampling)sampling), row, i, step);
                 }
             }
             sgt_mix_memo_free(&memo);
@@ -130,22 +149,10 @@ static void check_mixed(void)
         }
 }
 
-Test(draws, mixed_rows_are_those_drawn_one_by_one)
-{
-    each_level(check_mixed);
-}
+Test(draws, mixed_rows_are_those_drawn_one_by_one) { each_level(check_mixed); }
 
-Test(draws, philox)
-{
-    each_level(check_philox);
-}
+Test(draws, philox) { each_level(check_philox); }
 
-Test(draws, permute)
-{
-    each_level(check_permute);
-}
+Test(draws, permute) { each_level(check_permute); }
 
-Test(draws, rows_are_those_drawn_one_by_one)
-{
-    each_level(check_samplings);
-}
+Test(draws, rows_are_those_drawn_one_by_one) { each_level(check_samplings); }

@@ -1,5 +1,5 @@
-/* What a reader is told of batches to come: exactly those that are then drawn, in their order, and never more than it
- * asked for; where the guess is wrong it is taken back. */
+/* What a reader is told of batches to come: exactly those that are then drawn, in their order, and
+ * never more than it asked for; where the guess is wrong it is taken back. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -9,10 +9,12 @@ TestSuite(expect, .init = enter_scratch, .fini = leave_scratch);
 
 enum { B = 4, T = 16, AHEAD = 10 }; /* three batches of four windows hold the ten that are wanted */
 
-/* A reader of the tests: preload's, which writes down what it is told and compares it with what it is asked. */
+/* A reader of the tests: preload's, which writes down what it is told and compares it with what it
+ * is asked. */
 static struct {
     sgt_window told[64];
-    uint32_t waiting, most, forgotten, met, missed, room; /* room: for so many; 0: for all that it asked for */
+    /* room: for so many; 0: for all that it asked for */
+    uint32_t waiting, most, forgotten, met, missed, room;
 } heard;
 
 static int same_window(const sgt_window *a, const sgt_window *b)
@@ -20,7 +22,8 @@ static int same_window(const sgt_window *a, const sgt_window *b)
     return a->shard == b->shard && a->offset == b->offset && a->tokens == b->tokens;
 }
 
-static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, const uint16_t **tokens,
+                             sgt_error *err)
 {
     uint32_t same = 0;
     while (same < n && same < heard.waiting && same_window(&heard.told[same], &w[same])) same++;
@@ -52,7 +55,8 @@ static sgt_reader_ops ops;
 
 static sgt_loader *open_listening(sgt_sampling sampling)
 {
-    sgt_loader *l = open_loader("d", &(sgt_loader_options){.batch = B, .seq = T, .sampling = sampling}, NULL);
+    sgt_loader *l =
+        open_loader("d", &(sgt_loader_options){.batch = B, .seq = T, .sampling = sampling}, NULL);
     ops = *l->ops;
     ops.fetch = fetch_and_compare;
     ops.expect = write_down;
@@ -71,11 +75,13 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, k * B + r, &shard, &at);
-        for (uint32_t t = 0; t <= T; t++) cr_assert_eq(rows[r * (T + 1) + t], token_at(shard, at + t));
+        for (uint32_t t = 0; t <= T; t++)
+            cr_assert_eq(rows[r * (T + 1) + t], token_at(shard, at + t));
     }
 }
 
-/* From batch `first` on, `stride` apart: the guess stands after one step of 1 and after two of any other length. */
+/* From batch `first` on, `stride` apart: the guess stands after one step of 1 and after two of any
+ * other length. */
 static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
 {
     sgt_cursor *c = open_cursor(l);
@@ -96,7 +102,8 @@ Test(expect, steady_strides)
         sgt_loader *l = open_listening((sgt_sampling)sampling);
         check_stride(l, 0, 1);
         check_stride(l, 1, 1);
-        check_stride(l, 77, 1); /* through the end of an epoch of 574 windows, where shuffles have theirs */
+        /* through the end of an epoch of 574 windows, where shuffles have theirs */
+        check_stride(l, 77, 1);
         check_stride(l, 5, 8);
         check_stride(l, 123456789, 2);
         sgt_loader_close(l);
@@ -119,7 +126,8 @@ Test(expect, little_room)
 /* Any order: right rows, and the last guess is taken back where it was wrong. */
 Test(expect, no_order)
 {
-    static const uint64_t order[] = {0, 1, 2, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 3, 6, 9, 12, 12, 13, 14, 0, 1};
+    static const uint64_t order[] = {0, 1, 2, 9, 9, 8,  7,  6,  5,  4, 3, 2,
+                                     1, 0, 3, 6, 9, 12, 12, 13, 14, 0, 1};
     put_folder();
     sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
     sgt_cursor *c = open_cursor(l);
@@ -143,8 +151,8 @@ Test(expect, end_of_64_bits)
     sgt_loader_close(l);
 }
 
-/* The first pieces of documents are told; a document that runs on into the next shard has further ones, which are asked
- * for between what is expected. */
+/* The first pieces of documents are told; a document that runs on into the next shard has further
+ * ones, which are asked for between what is expected. */
 Test(expect, documents)
 {
     put_folder();

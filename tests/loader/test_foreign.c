@@ -1,5 +1,6 @@
-/* test_foreign.c: sets that other programs made, under the names and in the formats that they give them: what is drawn
- * from them, what tells them apart, and what a lying .idx of Megatron-LM's is told. */
+/* test_foreign.c: sets that other programs made, under the names and in the formats that they give
+ * them: what is drawn from them, what tells them apart, and what a lying .idx of Megatron-LM's is
+ * told. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,9 @@ Test(foreign, names_of_modded_nanogpt)
         check_loader("d", &o, NULL, val);
     }
     put_foreign("d/edu_train.bin", 3, 300); /* llm.c's name for a set of one shard */
-    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: edu_train.bin and fineweb_train_000001.bin are of two sets (a folder for each)");
+    expect_failure(
+        open_only("d", NULL, why), SGT_EFORMAT,
+        "d: edu_train.bin and fineweb_train_000001.bin are of two sets (a folder for each)");
     put_shard("d/train_000000.bin", 0, 600); /* ours come first, and then alone */
     sgt_loader_options o = {.batch = 4, .seq = 16};
     check_loader("d", &o, NULL, NULL);
@@ -68,7 +70,8 @@ Test(foreign, llmc_for_llama_has_wide_tokens)
     put_foreign("a.bin", 0, 100);
     patch("a.bin", 0, &magic, 4);
     expect_failure(open_only("a.bin", NULL, why), SGT_EUNSUPPORTED,
-                   "a.bin: at byte 0: magic number 20240801, llm.c's for 32-bit tokens: sgt reads 16-bit ones");
+                   "a.bin: at byte 0: magic number 20240801, llm.c's for 32-bit tokens: sgt reads "
+                   "16-bit ones");
 }
 
 Test(foreign, nanogpt_folder)
@@ -83,8 +86,8 @@ Test(foreign, nanogpt_folder)
     o.split = "val";
     check_loader("d", &o, NULL, val);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads "
-                   "it");
+                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a "
+                   "header, --raw reads it");
 }
 
 /* ---- Megatron-LM ---- */
@@ -93,10 +96,16 @@ Test(foreign, nanogpt_folder)
 static const int32_t lengths[] = {5, 0, 7, 20, 1, 300};
 static const int64_t bounds[] = {0, 1, 1, 2, 4, 6};
 static const uint64_t begin[] = {0, 5, 32, 333};
-enum { SEQUENCES = 6, BOUNDS = 6, TOKENS = 333, BEGINS_AT = 34 + 4 * SEQUENCES, BOUNDS_AT = 34 + 12 * SEQUENCES };
+enum {
+    SEQUENCES = 6,
+    BOUNDS = 6,
+    TOKENS = 333,
+    BEGINS_AT = 34 + 4 * SEQUENCES,
+    BOUNDS_AT = 34 + 12 * SEQUENCES
+};
 
-static void put_index(const char *path, uint8_t type, const int32_t *tokens, uint64_t sequences, const int64_t *firsts,
-                      uint64_t entries)
+static void put_index(const char *path, uint8_t type, const int32_t *tokens, uint64_t sequences,
+                      const int64_t *firsts, uint64_t entries)
 {
     uint64_t version = 1;
     FILE *f = fopen(path, "wb");
@@ -127,8 +136,8 @@ static void put_megatron(const char *prefix, uint32_t shard)
 Test(foreign, megatron_by_any_name)
 {
     static const uint32_t map[] = {9};
-    static const char *const names[] = {"m/gpt2_text_document", "m/gpt2_text_document.idx", "m/gpt2_text_document.bin",
-                                        "m", "m/"};
+    static const char *const names[] = {"m/gpt2_text_document", "m/gpt2_text_document.idx",
+                                        "m/gpt2_text_document.bin", "m", "m/"};
     cr_assert_eq(mkdir("m", 0777), 0);
     put_megatron("m/gpt2_text_document", 9);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -136,7 +145,8 @@ Test(foreign, megatron_by_any_name)
         check_loader(names[i], &o, NULL, map);
         cr_assert_eq(hash_of(names[i]), hash_of("m"));
     }
-    expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO, "m/gpt2_text: No such file or directory");
+    expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO,
+                   "m/gpt2_text: No such file or directory");
 }
 
 Test(foreign, megatron_splits_of_a_folder)
@@ -163,8 +173,11 @@ Test(foreign, megatron_documents)
     put_megatron("m/a_text_document", 0);
     put_megatron("m/b_text_document", 1);
     for (int reader = 0; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = {
-            .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 6, .seq = 64, .seed = 5};
+        sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                .sampling = SGT_SAMPLING_DOCUMENTS,
+                                .batch = 6,
+                                .seq = 64,
+                                .seed = 5};
         sgt_loader *l = open_loader("m", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         uint16_t rows[6 * 65];
@@ -180,7 +193,8 @@ Test(foreign, megatron_documents)
             seen[shard][d]++;
             uint64_t n = begin[d + 1] - at < 65 ? begin[d + 1] - at : 65;
             cr_assert_eq(sgt_cursor_lengths(c)[r], n); /* the last of a file ends with it */
-            for (uint64_t t = 0; t < n; t++) cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
+            for (uint64_t t = 0; t < n; t++)
+                cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
         }
         for (int i = 0; i < 6; i++) cr_assert_eq(seen[i / 3][i % 3], 1);
         sgt_cursor_close(c);
@@ -188,22 +202,26 @@ Test(foreign, megatron_documents)
     }
 }
 
-/* Where they begin in rows of any sampling; and no end of text, which a token of these happens to be, begins one. */
+/* Where they begin in rows of any sampling; and no end of text, which a token of these happens to
+ * be, begins one. */
 Test(foreign, megatron_documents_within_rows)
 {
-    static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}}; /* of rows at 0, 16, 32: how many, and where */
+    /* of rows at 0, 16, 32: how many, and where */
+    static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}};
     uint16_t rows[3 * 17], eot = 50256;
     sgt_error err;
     put_megatron("m", 0);
     patch("m.bin", 2 * 20, &eot, 2);
-    sgt_loader_options o = {.sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
+    sgt_loader_options o = {
+        .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
     sgt_loader *l = open_loader("m", &o, NULL);
     sgt_cursor *c = open_cursor(l);
     cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
     const sgt_row_documents *d = sgt_cursor_documents(c);
     for (int r = 0; r < 3; r++) {
         cr_assert_eq(d->first[r + 1] - d->first[r], wanted[r][0]);
-        for (uint32_t i = 0; i < wanted[r][0]; i++) cr_assert_eq(d->starts[d->first[r] + i], wanted[r][1 + i]);
+        for (uint32_t i = 0; i < wanted[r][0]; i++)
+            cr_assert_eq(d->starts[d->first[r] + i], wanted[r][1 + i]);
     }
     sgt_cursor_close(c);
     sgt_loader_close(l);
@@ -225,7 +243,8 @@ Test(foreign, megatron_of_many_documents)
         sgt_loader *l = open_loader("m", &o, NULL);
         cr_assert_eq(l->documents.count, MANY);
         at = 0;
-        for (int i = 0; i < MANY; at += (uint64_t)tokens[i++]) cr_assert_eq(l->documents.starts[i], at);
+        for (int i = 0; i < MANY; at += (uint64_t)tokens[i++])
+            cr_assert_eq(l->documents.starts[i], at);
         sgt_loader_close(l);
         resize("m.idx", size + MANY);
     }
@@ -259,8 +278,10 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
     patch("m.bin", 2 * (all - 17), last, sizeof last);
     put_index("m.idx", 8, wide, 3, ends, 4);
     for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = {
-            .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = 16};
+        sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                .sampling = SGT_SAMPLING_SEQUENTIAL,
+                                .batch = 1,
+                                .seq = 16};
         sgt_loader *l = open_loader("m", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         uint64_t k = (all - 1) / 16 - 1;
@@ -272,10 +293,11 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
         sgt_cursor_close(c);
         sgt_loader_close(l);
     }
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
     expect_failure(open_only("m", &o, why), SGT_EUNSUPPORTED,
-                   "m.bin: 6442450941 tokens: documents are found in shards of up to 4294967295 (the other samplings "
-                   "take any)");
+                   "m.bin: 6442450941 tokens: documents are found in shards of up to 4294967295 "
+                   "(the other samplings take any)");
 }
 
 /* Each number of the .idx that lies, alone; the same by every name. */
@@ -290,39 +312,47 @@ Test(foreign, megatron_index_that_lies)
     } lies[] = {
         {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, wanted 1"},
         {17, 1, 4, SGT_EUNSUPPORTED,
-         "at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies "
-         "below 65,500)"},
+         "at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM "
+         "writes for vocabularies below 65,500)"},
         {17, 1, 1, SGT_EUNSUPPORTED,
-         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies "
-         "below 65,500)"},
+         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes "
+         "for vocabularies below 65,500)"},
         {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, wanted 8 (uint16)"},
         {18, 8, 7, SGT_EFORMAT,
-         "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes each (cut short or "
-         "not whole; make it again)"},
+         "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
+         "each (cut short or not whole; make it again)"},
         {18, 8, 0x1555555555555556, SGT_EFORMAT, /* times 12 is 8 in 64 bits */
-         "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of documents, 12 and 8 bytes "
-         "each (cut short or not whole; make it again)"},
+         "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of "
+         "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
         {26, 8, -1, SGT_EFORMAT,
-         "154 bytes, but at byte 18 it says 6 sequences and 18446744073709551615 bounds of documents, 12 and 8 bytes "
-         "each (cut short or not whole; make it again)"},
+         "154 bytes, but at byte 18 it says 6 sequences and 18446744073709551615 bounds of "
+         "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
         {34 + 4, 4, -1, SGT_EFORMAT,
          "at byte 38: sequence 1 has -1 tokens, wanted at most the 328 that are left of the .bin"},
         {34, 4, 334, SGT_EFORMAT,
          "at byte 34: sequence 0 has 334 tokens, wanted at most the 333 that are left of the .bin"},
         {34, 4, 4, SGT_EFORMAT,
-         "at byte 66: sequence 1 begins at byte 10 of the .bin, wanted 8, where the one before ends"},
+         "at byte 66: sequence 1 begins at byte 10 of the .bin, wanted 8, where the one before "
+         "ends"},
         {34 + 20, 4, 299, SGT_EFORMAT,
-         "its sequences have 332 tokens, but the .bin has 333 (one of the two is another's, or cut short)"},
+         "its sequences have 332 tokens, but the .bin has 333 (one of the two is another's, or cut "
+         "short)"},
         {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte -10 of the .bin, wanted 10, where the one before ends"},
+         "at byte 74: sequence 2 begins at byte -10 of the .bin, wanted 10, where the one before "
+         "ends"},
         {BEGINS_AT + 16, 8, 1 << 20, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, wanted 10, where the one before ends"},
+         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, wanted 10, where the one "
+         "before ends"},
 #define ORDER "wanted 0 first, none below the one before, and last the number of sequences, 6"
         {BOUNDS_AT, 8, 1, SGT_EFORMAT, "at byte 106: document 0 begins with sequence 1, " ORDER},
-        {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT, "at byte 130: document 3 begins with sequence 0, " ORDER},
-        {BOUNDS_AT + 24, 8, -2, SGT_EFORMAT, "at byte 130: document 3 begins with sequence -2, " ORDER},
-        {BOUNDS_AT + 32, 8, 7, SGT_EFORMAT, "at byte 138: document 4 begins with sequence 7, " ORDER},
-        {BOUNDS_AT + 40, 8, 5, SGT_EFORMAT, "at byte 146: document 5 begins with sequence 5, " ORDER},
+        {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT,
+         "at byte 130: document 3 begins with sequence 0, " ORDER},
+        {BOUNDS_AT + 24, 8, -2, SGT_EFORMAT,
+         "at byte 130: document 3 begins with sequence -2, " ORDER},
+        {BOUNDS_AT + 32, 8, 7, SGT_EFORMAT,
+         "at byte 138: document 4 begins with sequence 7, " ORDER},
+        {BOUNDS_AT + 40, 8, 5, SGT_EFORMAT,
+         "at byte 146: document 5 begins with sequence 5, " ORDER},
     };
     sgt_loader_options o = {.seq = 16};
     cr_assert_eq(mkdir("m", 0777), 0);
@@ -331,7 +361,8 @@ Test(foreign, megatron_index_that_lies)
         patch("m/a.idx", lies[i].at, &lies[i].value, (size_t)lies[i].width);
         expect_failure(open_only("m/a", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
         expect_failure(open_only("m", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
-        o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS; /* whether documents are asked for or not */
+        /* whether documents are asked for or not */
+        o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS;
     }
 }
 
@@ -356,13 +387,16 @@ Test(foreign, megatron_index_cut_short)
                    "a.bin: 665 bytes: a file of 16-bit tokens has an even number of them");
     put_bytes("a.idx", "TNTIDX\0\0\1\0\0\0\0\0\0", 16);
     expect_failure(open_only("a.bin", &o, why), SGT_EUNSUPPORTED,
-                   "a.idx: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt reads the latter");
+                   "a.idx: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt "
+                   "reads the latter");
 }
 
-/* Bytes of any value anywhere, and any length: refused, or documents that lie one after the other in the .bin. */
+/* Bytes of any value anywhere, and any length: refused, or documents that lie one after the other
+ * in the .bin. */
 Test(foreign, megatron_index_of_random_bytes)
 {
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 1, .seq = 16};
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 1, .seq = 16};
     int opened = 0, refused = 0;
     put_megatron("a", 0);
     for (uint64_t n = 0; n < 3000; n++) {
@@ -372,20 +406,23 @@ Test(foreign, megatron_index_of_random_bytes)
         put_index("a.idx", 8, lengths, SEQUENCES, bounds, BOUNDS);
         for (uint64_t k = 0; k <= n % 3; k++) {
             uint64_t u = sgt_philox_u64(31, n, k);
-            uint8_t byte = (uint8_t)(u >> 40 & 3 ? u >> 32 & 7 : u >> 32); /* mostly small, as counts are */
+            /* mostly small, as counts are */
+            uint8_t byte = (uint8_t)(u >> 40 & 3 ? u >> 32 & 7 : u >> 32);
             patch("a.idx", 9 + u % 145, &byte, 1);
         }
         if (n % 50 == 49) resize("a.idx", 9 + n % 400);
         int rc = sgt_loader_open(&l, "a", &o, &err);
         cr_assert(rc == 0 || rc == SGT_EFORMAT || rc == SGT_EUNSUPPORTED, "%d: %s", rc, err.text);
         if (rc < 0) {
-            cr_assert(strncmp(err.text, "a.idx: ", 7) == 0 || strncmp(err.text, "a: ", 3) == 0, "%s", err.text);
+            cr_assert(strncmp(err.text, "a.idx: ", 7) == 0 || strncmp(err.text, "a: ", 3) == 0,
+                      "%s", err.text);
             refused++;
             continue;
         }
         opened++;
         for (uint64_t i = 0; i < l->documents.count; i++)
-            cr_assert(l->documents.starts[i] < TOKENS && (!i || l->documents.starts[i] > l->documents.starts[i - 1]));
+            cr_assert(l->documents.starts[i] < TOKENS &&
+                      (!i || l->documents.starts[i] > l->documents.starts[i - 1]));
         sgt_loader_close(l);
     }
     cr_assert(opened > 30 && refused > 1000, "%d opened, %d refused", opened, refused);
@@ -403,6 +440,6 @@ Test(foreign, megatron_without_documents)
     put_raw("a.bin", 0, 5);
     put_index("a.idx", 8, lengths, 1, none, 1);
     expect_failure(open_only("a", &(sgt_loader_options){.seq = 4}, why), SGT_EFORMAT,
-                   "a.idx: at byte 46: document 0 begins with sequence 0, wanted 0 first, none below the one before, "
-                   "and last the number of sequences, 1");
+                   "a.idx: at byte 46: document 0 begins with sequence 0, wanted 0 first, none "
+                   "below the one before, and last the number of sequences, 1");
 }

@@ -31,7 +31,8 @@ static sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
 {
     sgt_loader *l;
     sgt_error err;
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
     cr_assert_eq(sgt_loader_open(&l, path, &o, &err), 0, "%s", err.text);
     return l;
 }
@@ -49,10 +50,7 @@ static int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
     return n;
 }
 
-static int touches(const sgt_loader *l, uint64_t k, uint32_t of)
-{
-    return past(l, k, of, 0);
-}
+static int touches(const sgt_loader *l, uint64_t k, uint32_t of) { return past(l, k, of, 0); }
 
 static void check_rows(const sgt_loader *l, uint64_t k, const uint16_t *rows)
 {
@@ -77,7 +75,8 @@ static void put_three(void)
     }
 }
 
-/* Cuts shard 1 while it is mapped. Behind its back: it has another name by then, so that only the signal tells. */
+/* Cuts shard 1 while it is mapped. Behind its back: it has another name by then, so that only the
+ * signal tells. */
 static void cut(uint64_t size, int behind)
 {
     if (behind) cr_assert_eq(rename("d/train_000001.bin", "d/other"), 0);
@@ -124,16 +123,19 @@ static void cut_under(unsigned threads, uint64_t size, int behind, const char *w
         cr_assert_eq(sgt_cursor_open(&d[i].cursor, l, &err), 0, "%s", err.text);
     }
     cut(size, behind);
-    for (unsigned i = 0; i < threads; i++) cr_assert_eq(pthread_create(&d[i].id, NULL, draw_all, &d[i]), 0);
+    for (unsigned i = 0; i < threads; i++)
+        cr_assert_eq(pthread_create(&d[i].id, NULL, draw_all, &d[i]), 0);
     for (unsigned i = 0; i < threads; i++) {
         pthread_join(d[i].id, NULL);
-        cr_assert(d[i].failed && d[i].good, "%u threads: %u failed, %u were good", threads, d[i].failed, d[i].good);
+        cr_assert(d[i].failed && d[i].good, "%u threads: %u failed, %u were good", threads,
+                  d[i].failed, d[i].good);
         sgt_cursor_close(d[i].cursor);
     }
     sgt_loader_close(l);
 }
 
-#define ENDS "d/train_000001.bin: ends at byte %d, in the middle of a window: cut short while in use"
+#define ENDS \
+    "d/train_000001.bin: ends at byte %d, in the middle of a window: cut short while in use"
 
 /* For every number of threads: batches with windows that are gone fail, the others are right. */
 Test(guard, cut_while_mapped)
@@ -162,8 +164,10 @@ static void *draw_torn(void *arg)
             continue;
         }
         cr_assert(rc == SGT_EIO && touches(d->l, k, 1), "batch %lu: %s", k, err.text);
-        cr_assert_eq(sscanf(err.text, "d/train_000001.bin: at byte %d: cannot read: the disk failed, or", &page), 1,
-                     "%s", err.text);
+        cr_assert_eq(sscanf(err.text,
+                            "d/train_000001.bin: at byte %d: cannot read: the disk failed, or",
+                            &page),
+                     1, "%s", err.text);
         cr_assert(page % PAGE == 0 && page >= (int)d->size, "%s", err.text);
         d->failed++;
     }
@@ -194,9 +198,9 @@ Test(guard, cut_behind_its_back)
     }
 }
 
-/* What a disk that fails does to a map cannot be had from a healthy one: the shard's pages become memory of which
- * userfaultfd says that it is not there, and the kernel raises the very signal, at the very address, with the same
- * code. The file has its size: it is the disk that is to blame. */
+/* What a disk that fails does to a map cannot be had from a healthy one: the shard's pages become
+ * memory of which userfaultfd says that it is not there, and the kernel raises the very signal, at
+ * the very address, with the same code. The file has its size: it is the disk that is to blame. */
 Test(guard, disk_that_fails)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
@@ -215,20 +219,23 @@ Test(guard, disk_that_fails)
     char *base = (char *)(uintptr_t)first - SGT_SHARD_HEADER, *bad = base + 7 * PAGE;
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
     if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0) cr_skip_test("no userfaultfd here");
-    cr_assert_eq(mmap(bad, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), (void *)bad);
-    struct uffdio_register page = {.range = {(uintptr_t)bad, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    cr_assert_eq(mmap(bad, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                 (void *)bad);
+    struct uffdio_register page = {.range = {(uintptr_t)bad, PAGE},
+                                   .mode = UFFDIO_REGISTER_MODE_MISSING};
     cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &page), 0);
     for (uint64_t k = 0; k < 60; k++) {
         int rc = sgt_loader_batch(l, c, k, rows, &err);
         if (rc == 0) {
-            cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page", k);
+            cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page",
+                      k);
             check_rows(l, k, rows);
             good++;
             continue;
         }
         cr_assert(rc == SGT_EIO && past(l, k, 1, 7 * PAGE), "%s", err.text);
-        cr_assert_str_eq(err.text, "d/train_000001.bin: at byte 28672: cannot read: the disk failed, or the file was "
-                                   "cut short while in use");
+        cr_assert_str_eq(err.text, "d/train_000001.bin: at byte 28672: cannot read: the disk "
+                                   "failed, or the file was cut short while in use");
         failed++;
     }
     cr_assert(failed && good);
@@ -258,8 +265,8 @@ Test(guard, streams)
             sgt_stream_release(s, &b);
             good++;
         }
-        cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE), "%u: %s", good,
-                  err.text);
+        cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE),
+                  "%u: %s", good, err.text);
         sgt_stream_close(s);
         sgt_loader_close(l);
     }
@@ -318,8 +325,8 @@ Test(guard, sizes_are_looked_at)
     sgt_loader_close(l);
 }
 
-/* What is cut off within a page reads as zeros, and no signal comes: a window that ends so is not believed. One that
- * ends so by right is. */
+/* What is cut off within a page reads as zeros, and no signal comes: a window that ends so is not
+ * believed. One that ends so by right is. */
 Test(guard, zeros_are_not_believed)
 {
     enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* bytes: 20 * PAGE - 896 */
@@ -339,9 +346,10 @@ Test(guard, zeros_are_not_believed)
     cr_assert_eq(sgt_loader_batch(l, c, last, rows, &err), 0, "%s", err.text);
     cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
-    expect_failure(sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
-                   "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
-                   end - 100);
+    expect_failure(
+        sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
+        "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
+        end - 100);
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
@@ -527,7 +535,8 @@ static int stop;
 
 static void *open_and_close(void *unused)
 {
-    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) sgt_loader_close(open_mapped("d", SGT_SAMPLING_RANDOM));
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        sgt_loader_close(open_mapped("d", SGT_SAMPLING_RANDOM));
     return unused;
 }
 

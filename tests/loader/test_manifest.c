@@ -1,4 +1,5 @@
-/* manifest.json: the same bytes for the same content, everything read back, and every wrong one refused by name. */
+/* manifest.json: the same bytes for the same content, everything read back, and every wrong one
+ * refused by name. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,9 @@
 
 TestSuite(manifest, .init = enter_scratch, .fini = leave_scratch);
 
-static sgt_manifest_shard some_shards[] = {{"train_000000.bin", "train", 100000000, 12, 0xfedcba9876543210},
-                                           {"val_000000.bin", "val", 7, 1, 1}};
+static sgt_manifest_shard some_shards[] = {
+    {"train_000000.bin", "train", 100000000, 12, 0xfedcba9876543210},
+    {"val_000000.bin", "val", 7, 1, 1}};
 
 static sgt_manifest example(void)
 {
@@ -34,12 +36,18 @@ static sgt_manifest example(void)
 
 static const char example_text[] =
     "{\n \"version\": 1,\n \"options\": {\n  \"b\": 1,\n  \"a\": [\n   \"x\\ny\"\n  ]\n },\n"
-    " \"vocabulary\": {\n  \"name\": \"gpt2\",\n  \"fingerprint\": \"0123456789abcdef\",\n  \"size\": 50257,\n"
-    "  \"eot\": 50256\n },\n \"shards\": [\n  {\n   \"file\": \"train_000000.bin\",\n   \"split\": \"train\",\n"
-    "   \"tokens\": 100000000,\n   \"documents\": 12,\n   \"xxh3\": \"fedcba9876543210\"\n  },\n  {\n"
-    "   \"file\": \"val_000000.bin\",\n   \"split\": \"val\",\n   \"tokens\": 7,\n   \"documents\": 1,\n"
-    "   \"xxh3\": \"0000000000000001\"\n  }\n ],\n \"totals\": {\n  \"tokens\": 100000007,\n  \"documents\": 13,\n"
-    "  \"bytes\": 4503599627370496,\n  \"files\": 3,\n  \"invalid_utf8\": 2\n },\n \"invalid_utf8_at\": [\n  {\n"
+    " \"vocabulary\": {\n  \"name\": \"gpt2\",\n  \"fingerprint\": \"0123456789abcdef\",\n  "
+    "\"size\": 50257,\n"
+    "  \"eot\": 50256\n },\n \"shards\": [\n  {\n   \"file\": \"train_000000.bin\",\n   \"split\": "
+    "\"train\",\n"
+    "   \"tokens\": 100000000,\n   \"documents\": 12,\n   \"xxh3\": \"fedcba9876543210\"\n  },\n  "
+    "{\n"
+    "   \"file\": \"val_000000.bin\",\n   \"split\": \"val\",\n   \"tokens\": 7,\n   "
+    "\"documents\": 1,\n"
+    "   \"xxh3\": \"0000000000000001\"\n  }\n ],\n \"totals\": {\n  \"tokens\": 100000007,\n  "
+    "\"documents\": 13,\n"
+    "  \"bytes\": 4503599627370496,\n  \"files\": 3,\n  \"invalid_utf8\": 2\n },\n "
+    "\"invalid_utf8_at\": [\n  {\n"
     "   \"path\": \"a\\u001B.txt\",\n   \"offset\": 17\n  }\n ]\n}\n";
 
 Test(manifest, bytes_are_frozen)
@@ -63,16 +71,20 @@ Test(manifest, round_trip)
     cr_assert_str_eq(got.options, "{\"b\":1,\"a\":[\"x\\ny\"]}");
     cr_assert_str_eq(got.invalid, "[{\"path\":\"a\\u001B.txt\",\"offset\":17}]");
     cr_assert_str_eq(got.vocabulary, "gpt2");
-    cr_assert(got.fingerprint == m.fingerprint && got.vocab == m.vocab && got.eot == m.eot && got.count == 2);
-    cr_assert(got.tokens == m.tokens && got.documents == m.documents && got.bytes == m.bytes && got.files == m.files);
+    cr_assert(got.fingerprint == m.fingerprint && got.vocab == m.vocab && got.eot == m.eot &&
+              got.count == 2);
+    cr_assert(got.tokens == m.tokens && got.documents == m.documents && got.bytes == m.bytes &&
+              got.files == m.files);
     cr_assert_eq(got.invalid_utf8, 2);
     for (int i = 0; i < 2; i++) {
         cr_assert_str_eq(got.shards[i].file, some_shards[i].file);
         cr_assert_str_eq(got.shards[i].split, some_shards[i].split);
-        cr_assert(got.shards[i].tokens == some_shards[i].tokens && got.shards[i].documents == some_shards[i].documents);
+        cr_assert(got.shards[i].tokens == some_shards[i].tokens &&
+                  got.shards[i].documents == some_shards[i].documents);
         cr_assert_eq(got.shards[i].xxh3, some_shards[i].xxh3);
     }
-    cr_assert_eq(sgt_manifest_write(&got, ".", &err), 0, "%s", err.text); /* what was read writes the same bytes */
+    /* what was read writes the same bytes */
+    cr_assert_eq(sgt_manifest_write(&got, ".", &err), 0, "%s", err.text);
     char *text;
     size_t n;
     cr_assert_eq(sgt_file_get(&text, &n, "manifest.json", 1 << 20, &err), 0);
@@ -97,14 +109,16 @@ Test(manifest, what_cannot_be_written)
 {
     sgt_manifest m = example();
     m.options = "{";
-    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EFORMAT,
-                   "./manifest.json: field options: not JSON: string or '}' expected near end of file");
+    expect_failure(
+        sgt_manifest_write(&m, ".", why), SGT_EFORMAT,
+        "./manifest.json: field options: not JSON: string or '}' expected near end of file");
     m.options = "[]";
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
                    "./manifest.json: field options: wanted a JSON object");
     m = example();
     m.invalid = "{}";
-    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE, "./manifest.json: field invalid: wanted a JSON array");
+    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
+                   "./manifest.json: field invalid: wanted a JSON array");
     m = example();
     strcpy(m.vocabulary, "gpt\xff");
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_ENOMEM,
@@ -127,7 +141,8 @@ static void put_changed(const char *from, const char *to)
     char text[4096];
     const char *at = strstr(example_text, from);
     cr_assert(at, "%s", from);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - example_text), example_text, to, at + strlen(from));
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - example_text), example_text, to,
+             at + strlen(from));
     put_bytes("manifest.json", text, strlen(text));
 }
 
@@ -148,11 +163,16 @@ Test(manifest, wrong_fields_are_named)
         {"\"version\": 1", "\"version\": 2", "version 2, wanted 1 (made by a newer sgt?)"},
         {"\"version\": 1", "\"v\": 1", "field version: missing, or not a whole number from 0"},
         {"\"size\": 50257", "\"size\": 65537", "field size: missing, or not a number up to 65536"},
-        {"\"tokens\": 100000000,", "\"tokens\": -1,", "field tokens: missing, or not a whole number from 0"},
-        {"\"tokens\": 100000000,", "\"tokens\": 2147483648,", "field tokens: missing, or not what a shard can hold"},
-        {"\"tokens\": 100000000,", "\"tokens\": 1.5,", "field tokens: missing, or not a whole number from 0"},
-        {"\"fedcba9876543210\"", "\"fedcba987654321\"", "field xxh3: missing, or not 16 hex digits in a string"},
-        {"\"fedcba9876543210\"", "\"fedcba987654321g\"", "field xxh3: missing, or not 16 hex digits in a string"},
+        {"\"tokens\": 100000000,", "\"tokens\": -1,",
+         "field tokens: missing, or not a whole number from 0"},
+        {"\"tokens\": 100000000,", "\"tokens\": 2147483648,",
+         "field tokens: missing, or not what a shard can hold"},
+        {"\"tokens\": 100000000,", "\"tokens\": 1.5,",
+         "field tokens: missing, or not a whole number from 0"},
+        {"\"fedcba9876543210\"", "\"fedcba987654321\"",
+         "field xxh3: missing, or not 16 hex digits in a string"},
+        {"\"fedcba9876543210\"", "\"fedcba987654321g\"",
+         "field xxh3: missing, or not 16 hex digits in a string"},
         {"\"fedcba9876543210\"", "7", "field xxh3: missing, or not 16 hex digits in a string"},
         {"\"split\": \"train\"", "\"split\": \"\"", "field split: missing, or not a short string"},
         {"\"split\": \"train\"", "\"split\": \"a-name-that-is-too-long\"",
@@ -163,12 +183,16 @@ Test(manifest, wrong_fields_are_named)
         {"\"invalid_utf8_at\": [", "\"invalid_utf8_at\": 7, \"x\": [",
          "field invalid_utf8_at: missing, or not an array"},
         {"\"options\": {", "\"options\": 1, \"o\": {", "field options: missing, or not an object"},
-        {"train_000000.bin", "../train_000000.bin", "shard \"../train_000000.bin\" lies outside the folder: refused"},
-        {"train_000000.bin", "/etc/passwd", "shard \"/etc/passwd\" lies outside the folder: refused"},
-        {"train_000000.bin", "a/train_000000.bin", "shard \"a/train_000000.bin\" lies outside the folder: refused"},
+        {"train_000000.bin", "../train_000000.bin",
+         "shard \"../train_000000.bin\" lies outside the folder: refused"},
+        {"train_000000.bin", "/etc/passwd",
+         "shard \"/etc/passwd\" lies outside the folder: refused"},
+        {"train_000000.bin", "a/train_000000.bin",
+         "shard \"a/train_000000.bin\" lies outside the folder: refused"},
         {"train_000000.bin", "..", "shard \"..\" lies outside the folder: refused"},
         {"train_000000.bin", ".", "shard \".\" lies outside the folder: refused"},
-        {"train_000000.bin", "\\u001b/[31m", "shard \"\\x1b/[31m\" lies outside the folder: refused"},
+        {"train_000000.bin", "\\u001b/[31m",
+         "shard \"\\x1b/[31m\" lies outside the folder: refused"},
         {"train_000000.bin", "a\\u0000b",
          "line 17: \\u0000 is not allowed without JSON_ALLOW_NUL near '\"a\\u0000b\"'"},
         {"\"b\": 1", "\"a\": 1", "line 5: duplicate object key near '\"a\"'"},
@@ -188,7 +212,8 @@ Test(manifest, what_is_no_manifest)
     expect_failure(read_and_free(why), SGT_EFORMAT,
                    "./manifest.json: line 1: '[' or '{' expected near end of file" HINT);
     put_bytes("manifest.json", "[]", 2);
-    expect_failure(read_and_free(why), SGT_EFORMAT, "./manifest.json: line 1: wanted a JSON object" HINT);
+    expect_failure(read_and_free(why), SGT_EFORMAT,
+                   "./manifest.json: line 1: wanted a JSON object" HINT);
     char *deep = malloc(10000);
     memset(deep, '[', 10000);
     put_bytes("manifest.json", deep, 10000);

@@ -1,5 +1,6 @@
-/* The order of several sets' rows: against a slow model that follows mix.h's words, against the properties it is for
- * (exact epochs of every set, proportions at every row, rows in order), and against frozen values. */
+/* The order of several sets' rows: against a slow model that follows mix.h's words, against the
+ * properties it is for (exact epochs of every set, proportions at every row, rows in order), and
+ * against frozen values. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,10 +25,14 @@ static const recipe recipes[] = {
     {2, {0.7, 0.3}, {{100, 1000}, {333, 40}}},
     {2, {1e-9, 1e6}, {{100, 40}, {40, 40}}},
     {3, {1, 1, 1}, {{64, 640}, {64, 640}, {64, 640}}},
-    {5, {0.125, 3.75, 0.001, 1e-3, 20}, {{100, 200}, {300, 400}, {500, 600}, {700, 800}, {900, 1000}}},
+    {5,
+     {0.125, 3.75, 0.001, 1e-3, 20},
+     {{100, 200}, {300, 400}, {500, 600}, {700, 800}, {900, 1000}}},
     {2, {0}, {{1000, 2000}, {17, 4000}}},
     {4, {0}, {{17, 17}, {1 << 20, 999}, {48, 48}, {5000, 6000}}},
-    {7, {2, 3, 5, 7, 11, 13, 17}, {{99, 99}, {99, 98}, {97, 96}, {95, 94}, {93, 92}, {91, 90}, {89, 88}}},
+    {7,
+     {2, 3, 5, 7, 11, 13, 17},
+     {{99, 99}, {99, 98}, {97, 96}, {95, 94}, {93, 92}, {91, 90}, {89, 88}}},
 };
 
 static recipe many(void)
@@ -68,7 +73,8 @@ static model model_of(const recipe *r, uint64_t seed)
 {
     model m = {.sets = r->sets, .seed = seed};
     for (uint32_t i = 0; i < r->sets; i++)
-        m.shares[i] = r->weights[0] > 0 ? (uint64_t)(r->weights[i] * 1e9 + 0.5) : windows_of(r->tokens[i]);
+        m.shares[i] =
+            r->weights[0] > 0 ? (uint64_t)(r->weights[i] * 1e9 + 0.5) : windows_of(r->tokens[i]);
     uint64_t divisor = m.shares[0];
     for (uint32_t i = 1; i < r->sets; i++)
         for (uint64_t a = m.shares[i], rest; a; divisor = a, a = rest) rest = divisor % a;
@@ -123,8 +129,8 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
     model_turn(want, turn, set, row);
     for (uint64_t j = 0; j < 64; j++) {
         uint32_t s = sgt_mix_row(m, memo, turn * 64 + j, &own);
-        cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, wanted %lu of %u", turn * 64 + j, own, s,
-                  row[j], set[j]);
+        cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, wanted %lu of %u",
+                  turn * 64 + j, own, s, row[j], set[j]);
         cr_assert(sgt_mix_row(m, NULL, turn * 64 + j, &alone) == s && alone == own);
     }
 }
@@ -179,13 +185,15 @@ Test(mix, proportions_hold_at_every_turn)
         sgt_mix m = mix_of(r, SGT_SAMPLING_SHUFFLE, 5);
         model want = model_of(r, 5);
         for (uint64_t turn = 0; turn < 300; turn++) check_share(&want, &m, turn * 64);
-        for (uint64_t k = 0; k < 300; k++) check_share(&want, &m, sgt_philox_u64(4, k, 0) >> (k % 60) & ~(uint64_t)63);
+        for (uint64_t k = 0; k < 300; k++)
+            check_share(&want, &m, sgt_philox_u64(4, k, 0) >> (k % 60) & ~(uint64_t)63);
         sgt_mix_free(&m);
     }
 }
 
-/* At a multiple of N that ends a turn, and by the sum of the shares' own arithmetic, every set has had exactly its
- * share; a set's rows are 0, 1, 2, ... in order, and sgt_mix_drawn tells how many after each row. */
+/* At a multiple of N that ends a turn, and by the sum of the shares' own arithmetic, every set has
+ * had exactly its share; a set's rows are 0, 1, 2, ... in order, and sgt_mix_drawn tells how many
+ * after each row. */
 Test(mix, exact_and_in_order)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
@@ -207,8 +215,9 @@ Test(mix, exact_and_in_order)
     }
 }
 
-/* Without weights: after as many rows as all have windows, and the rest of that turn, no set is more than a turn away
- * from the end of its epoch; after 64 times as many each has had exactly 64 epochs. */
+/* Without weights: after as many rows as all have windows, and the rest of that turn, no set is
+ * more than a turn away from the end of its epoch; after 64 times as many each has had exactly 64
+ * epochs. */
 Test(mix, by_size_epochs_end_together)
 {
     const recipe *r = &recipes[5];
@@ -226,7 +235,8 @@ Test(mix, by_size_epochs_end_together)
     }
 }
 
-/* Rows are their set's sampler's, which has a seed of its own, and every window of its epochs comes once. */
+/* Rows are their set's sampler's, which has a seed of its own, and every window of its epochs comes
+ * once. */
 Test(mix, rows_are_the_samplers)
 {
     const recipe *r = &recipes[3];
@@ -236,14 +246,16 @@ Test(mix, rows_are_the_samplers)
         sgt_sampler alone[MOST];
         cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
         for (uint32_t s = 0; s < r->sets; s++)
-            cr_assert_eq(sgt_sampler_init(&alone[s], (sgt_sampling)sampling, sgt_philox_u64(77, s, 8), T, r->tokens[s],
-                                          2, NULL),
+            cr_assert_eq(sgt_sampler_init(&alone[s], (sgt_sampling)sampling,
+                                          sgt_philox_u64(77, s, 8), T, r->tokens[s], 2, NULL),
                          0);
         for (uint64_t k = 0; k < 4000; k++) {
             uint64_t row = k < 2000 ? k : sgt_philox_u64(6, k, 0), own;
             uint32_t set = sgt_mix_row(&m, NULL, row, &own);
-            sgt_window w = sgt_mix_window(&m, &memo, row), want = sgt_sampler_window(&alone[set], NULL, own);
-            cr_assert(w.shard == want.shard + 2 * set && w.offset == want.offset && w.tokens == T + 1);
+            sgt_window w = sgt_mix_window(&m, &memo, row),
+                       want = sgt_sampler_window(&alone[set], NULL, own);
+            cr_assert(w.shard == want.shard + 2 * set && w.offset == want.offset &&
+                      w.tokens == T + 1);
             cr_assert_eq(sgt_mix_set_of(&m, w.shard), set);
         }
         for (uint32_t s = 0; s < r->sets; s++) sgt_sampler_free(&alone[s]);
@@ -289,8 +301,9 @@ Test(mix, turns_differ)
         last = pattern;
     }
     cr_assert_eq(alike, 0); /* of 1.8e18 orders */
-    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32 / (64*64*63) =
-     * 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) = 383. */
+    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32
+     * / (64*64*63) = 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) =
+     * 383. */
     cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
     sgt_mix_free(&m);
 }
@@ -318,8 +331,8 @@ Test(mix, frozen)
         sgt_mix m = mix_of(&recipes[rows[i].recipe], SGT_SAMPLING_SHUFFLE, 1234567890123456789);
         uint64_t own;
         uint32_t set = sgt_mix_row(&m, NULL, rows[i].row, &own);
-        cr_assert(set == rows[i].set && own == rows[i].own, "{%zu, %luu, %luu, %u},", rows[i].recipe, rows[i].row, own,
-                  set);
+        cr_assert(set == rows[i].set && own == rows[i].own, "{%zu, %luu, %luu, %u},",
+                  rows[i].recipe, rows[i].row, own, set);
         sgt_mix_free(&m);
     }
 }
@@ -328,13 +341,15 @@ Test(mix, frozen)
 
 Test(mix, weights_that_are_none)
 {
-    static const double wrong[][2] = {{1, -1}, {1, NAN}, {1, INFINITY}, {1, 0}, {0, 1}, {1, 1e-10}, {1, 1.1e6}};
+    static const double wrong[][2] = {{1, -1}, {1, NAN},   {1, INFINITY}, {1, 0},
+                                      {0, 1},  {1, 1e-10}, {1, 1.1e6}};
     static const uint64_t tokens[] = {100};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         sgt_mix m;
         sgt_mix_set sets[] = {{wrong[i][0], tokens, 1}, {wrong[i][1], tokens, 1}};
         expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, T, sets, 2, why), SGT_EUSAGE,
-                       "weight %g of set 1: wanted 1e-09 to 1e+06, of all sets or of none", wrong[i][1]);
+                       "weight %g of set 1: wanted 1e-09 to 1e+06, of all sets or of none",
+                       wrong[i][1]);
     }
 }
 
@@ -351,5 +366,6 @@ Test(mix, the_most_windows)
     uint32_t set = sgt_mix_row(&m, NULL, UINT64_MAX, &own);
     cr_assert_eq(own, sgt_mix_drawn(&m, set, UINT64_MAX));
     sgt_mix_free(&m);
-    expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 3, why), SGT_EUSAGE, "more than 2^63 windows");
+    expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 3, why), SGT_EUSAGE,
+                   "more than 2^63 windows");
 }

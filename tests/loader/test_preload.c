@@ -1,5 +1,5 @@
-/* Preload: every token where it belongs, from the disk and from the page cache, wherever shards begin and end; what it
- * does without io_uring and without O_DIRECT; what it says when it fails. */
+/* Preload: every token where it belongs, from the disk and from the page cache, wherever shards
+ * begin and end; what it does without io_uring and without O_DIRECT; what it says when it fails. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +12,13 @@
 
 TestSuite(preload, .init = enter_scratch, .fini = leave_scratch);
 
-/* Sizes about those of a read (1 MiB) and of a page: files that end before, at and behind their ends. */
-static const uint64_t sizes[] = {524288 - 512 - 1, 524288 - 512, 524288 - 512 + 1, 1572864 - 512 + 256, 2048 - 512, 18};
+/* Sizes about those of a read (1 MiB) and of a page: files that end before, at and behind their
+ * ends. */
+static const uint64_t sizes[] = {524288 - 512 - 1,    524288 - 512, 524288 - 512 + 1,
+                                 1572864 - 512 + 256, 2048 - 512,   18};
 enum { SHARDS = sizeof sizes / sizeof *sizes, T = 17 };
 
-static void name_of(char *name, uint32_t shard)
-{
-    snprintf(name, 64, "d/train_%06u.bin", shard);
-}
+static void name_of(char *name, uint32_t shard) { snprintf(name, 64, "d/train_%06u.bin", shard); }
 
 static void put_shards(void)
 {
@@ -54,7 +53,8 @@ static void check_all_tokens(const sgt_loader *l)
     const uint16_t *ids;
     for (uint32_t i = 0; i < SHARDS; i++) {
         sgt_window w = {.shard = i, .tokens = 1};
-        cr_assert_eq(l->ops->fetch(l->reader, &w, 1, &ids, &err), 0); /* a cursor of preload's is the reader */
+        /* a cursor of preload's is the reader */
+        cr_assert_eq(l->ops->fetch(l->reader, &w, 1, &ids, &err), 0);
         for (uint64_t t = 0; t < sizes[i]; t++)
             cr_assert_eq(ids[t], token_at(i, t), "shard %u, token %lu", i, t);
     }
@@ -105,14 +105,16 @@ Test(preload, without_io_uring_or_direct_reads)
 {
     sgt_reader_fault forbidden = {.ring_error = EPERM}, cached = {.direct_error = EINVAL};
     sgt_reader_fault neither = {.ring_error = EPERM, .direct_read_error = EINVAL};
-    static const char no_ring[] = "io_uring is forbidden here (Operation not permitted): reading with pread instead";
-    static const char no_direct[] = "d/train_000000.bin: direct reads are refused (Invalid argument): reading through "
-                                    "the page cache";
+    static const char no_ring[] =
+        "io_uring is forbidden here (Operation not permitted): reading with pread instead";
+    static const char no_direct[] = "d/train_000000.bin: direct reads are refused (Invalid "
+                                    "argument): reading through the page cache";
     put_shards();
     evict_shards();
     check_with(&forbidden, "preload (pread: io_uring is forbidden)", no_ring);
     check_with(&cached, "preload (through the page cache)", no_direct);
-    sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither); /* said as it turns out */
+    /* said as it turns out */
+    sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither);
     check_all_tokens(l);
     sgt_loader_close(l);
     check_with(&(sgt_reader_fault){.first_error = EINTR}, "preload", NULL);
@@ -140,9 +142,10 @@ Test(preload, reads_that_fail)
     for (int ring = 0; ring < 2; ring++) {
         sgt_reader_fault fault = {.read_error = EIO, .ring_error = ring ? 0 : EPERM};
         evict_shards();
-        expect_failure(open_with(&fault, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s",
-                       strerror(EIO));
-        fault.reads_first = 3; /* the read of which shard that is depends on the order in which they end */
+        expect_failure(open_with(&fault, why), SGT_EIO,
+                       "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
+        /* the read of which shard that is depends on the order in which they end */
+        fault.reads_first = 3;
         sgt_error err;
         cr_assert_eq(open_with(&fault, &err), SGT_EIO);
         cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
@@ -156,15 +159,18 @@ Test(preload, the_first_bad_id_is_named)
     patch("d/train_000003.bin", 1024 + 2 * 1572000, "\xff\xff", 2);
     for (int warm = 0; warm < 2; warm++) {
         if (!warm) evict_shards();
-        expect_failure(open_with(NULL, why), SGT_EFORMAT,
-                       "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, wanted below 50257");
+        expect_failure(
+            open_with(NULL, why), SGT_EFORMAT,
+            "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, wanted below 50257");
     }
     patch("d/train_000005.bin", 1024, "\xff\xff", 2);
-    patch("d/train_000003.bin", 1024 + 2 * 523776, "\x51\xc4", 2); /* the first token of the second read */
+    /* the first token of the second read */
+    patch("d/train_000003.bin", 1024 + 2 * 523776, "\x51\xc4", 2);
     for (int warm = 0; warm < 2; warm++) {
         if (!warm) evict_shards();
-        expect_failure(open_with(NULL, why), SGT_EFORMAT,
-                       "d/train_000003.bin: token 523776 (byte 1048576): id 50257, wanted below 50257");
+        expect_failure(
+            open_with(NULL, why), SGT_EFORMAT,
+            "d/train_000003.bin: token 523776 (byte 1048576): id 50257, wanted below 50257");
     }
 }
 
@@ -218,12 +224,14 @@ Test(preload, what_fails_is_done_otherwise)
     check_with(NULL, "preload", NULL); /* all of it is in the page cache now */
     check_with(&(sgt_reader_fault){.cache_error = 1}, "preload", NULL);
     sgt_reader_fault f = {.cache_error = 1, .read_error = EIO};
-    expect_failure(open_with(&f, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
+    expect_failure(open_with(&f, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s",
+                   strerror(EIO));
 }
 
 /* ---- a shard that is cut while it is read ---- */
 
-enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 }; /* tokens, 40 MiB of them; bytes that are left */
+/* tokens, 40 MiB of them; bytes that are left */
+enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 };
 
 static void cut_when_refused(void *ctx, const char *line)
 {
@@ -241,13 +249,15 @@ Test(preload, cut_while_it_is_read)
         for (int cached = 0; cached < 2; cached++) {
             int cuts = 0;
             sgt_loader_options o = {.seq = T, .batch = 4, .notice = {cut_when_refused, &cuts}};
-            sgt_reader_fault f = {.direct_read_error = EINVAL, .reads_first = 2, .ring_error = ring ? 0 : EPERM};
+            sgt_reader_fault f = {
+                .direct_read_error = EINVAL, .reads_first = 2, .ring_error = ring ? 0 : EPERM};
             sgt_loader *l;
             put_shard("d/train_000000.bin", 0, LONG);
             evict("d/train_000000.bin");
             if (cached) see_pages("d/train_000000.bin", 20 << 20, 32 << 20);
             expect_failure(sgt_loader_open_faulty(&l, "d", &o, &f, why), SGT_EFORMAT,
-                           "d/train_000000.bin: ends at byte %d, in the middle of a window: cut short while in use",
+                           "d/train_000000.bin: ends at byte %d, in the middle of a window: cut "
+                           "short while in use",
                            LEFT);
             cr_assert_eq(cuts, 1);
         }

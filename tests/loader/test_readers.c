@@ -1,4 +1,5 @@
-/* Three readers, four samplings, three outputs: the same batches, and the ones that the shards' content says. */
+/* Three readers, four samplings, three outputs: the same batches, and the ones that the shards'
+ * content says. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,10 @@ Test(readers, all_samplings_and_outputs)
     for (int reader = 0; reader < SGT_READERS; reader++)
         for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
             for (uint32_t T = 1; T <= 16; T += 15) {
-                sgt_loader_options o = {
-                    .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 6, .seq = T};
+                sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                        .sampling = (sgt_sampling)sampling,
+                                        .batch = 6,
+                                        .seq = T};
                 check_loader("d", &o, NULL, NULL);
                 o.scalar = 1;
                 check_loader("d", &o, NULL, NULL);
@@ -53,7 +56,8 @@ Test(readers, ranks_share_a_batch)
     uint16_t whole[B * (T + 1)], part[B * (T + 1)];
     sgt_error err;
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 4};
+        sgt_loader_options o = {
+            .sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 4};
         sgt_loader *one = open_loader("d", &o, NULL);
         sgt_cursor *c1 = open_cursor(one);
         for (o.ranks = 2; o.ranks <= B; o.ranks++) {
@@ -68,7 +72,8 @@ Test(readers, ranks_share_a_batch)
                     cr_assert_eq(sgt_loader_batch(one, c1, k, whole, &err), 0, "%s", err.text);
                     cr_assert_eq(sgt_loader_batch(l, c, k, part, &err), 0, "%s", err.text);
                     for (uint32_t i = 0; i < info.local_batch; i++)
-                        cr_assert_arr_eq(part + i * (T + 1), whole + (o.rank + i * o.ranks) * (T + 1), 2 * (T + 1));
+                        cr_assert_arr_eq(part + i * (T + 1),
+                                         whole + (o.rank + i * o.ranks) * (T + 1), 2 * (T + 1));
                 }
                 sgt_cursor_close(c);
                 sgt_loader_close(l);
@@ -140,11 +145,12 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
     return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
 }
 
-/* An id past the vocabulary: preload finds it at once, the others in the first batch that has it, all at the same
- * place; also where it stands last in a window, and so is a target alone. */
+/* An id past the vocabulary: preload finds it at once, the others in the first batch that has it,
+ * all at the same place; also where it stands last in a window, and so is a target alone. */
 Test(readers, id_past_the_vocabulary)
 {
-    static const char want[] = "d/train_000004.bin: token 2016 (byte 5056): id 50257, wanted below 50257";
+    static const char want[] =
+        "d/train_000004.bin: token 2016 (byte 5056): id 50257, wanted below 50257";
     put_folder();
     patch("d/train_000004.bin", 1024 + 2 * 2016, "\x51\xc4", 2);
     sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
@@ -192,7 +198,8 @@ Test(readers, vocabulary_of_the_caller)
     o = (sgt_loader_options){.batch = 6, .seq = 16, .vocab = 65536};
     cr_assert_eq(open_only("any.bin", &o, &err), 0, "%s", err.text);
     o.vocab = 65537;
-    expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE, "a vocabulary of 65537, which 16-bit ids cannot have");
+    expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE,
+                   "a vocabulary of 65537, which 16-bit ids cannot have");
 }
 
 Test(readers, file_cut_while_in_use)
@@ -208,7 +215,8 @@ Test(readers, file_cut_while_in_use)
         resize("d/train_000000.bin", 1024 + 2 * 80); /* within row 4, where row 5 begins */
         for (int again = 0; again < 3; again++)
             expect_failure(batch_of(l, c, 0, 0, why), SGT_EFORMAT,
-                           "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut short while in use");
+                           "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut "
+                           "short while in use");
         sgt_cursor_close(c);
         sgt_loader_close(l);
         put_shard("d/train_000000.bin", 0, 5000);
@@ -221,8 +229,9 @@ Test(readers, rows_past_64_bits)
     sgt_loader *l = open_loader("d", &uring, NULL);
     sgt_cursor *c = open_cursor(l);
     check_batch(l, c, UINT64_MAX / 6 - 1, NULL);
-    expect_failure(batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
-                   "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
+    expect_failure(
+        batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
+        "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
@@ -240,8 +249,8 @@ Test(readers, more_than_memory)
         resize(name, 1024 + 2ull * 2147483647);
     }
     cr_assert_eq(open_only("d", NULL, &err), SGT_ENOMEM);
-    cr_assert(strstr(err.text, "it cannot be preloaded (--loader mmap or --loader uring: these readers need no memory "
-                               "for it)"),
+    cr_assert(strstr(err.text, "it cannot be preloaded (--loader mmap or --loader uring: these "
+                               "readers need no memory for it)"),
               "%s", err.text);
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
     cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
@@ -263,14 +272,15 @@ Test(readers, more_than_the_container_may_have)
     sgt_loader_options o = {.raw = 1, .seq = 16};
     sgt_loader *l;
     expect_failure(sgt_loader_open_faulty(&l, "d", &o, &fault, why), SGT_ENOMEM,
-                   "the set takes 3 MiB and this process's control group (container) has 2 MiB of memory to be had: it "
-                   "cannot be preloaded (--loader mmap or --loader uring: these readers need no memory for it)");
+                   "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
+                   "memory to be had: it cannot be preloaded (--loader mmap or --loader uring: "
+                   "these readers need no memory for it)");
     put_bytes("root/sys/fs/cgroup/job/memory.max", "8388608\n", 8);
     check_loader("d", &o, &fault, NULL);
 }
 
-/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows lie past 2 GiB and past 4 GiB of offsets and are read
- * right. */
+/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows lie past 2 GiB and past 4 GiB of
+ * offsets and are read right. */
 Test(readers, huge_shards)
 {
     enum { T = 100, ROWS = 300 };
@@ -283,10 +293,12 @@ Test(readers, huge_shards)
         resize(name, 1024 + 2ull * 2147483647);
     }
     for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
+        sgt_loader_options o = {
+            .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
         clock_t begin = clock();
         sgt_loader *l = open_loader("d", &o, NULL);
-        cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10); /* of the processor: 8 GiB are opened, not read */
+        /* of the processor: 8 GiB are opened, not read */
+        cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
         cr_assert_eq(l->set.tokens, 2ull * 2147483647);
         for (uint64_t row = 0; row < ROWS; row++) {

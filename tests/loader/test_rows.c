@@ -1,5 +1,5 @@
-/* Rows: every level against plain C, at every size about its width, at every alignment, with nothing readable or
- * writable after the end. */
+/* Rows: every level against plain C, at every size about its width, at every alignment, with
+ * nothing readable or writable after the end. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,9 @@ static char *guarded(size_t bytes)
     return p + room;
 }
 
-static const size_t sizes[] = {1,  2,  7,  8,  9,   15,  16,  17,  31,  32,  33,  47,   48,   49,   63,   64,
-                               65, 95, 96, 97, 127, 128, 129, 511, 512, 513, 997, 1024, 1025, 2048, 2049, 2111};
+static const size_t sizes[] = {1,   2,   7,   8,   9,   15,   16,   17,   31,   32,  33,
+                               47,  48,  49,  63,  64,  65,   95,   96,   97,   127, 128,
+                               129, 511, 512, 513, 997, 1024, 1025, 2048, 2049, 2111};
 
 static void each_level(void (*check)(const sgt_rows *))
 {
@@ -56,7 +57,8 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
 {
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        for (size_t shift = 0; shift < 33; shift++) { /* of the source; 3 * shift of the destination */
+        /* of the source; 3 * shift of the destination */
+        for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k];
             uint16_t *src = (uint16_t *)(void *)src_end - n - shift,
                      *dst = (uint16_t *)(void *)dst_end - n - 3 * shift % 32;
@@ -80,19 +82,21 @@ static void check_copy(const sgt_rows *r)
 /* apart: inputs and targets lie differently between the lines of a cache. */
 static void check_widen_by(const sgt_rows *r, sgt_rows_widen *widen, int apart)
 {
-    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128), *to_end = guarded(4 * MOST + 128);
+    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128),
+         *to_end = guarded(4 * MOST + 128);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
             uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
-            int32_t *in = (int32_t *)(void *)in_end - n - out, *to = (int32_t *)(void *)to_end - n - gap;
+            int32_t *in = (int32_t *)(void *)in_end - n - out,
+                    *to = (int32_t *)(void *)to_end - n - gap;
             for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
             memset(in_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
             memset(to_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
             cr_assert_eq(widen(in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids", r->level, n);
             for (size_t i = 0; i < n; i++)
-                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu", r->level, n, shift,
-                          i);
+                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu",
+                          r->level, n, shift, i);
             cr_assert(in[-1] == (int32_t)0xa5a5a5a5 && to[-1] == (int32_t)0xa5a5a5a5);
             if (out) cr_assert_eq(in[n], (int32_t)0xa5a5a5a5);
             if (gap) cr_assert_eq(to[n], (int32_t)0xa5a5a5a5);
@@ -130,17 +134,8 @@ static void check_top(const sgt_rows *r)
     cr_assert_eq(r->copy(dst, src, 0), 0);
 }
 
-Test(rows, copy)
-{
-    each_level(check_copy);
-}
+Test(rows, copy) { each_level(check_copy); }
 
-Test(rows, widen)
-{
-    each_level(check_widen);
-}
+Test(rows, widen) { each_level(check_widen); }
 
-Test(rows, largest_id_is_found_anywhere)
-{
-    each_level(check_top);
-}
+Test(rows, largest_id_is_found_anywhere) { each_level(check_top); }

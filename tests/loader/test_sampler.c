@@ -1,5 +1,6 @@
-/* Sampling: against a slow model that writes every list out as sampler.h defines it, against the properties it is for,
- * and against frozen values, so that no run's order ever changes by accident. */
+/* Sampling: against a slow model that writes every list out as sampler.h defines it, against the
+ * properties it is for, and against frozen values, so that no run's order ever changes by
+ * accident. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "sample/sampler.h"
 #include "tests/loader/shards.h"
 
-/* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but Philox ---- */
+/* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but
+ * Philox ---- */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -41,24 +43,24 @@ static uint64_t model_permute(uint64_t key, uint64_t n, uint64_t i)
     do {
         uint64_t x = i / b, y = i % b;
         for (unsigned round = 0; round < 12; round++) {
-            if (round % 2 == 0)
-                x = (x + model_f(key, round, y, a)) % a;
-            else
-                y = (y + model_f(key, round, x, b)) % b;
+            if (round % 2 == 0) x = (x + model_f(key, round, y, a)) % a;
+            else y = (y + model_f(key, round, x, b)) % b;
         }
         i = x * b + y;
     } while (i >= n);
     return i;
 }
 
-/* The windows of one epoch in the order in which shuffle numbers them: shard by shard. Returns how many. */
-static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const uint64_t *tokens, uint32_t shards,
-                              uint64_t epoch)
+/* The windows of one epoch in the order in which shuffle numbers them: shard by shard. Returns how
+ * many. */
+static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const uint64_t *tokens,
+                              uint32_t shards, uint64_t epoch)
 {
     uint64_t count = 0;
     for (uint32_t s = 0; s < shards; s++) {
         uint64_t n = tokens[s], W = (n - T) / T > 1 ? (n - T) / T : 1, room = n - 1 - W * T;
-        uint64_t phase = model_below(model_draw(seed, 3, epoch, s), (room < T - 1 ? room : T - 1) + 1);
+        uint64_t phase =
+            model_below(model_draw(seed, 3, epoch, s), (room < T - 1 ? room : T - 1) + 1);
         for (uint64_t j = 0; j < W; j++)
             w[count++] = (sgt_window){.shard = s, .offset = phase + j * T, .tokens = T + 1};
     }
@@ -66,17 +68,21 @@ static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const ui
 }
 
 /* The windows of one epoch in the order of `block`, from windows in the order of their numbers. */
-static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint64_t seed, uint32_t T, uint64_t epoch)
+static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint64_t seed,
+                        uint32_t T, uint64_t epoch)
 {
     uint64_t K = (131072 + T - 1) / T, blocks = (W + K - 1) / K, whole = W / K, used = 0;
     uint64_t *order = malloc(blocks * sizeof *order), *line = malloc(W * sizeof *line);
-    uint64_t short_at = whole < blocks ? model_below(model_draw(seed, 4, epoch, 0), blocks) : blocks;
+    uint64_t short_at =
+        whole < blocks ? model_below(model_draw(seed, 4, epoch, 0), blocks) : blocks;
     for (uint64_t place = 0, k = 0; place < blocks; place++)
-        order[place] = place == short_at ? blocks - 1 : model_permute(model_draw(seed, 5, epoch, 0), whole, k++);
+        order[place] = place == short_at ? blocks - 1
+                                         : model_permute(model_draw(seed, 5, epoch, 0), whole, k++);
     for (uint64_t pool = 0; pool * 256 < blocks; pool++) {
         uint64_t n = 0;
         for (uint64_t place = pool * 256; place < blocks && place < pool * 256 + 256; place++)
-            for (uint64_t j = 0; j < K && order[place] * K + j < W; j++) line[n++] = order[place] * K + j;
+            for (uint64_t j = 0; j < K && order[place] * K + j < W; j++)
+                line[n++] = order[place] * K + j;
         for (uint64_t i = 0; i < n; i++)
             to[used + i] = from[line[model_permute(model_draw(seed, 6, epoch, pool), n, i)]];
         used += n;
@@ -95,8 +101,8 @@ static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens
 }
 
 /* All rows of an epoch; for random, a thousand rows. Returns how many. */
-static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T, const uint64_t *tokens,
-                            uint32_t shards, uint64_t epoch)
+static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T,
+                            const uint64_t *tokens, uint32_t shards, uint64_t epoch)
 {
     uint64_t n = 0, starts = 0;
     if (sampling == SGT_SAMPLING_SEQUENTIAL) {
@@ -108,7 +114,8 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
     if (sampling == SGT_SAMPLING_RANDOM) {
         for (uint32_t s = 0; s < shards; s++) starts += tokens[s] - T;
         for (; n < 1000; n++)
-            out[n] = model_start(model_below(model_draw(seed, 1, epoch * 1000 + n, 0), starts), T, tokens);
+            out[n] = model_start(model_below(model_draw(seed, 1, epoch * 1000 + n, 0), starts), T,
+                                 tokens);
         return n;
     }
     for (uint32_t s = 0; s < shards; s++) n += tokens[s] / T + 1;
@@ -117,7 +124,8 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
     if (sampling == SGT_SAMPLING_BLOCK) {
         model_block(out, w, n, seed, T, epoch);
     } else {
-        for (uint64_t i = 0; i < n; i++) out[i] = w[model_permute(model_draw(seed, 2, epoch, 0), n, i)];
+        for (uint64_t i = 0; i < n; i++)
+            out[i] = w[model_permute(model_draw(seed, 2, epoch, 0), n, i)];
     }
     free(w);
     return n;
@@ -145,7 +153,8 @@ Test(sampler, permutation_is_a_bijection)
         for (uint64_t key = 0; key < 4; key++) check_bijection(key, n);
     for (int bit = 9; bit <= 20; bit++)
         for (uint64_t n = (1u << bit) - 1; n <= (1u << bit) + 1; n++) check_bijection(n * 31, n);
-    for (uint64_t root = 17; root < 400; root += 53) /* squares, where a * b is n, and their neighbours */
+    /* squares, where a * b is n, and their neighbours */
+    for (uint64_t root = 17; root < 400; root += 53)
         for (uint64_t n = root * root - 1; n <= root * root + 1; n++) check_bijection(root, n);
     for (size_t i = 0; i < sizeof primes / sizeof *primes; i++) check_bijection(i, primes[i]);
 }
@@ -158,8 +167,9 @@ static int by_number(const void *a, const void *b)
 
 Test(sampler, permutation_of_huge_sizes)
 {
-    static const uint64_t sizes[] = {1ull << 32,       (1ull << 32) + 1, (1ull << 40) - 1, 1000000000000000003ull,
-                                     (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63};
+    static const uint64_t sizes[] = {
+        1ull << 32,       (1ull << 32) + 1, (1ull << 40) - 1, 1000000000000000003ull,
+        (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63};
     enum { MANY = 20000 };
     uint64_t *got = malloc(2 * MANY * sizeof *got);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -178,8 +188,9 @@ Test(sampler, permutation_of_huge_sizes)
     free(got);
 }
 
-/* Whether counts that should be equal are within 6 standard deviations of it by chi-squared: one chance in a hundred
- * million of being wrong. Keys and seeds are fixed here, so the answer is always the same. */
+/* Whether counts that should be equal are within 6 standard deviations of it by chi-squared: one
+ * chance in a hundred million of being wrong. Keys and seeds are fixed here, so the answer is
+ * always the same. */
 static int even(const uint64_t *counts, size_t cells, double expected)
 {
     double chi = 0, freedom = (double)cells - 1;
@@ -188,7 +199,8 @@ static int even(const uint64_t *counts, size_t cells, double expected)
     return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
 }
 
-/* Over many keys every item meets every place equally often, and so does the step between neighbours. */
+/* Over many keys every item meets every place equally often, and so does the step between
+ * neighbours. */
 Test(sampler, permutation_looks_random)
 {
     enum { KEYS = 60000, MOST = 37 };
@@ -231,10 +243,11 @@ static const set sets[] = {
     {16, 2, {48, 17}}, /* two, one */
     {16, 5, {1000, 17, 33, 777, 16 * 40 + 1}},
     {7, 6, {100, 200, 8, 14, 15, 22}},
-    {64, 2, {64 * 2048 * 2 + 65, 64 * 2048 + 900}}, /* blocks of 2048 windows: whole and a short one */
-    {64, 1, {64 * 2048 * 2 + 64}},                  /* whole blocks alone */
-    {65536, 3, {65536 * 700, 65537, 65536 * 3}},    /* blocks of 2 windows, pools of 512 */
-    {200000, 2, {200000 * 520, 250001}},            /* blocks of one window, pools of 256 */
+    /* blocks of 2048 windows: whole and a short one */
+    {64, 2, {64 * 2048 * 2 + 65, 64 * 2048 + 900}},
+    {64, 1, {64 * 2048 * 2 + 64}},               /* whole blocks alone */
+    {65536, 3, {65536 * 700, 65537, 65536 * 3}}, /* blocks of 2 windows, pools of 512 */
+    {200000, 2, {200000 * 520, 250001}},         /* blocks of one window, pools of 256 */
 };
 
 static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
@@ -245,15 +258,17 @@ static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
     uint64_t total = 1000, row = 0;
     for (uint32_t i = 0; i < d->shards; i++) total += d->tokens[i] / d->T + 1;
     sgt_window *want = malloc(total * sizeof *want);
-    cr_assert_eq(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, &err), 0, "%s",
+                 err.text);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         uint64_t n = model_epoch(want, sampling, seed, d->T, d->tokens, d->shards, epoch);
         if (sampling != SGT_SAMPLING_RANDOM) cr_assert_eq(s.windows, n);
         for (uint64_t i = 0; i < n; i++, row++) {
-            sgt_window w = sgt_sampler_window(&s, &memo, row), alone = sgt_sampler_window(&s, NULL, row);
+            sgt_window w = sgt_sampler_window(&s, &memo, row),
+                       alone = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == want[i].shard && w.offset == want[i].offset,
-                      "%s, T %u, row %lu: %u:%lu, wanted %u:%lu", sgt_sampling_name(sampling), d->T, row, w.shard,
-                      w.offset, want[i].shard, want[i].offset);
+                      "%s, T %u, row %lu: %u:%lu, wanted %u:%lu", sgt_sampling_name(sampling), d->T,
+                      row, w.shard, w.offset, want[i].shard, want[i].offset);
             cr_assert(alone.shard == w.shard && alone.offset == w.offset);
             cr_assert(w.offset + d->T + 1 <= d->tokens[w.shard]);
         }
@@ -277,20 +292,24 @@ Test(sampler, rows_in_any_order)
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_sampler s;
         sgt_sampler_memo memo = {0};
-        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
+        cr_assert_eq(
+            sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
         for (uint64_t i = 0; i < 5000; i++) {
             uint64_t row = sgt_philox_u64(9, i, 0) % (4 * s.windows);
-            sgt_window w = sgt_sampler_window(&s, &memo, row), alone = sgt_sampler_window(&s, NULL, row);
+            sgt_window w = sgt_sampler_window(&s, &memo, row),
+                       alone = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == alone.shard && w.offset == alone.offset);
         }
         sgt_sampler_free(&s);
     }
 }
 
-/* Every window of an epoch once: the windows of a shard are a phase and steps of T, W of them, none twice. */
+/* Every window of an epoch once: the windows of a shard are a phase and steps of T, W of them, none
+ * twice. */
 Test(sampler, epochs_are_exact)
 {
-    static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK, SGT_SAMPLING_SEQUENTIAL};
+    static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK,
+                                         SGT_SAMPLING_SEQUENTIAL};
     const set *d = &sets[8];
     for (size_t k = 0; k < 3; k++) {
         sgt_sampler s;
@@ -322,13 +341,15 @@ Test(sampler, phases_are_uniform)
     for (size_t k = 0; k < sizeof shards / sizeof *shards; k++) {
         sgt_sampler s;
         uint64_t counts[16] = {0};
-        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 3, 16, &shards[k].tokens, 1, NULL), 0);
+        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 3, 16, &shards[k].tokens, 1, NULL),
+                     0);
         for (uint64_t epoch = 0; epoch < 16000; epoch++) {
             sgt_window w = sgt_sampler_window(&s, NULL, epoch * s.windows);
             counts[s.windows == 1 ? w.offset : w.offset % 16]++;
         }
         for (uint64_t i = shards[k].phases; i < 16; i++) cr_assert_eq(counts[i], 0);
-        if (shards[k].phases > 1) cr_assert(even(counts, shards[k].phases, 16000.0 / (double)shards[k].phases));
+        if (shards[k].phases > 1)
+            cr_assert(even(counts, shards[k].phases, 16000.0 / (double)shards[k].phases));
         sgt_sampler_free(&s);
     }
 }
@@ -355,10 +376,13 @@ Test(sampler, seeds_differ)
     for (int sampling = 0; sampling < SGT_SAMPLING_SEQUENTIAL; sampling++) {
         sgt_sampler a, b;
         uint64_t same = 0;
-        cr_assert_eq(sgt_sampler_init(&a, (sgt_sampling)sampling, 0, d->T, d->tokens, d->shards, NULL), 0);
-        cr_assert_eq(sgt_sampler_init(&b, (sgt_sampling)sampling, 1, d->T, d->tokens, d->shards, NULL), 0);
+        cr_assert_eq(
+            sgt_sampler_init(&a, (sgt_sampling)sampling, 0, d->T, d->tokens, d->shards, NULL), 0);
+        cr_assert_eq(
+            sgt_sampler_init(&b, (sgt_sampling)sampling, 1, d->T, d->tokens, d->shards, NULL), 0);
         for (uint64_t row = 0; row < 1000; row++)
-            same += sgt_sampler_window(&a, NULL, row).offset == sgt_sampler_window(&b, NULL, row).offset;
+            same += sgt_sampler_window(&a, NULL, row).offset ==
+                    sgt_sampler_window(&b, NULL, row).offset;
         cr_assert_lt(same, 10);
         sgt_sampler_free(&a);
         sgt_sampler_free(&b);
@@ -374,10 +398,13 @@ Test(sampler, ten_terabytes)
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_sampler s;
         sgt_sampler_memo memo = {0};
-        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL), 0);
-        cr_assert_eq(s.windows, SHARDS * (100000000ull / 1024 - (sampling != SGT_SAMPLING_SEQUENTIAL)));
+        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL),
+                     0);
+        cr_assert_eq(s.windows,
+                     SHARDS * (100000000ull / 1024 - (sampling != SGT_SAMPLING_SEQUENTIAL)));
         for (uint64_t row = 123456789ull * 32; row < 123456790ull * 32; row++) {
-            sgt_window w = sgt_sampler_window(&s, &memo, row), far = sgt_sampler_window(&s, &memo, UINT64_MAX - row);
+            sgt_window w = sgt_sampler_window(&s, &memo, row),
+                       far = sgt_sampler_window(&s, &memo, UINT64_MAX - row);
             cr_assert(w.shard < SHARDS && w.offset + 1025 <= 100000000);
             cr_assert(far.shard < SHARDS && far.offset + 1025 <= 100000000);
         }
@@ -394,7 +421,8 @@ Test(sampler, too_many_windows)
                    "more than 2^63 windows");
 }
 
-/* Values of the day on which the definition was made. A change here breaks the resuming of every run there is. */
+/* Values of the day on which the definition was made. A change here breaks the resuming of every
+ * run there is. */
 Test(sampler, frozen)
 {
     static const uint64_t tokens[] = {100000000, 5000, 33000000};
@@ -413,7 +441,8 @@ Test(sampler, frozen)
         for (int i = 0; i < 6; i++) {
             sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
             cr_assert(w.shard == want[sampling][i].shard && w.offset == want[sampling][i].offset,
-                      "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), rows[i], w.shard, w.offset);
+                      "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), rows[i], w.shard,
+                      w.offset);
         }
         sgt_sampler_free(&s);
     }

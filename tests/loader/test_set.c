@@ -41,7 +41,8 @@ static void put_manifest(size_t count, uint64_t first_tokens)
     sgt_manifest_shard shards[] = {{"train_000000.bin", "train", first_tokens, 1, 0},
                                    {"val_000000.bin", "val", 1000, 1, 0},
                                    {"train_000001.bin", "train", 2000, 1, 0}};
-    sgt_manifest m = {.vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = count};
+    sgt_manifest m = {
+        .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = count};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
 }
 
@@ -49,7 +50,8 @@ Test(set, defaults)
 {
     put_split();
     sgt_loader_info i = info_of("d", NULL);
-    cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257 && i.reader == SGT_READER_PRELOAD);
+    cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257 &&
+              i.reader == SGT_READER_PRELOAD);
     cr_assert(i.tokens == 5000 && i.shards == 2 && i.skipped == 0);
     cr_assert_eq(i.windows_per_epoch, 3000 / 512 - 1 + 2000 / 512 - 1);
     sgt_loader_options o = {.split = "val", .sampling = SGT_SAMPLING_SEQUENTIAL};
@@ -61,11 +63,13 @@ Test(set, options_that_make_no_sense)
 {
     put_split();
     sgt_loader_options o = {.batch = 8, .ranks = 3};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a batch of 8 rows does not divide among 3 ranks");
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE,
+                   "a batch of 8 rows does not divide among 3 ranks");
     o = (sgt_loader_options){.rank = 2, .ranks = 2};
     expect_failure(open_only("d", &o, why), SGT_EUSAGE, "rank 2 of 2: ranks count from 0");
     o = (sgt_loader_options){.seq = 2147483647};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a sequence length of 2147483647, which no shard can have");
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE,
+                   "a sequence length of 2147483647, which no shard can have");
     o = (sgt_loader_options){.reader = SGT_READERS};
     expect_failure(open_only("d", &o, why), SGT_EUSAGE, "reader %d is none", SGT_READERS);
     o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
@@ -98,14 +102,13 @@ Test(set, short_shards_are_left_out_and_named)
     sgt_loader_info i = info_of("d", &o);
     cr_assert(i.shards == 3 && i.skipped == 2 && i.tokens == 5513);
     cr_assert_eq(said.count, 1);
-    cr_assert_str_eq(said.last,
-                     "d: left out 2 of 5 shards with fewer than the 513 tokens of a window (d/train_000002.bin "
-                     "has 512)");
+    cr_assert_str_eq(said.last, "d: left out 2 of 5 shards with fewer than the 513 tokens of a "
+                                "window (d/train_000002.bin has 512)");
     o.seq = 3000;
     expect_failure(
         open_only("d", &o, why), SGT_EFORMAT,
-        "d: rows of 3000 tokens need a shard of 3001 or more, and the longest, d/train_000000.bin, has 3000 (take a "
-        "sequence length of at most 2999, or more text)");
+        "d: rows of 3000 tokens need a shard of 3001 or more, and the longest, d/train_000000.bin, "
+        "has 3000 (take a sequence length of at most 2999, or more text)");
     o.seq = 2999;
     i = info_of("d", &o);
     cr_assert(i.shards == 1 && i.skipped == 4 && i.windows_per_epoch == 1);
@@ -117,7 +120,8 @@ Test(set, headers_are_all_checked)
     resize("d/train_000001.bin", 1000);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: 1000 bytes, wanted at least the header's 1024: cut short");
-    put_raw("d/train_000001.bin", 1, 2000); /* raw is for a file that is named, not for one in a folder */
+    /* raw is for a file that is named, not for one in a folder */
+    put_raw("d/train_000001.bin", 1, 2000);
     sgt_error err;
     cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
     cr_assert(strstr(err.text, "d/train_000001.bin: at byte 0: magic number "), "%s", err.text);
@@ -128,16 +132,14 @@ Test(set, one_vocabulary)
 {
     put_split();
     patch("d/train_000001.bin", 16, "\x52\xc4", 2);
-    expect_failure(
-        open_only("d", NULL, why), SGT_EFORMAT,
-        "d/train_000001.bin: a vocabulary of 50258, but d/train_000000.bin has 50257: shards of one set share "
-        "one");
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d/train_000001.bin: a vocabulary of 50258, but d/train_000000.bin has 50257: "
+                   "shards of one set share one");
     patch("d/train_000001.bin", 16, "\x51\xc4", 2);
     patch("d/train_000001.bin", 24, "\x01", 1);
-    expect_failure(
-        open_only("d", NULL, why), SGT_EFORMAT,
-        "d/train_000001.bin: vocabulary 123456789abcde01, but d/train_000000.bin has 123456789abcdef0: shards of "
-        "one set share one");
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d/train_000001.bin: vocabulary 123456789abcde01, but d/train_000000.bin has "
+                   "123456789abcdef0: shards of one set share one");
 }
 
 Test(set, the_manifest_decides)
@@ -149,15 +151,17 @@ Test(set, the_manifest_decides)
     cr_assert_eq(info_of("d", NULL).tokens, 5000);
     cr_assert_eq(info_of("d", &(sgt_loader_options){.split = "val"}).tokens, 1000);
     put_manifest(3, 2999);
-    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d/train_000000.bin: 3000 tokens, but d/manifest.json says 2999 (make the folder again)");
+    expect_failure(
+        open_only("d", NULL, why), SGT_EFORMAT,
+        "d/train_000000.bin: 3000 tokens, but d/manifest.json says 2999 (make the folder again)");
     put_manifest(3, 3000);
     cr_assert_eq(unlink("d/train_000001.bin"), 0);
-    expect_failure(open_only("d", NULL, why), SGT_EIO, "d/train_000001.bin: No such file or directory");
+    expect_failure(open_only("d", NULL, why), SGT_EIO,
+                   "d/train_000001.bin: No such file or directory");
     put_bytes("d/manifest.json", "{}", 2);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d/manifest.json: field version: missing, or not a whole number from 0 (damaged: copy the folder again, "
-                   "or tokenize again with --force)");
+                   "d/manifest.json: field version: missing, or not a whole number from 0 "
+                   "(damaged: copy the folder again, or tokenize again with --force)");
 }
 
 Test(set, checksum_of_another_shard)
@@ -168,8 +172,9 @@ Test(set, checksum_of_another_shard)
     sgt_manifest m = {.vocabulary = "gpt2", .shards = &shard, .count = 1};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
     cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
-    cr_assert(strstr(err.text, "d/train_000000.bin: checksum ") && strstr(err.text, "says 0000000000000007"), "%s",
-              err.text);
+    cr_assert(strstr(err.text, "d/train_000000.bin: checksum ") &&
+                  strstr(err.text, "says 0000000000000007"),
+              "%s", err.text);
 }
 
 /* The hash tells sets apart, and is the same for every reader, T and rank. */
@@ -177,7 +182,8 @@ Test(set, hash_identifies_the_data)
 {
     put_split();
     uint64_t bare = info_of("d", NULL).hash;
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .seq = 2500, .batch = 2, .ranks = 2, .rank = 1};
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .seq = 2500, .batch = 2, .ranks = 2, .rank = 1};
     cr_assert_eq(info_of("d", &o).hash, bare);
     patch("d/train_000001.bin", 32, "\xaa", 1); /* its checksum */
     uint64_t changed = info_of("d", NULL).hash;
@@ -209,12 +215,14 @@ Test(set, shard_changed_while_opening)
     int fd = sgt_set_open_shard(&s, 1, &err);
     cr_assert(fd >= 0, "%s", err.text);
     close(fd);
-    static const char changed[] = "d/train_000001.bin: written or replaced since the set was opened (open it again)";
+    static const char changed[] =
+        "d/train_000001.bin: written or replaced since the set was opened (open it again)";
     put_shard("d/train_000001.bin", 1, 1999);
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 
-    /* other ids in another file of that name and size; and in the same file, which its time of writing tells */
+    /* other ids in another file of that name and size; and in the same file, which its time of
+     * writing tells */
     put_foreign("d/train_000001.bin", 1, 2000);
     put_foreign("other", 2, 2000);
     cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
@@ -249,7 +257,8 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: unfinished (the same sgt-tokenize command again finishes it)");
-    put_manifest(3, 3000); /* the manifest comes last: with it the set is whole, though .work was not yet removed */
+    /* the manifest comes last: with it the set is whole, though .work was not yet removed */
+    put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).shards, 2);
 }
 
@@ -266,8 +275,10 @@ Test(set, more_shards_than_descriptors)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     for (int reader = 0; reader < SGT_READERS; reader++)
         for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-            sgt_loader_options o = {
-                .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 32, .seq = 16};
+            sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                    .sampling = (sgt_sampling)sampling,
+                                    .batch = 32,
+                                    .seq = 16};
             check_loader("d", &o, NULL, NULL);
         }
 }
@@ -286,6 +297,6 @@ Test(set, no_room_for_maps)
     struct rlimit room = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
-                   "d/train_000000.bin: mapping it: no room for a map of 4294968318 bytes (sysctl vm.max_map_count, "
-                   "ulimit -v; the reader uring needs neither)");
+                   "d/train_000000.bin: mapping it: no room for a map of 4294968318 bytes (sysctl "
+                   "vm.max_map_count, ulimit -v; the reader uring needs neither)");
 }

@@ -1,5 +1,5 @@
-/* Several sets in one loader: the same batches from every reader, rank and cursor; what is said of each; documents that
- * end with their set; texts, and what is wrong with some. */
+/* Several sets in one loader: the same batches from every reader, rank and cursor; what is said of
+ * each; documents that end with their set; texts, and what is wrong with some. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);
 
 static const sgt_loader_set three[] = {{"d", 5}, {"e", 2.5}, {"one.bin", 2.5}};
-static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20}; /* token_at's names of the used shards */
+/* token_at's names of the used shards */
+static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20};
 
 /* d of five shards; e of two, and one that is too short for T = 16; a file. */
 static void put_sets(void)
@@ -61,7 +62,8 @@ Test(sets, rows_are_those_of_each_set)
         cr_assert_str_eq(sgt_loader_shard_path(l, shard), sgt_loader_shard_path(own[s], want));
         cr_assert_eq(at, want_at);
     }
-    cr_assert_leq(llabs((long long)next[0] - 1500), 64); /* weights of a half and two quarters, within a turn */
+    /* weights of a half and two quarters, within a turn */
+    cr_assert_leq(llabs((long long)next[0] - 1500), 64);
     cr_assert_leq(llabs((long long)next[1] - 750), 64);
     for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);
     sgt_loader_close(l);
@@ -84,7 +86,8 @@ Test(sets, ranks_and_resuming)
                 cr_assert_eq(sgt_loader_batch(whole, all, k, rows, NULL), 0);
                 cr_assert_eq(sgt_loader_batch(l, c, k, part, NULL), 0);
                 for (uint32_t r = 0; r < 6 / ranks; r++)
-                    cr_assert_arr_eq(part + r * 17, rows + (o.rank + r * ranks) * 17, 17 * sizeof *rows);
+                    cr_assert_arr_eq(part + r * 17, rows + (o.rank + r * ranks) * 17,
+                                     17 * sizeof *rows);
             }
             sgt_cursor_close(c);
             sgt_loader_close(l);
@@ -128,13 +131,16 @@ Test(sets, said_of_them)
     sgt_loader_close(l);
 }
 
-/* The hash knows the data, the proportions and the order, and not how the proportions are written. */
+/* The hash knows the data, the proportions and the order, and not how the proportions are
+ * written. */
 Test(sets, hash)
 {
     put_sets();
-    const sgt_loader_set same[] = {{"d", 2}, {"e", 1}, {"one.bin", 1}}, order[] = {{"e", 2}, {"d", 1}, {"one.bin", 1}},
-                         other[] = {{"d", 2}, {"e", 1}, {"one.bin", 1.001}}, sizes[] = {{"d", 0}, {"e", 0}},
-                         two[] = {{"d", 2}, {"e", 1}}, equal[] = {{"d", 2}, {"e", 2}};
+    const sgt_loader_set same[] = {{"d", 2}, {"e", 1}, {"one.bin", 1}},
+                         order[] = {{"e", 2}, {"d", 1}, {"one.bin", 1}},
+                         other[] = {{"d", 2}, {"e", 1}, {"one.bin", 1.001}},
+                         sizes[] = {{"d", 0}, {"e", 0}}, two[] = {{"d", 2}, {"e", 1}},
+                         equal[] = {{"d", 2}, {"e", 2}};
     uint64_t h[] = {hash_of(three, 3), hash_of(order, 3), hash_of(other, 3),  hash_of(sizes, 2),
                     hash_of(two, 2),   hash_of(equal, 2), hash_of(&two[0], 1)};
     cr_assert_eq(hash_of(same, 3), h[0]);
@@ -180,7 +186,8 @@ static void put_documents(const char *path, uint16_t id, uint32_t documents, uin
     patch(path, SGT_SHARD_HEADER, ids, 2 * h.tokens);
 }
 
-/* The last document of a set ends with it, and does not run on into the first shard of the next set. */
+/* The last document of a set ends with it, and does not run on into the first shard of the next
+ * set. */
 Test(sets, documents_end_with_their_set)
 {
     const sgt_loader_set sets[] = {{"a.bin", 0}, {"b.bin", 0}};
@@ -259,15 +266,18 @@ Test(sets, texts_that_are_wrong)
     char text[64];
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
         snprintf(text, sizeof text, "d:1,e:%s", weights[i]);
-        expect_failure(parse(text, why), SGT_EUSAGE, "e:%s: the weight must be a number from 1e-09 to 1e+06",
-                       weights[i]);
+        expect_failure(parse(text, why), SGT_EUSAGE,
+                       "e:%s: the weight must be a number from 1e-09 to 1e+06", weights[i]);
     }
-    expect_failure(parse("d:1,,e:2", why), SGT_EUSAGE, "d:1,,e:2: a set without a name (commas stand between sets)");
-    expect_failure(parse("d,", why), SGT_EUSAGE, "d,: a set without a name (commas stand between sets)");
+    expect_failure(parse("d:1,,e:2", why), SGT_EUSAGE,
+                   "d:1,,e:2: a set without a name (commas stand between sets)");
+    expect_failure(parse("d,", why), SGT_EUSAGE,
+                   "d,: a set without a name (commas stand between sets)");
     expect_failure(parse("d:1,:2", why), SGT_EUSAGE, ":2: a weight without a set");
     expect_failure(parse("d:1,e", why), SGT_EUSAGE,
                    "d has a weight, and e has none: all sets have one, or none has");
-    expect_failure(parse("d,e,f:1", why), SGT_EUSAGE, "d has no weight, and f has one: all sets have one, or none has");
+    expect_failure(parse("d,e,f:1", why), SGT_EUSAGE,
+                   "d has no weight, and f has one: all sets have one, or none has");
     char *most = malloc(2 * 4097);
     memset(most, ',', 2 * 4097);
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
@@ -297,19 +307,21 @@ Test(sets, that_cannot_be_mixed)
                    "e:-1: the weight must be a number from 1e-09 to 1e+06");
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 0}}, 2, why), SGT_EUSAGE,
                    "d has a weight, and e has none: all sets have one, or none has");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 1}, {"./d/", 1}}, 3, why), SGT_EUSAGE,
-                   "./d/: the same set as d (a larger weight draws more of it)");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 1}, {"./d/", 1}}, 3, why),
+                   SGT_EUSAGE, "./d/: the same set as d (a larger weight draws more of it)");
     expect_failure(open_sets(three, 4097, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
     cr_assert_eq(mkdir("empty", 0777), 0);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"empty", 1}}, 2, why), SGT_EFORMAT,
                    "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {NULL, 1}}, 2, why), SGT_EUSAGE, "set 1 has no path");
-    expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE, "sgt_loader_options.sets is NULL, but set_count is 2");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {NULL, 1}}, 2, why), SGT_EUSAGE,
+                   "set 1 has no path");
+    expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE,
+                   "sgt_loader_options.sets is NULL, but set_count is 2");
     expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "neither a path nor sets are given");
     put_raw("short.bin", 1, 5);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
-                   "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, short.bin, has 5 (take a "
-                   "sequence length of at most 4, or more text)");
+                   "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, "
+                   "short.bin, has 5 (take a sequence length of at most 4, or more text)");
     put_raw("shorter.bin", 1, 1);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"shorter.bin", 1}}, 2, why), SGT_EFORMAT,
                    "shorter.bin: no shard has two tokens (a row and its targets take more text)");
@@ -329,8 +341,10 @@ Test(sets, vocabularies)
     put_marked("a.bin", 50257, 0xab);
     put_marked("b.bin", 50257, 0xcd);
     put_marked("c.bin", 4096, 0);
-    expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"a.bin", 1}, {"b.bin", 1}}, 3, why), SGT_EFORMAT,
-                   "b.bin: vocabulary 00000000000000cd, but a.bin has 00000000000000ab: sets that are mixed share one");
+    expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"a.bin", 1}, {"b.bin", 1}}, 3, why),
+                   SGT_EFORMAT,
+                   "b.bin: vocabulary 00000000000000cd, but a.bin has 00000000000000ab: sets that "
+                   "are mixed share one");
     sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
     sgt_loader_options o = mixed(sets, 2);
     sgt_loader_info info;

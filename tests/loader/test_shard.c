@@ -1,4 +1,5 @@
-/* The shard format: bytes as DESIGN promises them, and every way in which a file can be something else. */
+/* The shard format: bytes as DESIGN promises them, and every way in which a file can be something
+ * else. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +36,10 @@ Test(shard, pack_is_the_layout_of_the_design)
                           .xxh3 = 0x2122232425262728,
                           .data = 1024};
     uint8_t bytes[SGT_SHARD_HEADER];
-    static const uint8_t want[40] = {0x88, 0xd8, 0x34, 0x01, 1,    0,    0,    0,    0x04, 0x03, 0x02, 0x01, 1,    0,
-                                     0,    0,    0x51, 0xc4, 0,    0,    0x50, 0xc4, 0,    0,    0x18, 0x17, 0x16, 0x15,
-                                     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
+    static const uint8_t want[40] = {0x88, 0xd8, 0x34, 0x01, 1,    0,    0,    0,    0x04, 0x03,
+                                     0x02, 0x01, 1,    0,    0,    0,    0x51, 0xc4, 0,    0,
+                                     0x50, 0xc4, 0,    0,    0x18, 0x17, 0x16, 0x15, 0x14, 0x13,
+                                     0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
     memset(bytes, 0xee, sizeof bytes);
     sgt_shard_pack(bytes, &h);
     cr_assert_arr_eq(bytes, want, sizeof want);
@@ -70,7 +72,8 @@ Test(shard, foreign_header_has_three_words)
     int fd = sgt_shard_open(&h, "a.bin", 0, &err);
     cr_assert(fd >= 0, "%s", err.text);
     close(fd);
-    cr_assert(h.tokens == 1000 && !h.revision && !h.vocab && !h.eot && !h.fingerprint && !h.xxh3 && h.data == 1024);
+    cr_assert(h.tokens == 1000 && !h.revision && !h.vocab && !h.eot && !h.fingerprint && !h.xxh3 &&
+              h.data == 1024);
 }
 
 Test(shard, raw_files)
@@ -111,19 +114,21 @@ Test(shard, what_is_no_shard)
     put_shard("a.bin", 0, 10);
     put_word("a.bin", 0, 12345);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 0: magic number 12345, wanted 20240520: not a shard (--raw reads files without a "
-                   "header)");
+                   "a.bin: at byte 0: magic number 12345, wanted 20240520: not a shard (--raw "
+                   "reads files without a header)");
     put_bytes("empty.bin", "", 0);
     expect_failure(open_and_close("empty.bin", 0, why), SGT_EFORMAT,
-                   "empty.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw reads files without a "
-                   "header)");
+                   "empty.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw "
+                   "reads files without a header)");
     put_bytes("three.bin", "\x88\xd8\x34", 3);
     expect_failure(open_and_close("three.bin", 0, why), SGT_EFORMAT,
-                   "three.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw reads files without a "
-                   "header)");
-    expect_failure(open_and_close("none.bin", 0, why), SGT_EIO, "none.bin: No such file or directory");
+                   "three.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw "
+                   "reads files without a header)");
+    expect_failure(open_and_close("none.bin", 0, why), SGT_EIO,
+                   "none.bin: No such file or directory");
     cr_assert_eq(mkdir("folder.bin", 0777), 0);
-    expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT, "folder.bin: not a regular file");
+    expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT,
+                   "folder.bin: not a regular file");
     cr_assert_eq(mkfifo("pipe.bin", 0666), 0); /* would wait for a writer */
     expect_failure(open_and_close("pipe.bin", 0, why), SGT_EFORMAT, "pipe.bin: not a regular file");
 }
@@ -133,10 +138,12 @@ Test(shard, sizes_that_lie)
     put_shard("a.bin", 0, 10);
     resize("a.bin", 1043);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1043 bytes, but its header says 10 tokens, which make 1044 (cut short; make it again)");
+                   "a.bin: 1043 bytes, but its header says 10 tokens, which make 1044 (cut short; "
+                   "make it again)");
     resize("a.bin", 1046);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1046 bytes, but its header says 10 tokens, which make 1044 (too long; make it again)");
+                   "a.bin: 1046 bytes, but its header says 10 tokens, which make 1044 (too long; "
+                   "make it again)");
     resize("a.bin", 1023);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
                    "a.bin: 1023 bytes, wanted at least the header's 1024: cut short");
@@ -145,10 +152,9 @@ Test(shard, sizes_that_lie)
                    "a.bin: 4 bytes, wanted at least the header's 1024: cut short");
     put_shard("b.bin", 0, 10);
     put_word("b.bin", 2, 0x7fffffff);
-    expect_failure(
-        open_and_close("b.bin", 0, why), SGT_EFORMAT,
-        "b.bin: 1044 bytes, but its header says 2147483647 tokens, which make 4294968318 (cut short; make it "
-        "again)");
+    expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT,
+                   "b.bin: 1044 bytes, but its header says 2147483647 tokens, which make "
+                   "4294968318 (cut short; make it again)");
     put_word("b.bin", 2, 0xffffffff);
     expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT, "b.bin: at byte 8: -1 tokens");
 }
@@ -184,7 +190,8 @@ Test(shard, verify_reads_everything)
     uint8_t other[2] = {was[0] ^ 1, 0};
     patch("a.bin", 1024 + 2 * 1234567, other, 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), SGT_EFORMAT);
-    cr_assert(strstr(err.text, "a.bin: checksum ") && strstr(err.text, "its tokens have changed since it was written"),
+    cr_assert(strstr(err.text, "a.bin: checksum ") &&
+                  strstr(err.text, "its tokens have changed since it was written"),
               "%s", err.text);
 
     uint8_t high[2] = {0x51, 0xc4};
@@ -200,7 +207,8 @@ Test(shard, verify_reads_everything)
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 }
 
-/* An id that is too large is found wherever it stands: at the edges of what is compared at once, of a read, of all. */
+/* An id that is too large is found wherever it stands: at the edges of what is compared at once, of
+ * a read, of all. */
 Test(shard, verify_names_the_first_id_that_is_too_large)
 {
     static const uint64_t places[] = {0, 1, 4094, 4095, 4096, 4097, 131071, 131072, 135167, 139999};
@@ -212,9 +220,10 @@ Test(shard, verify_names_the_first_id_that_is_too_large)
         was[0] = (uint8_t)token_at(1, at);
         was[1] = (uint8_t)(token_at(1, at) >> 8);
         patch("a.bin", (long)(1024 + 2 * at), high, 2);
-        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, wanted below 50257", (int)at,
-                 (int)(1024 + 2 * at));
-        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, "%s", want);
+        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, wanted below 50257",
+                 (int)at, (int)(1024 + 2 * at));
+        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, "%s",
+                       want);
         patch("a.bin", (long)(1024 + 2 * at), was, 2);
     }
 }
@@ -247,7 +256,8 @@ Test(shard, verify_stops_and_reads_raw)
     sgt_stop stop = {0};
     put_shard("a.bin", 1, 1000);
     sgt_stop_request(&stop);
-    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, &stop, why), SGT_ESTOPPED, "a.bin: stopped");
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, &stop, why), SGT_ESTOPPED,
+                   "a.bin: stopped");
     put_raw("r.bin", 1, 1000);
     cr_assert_eq(sgt_shard_verify("r.bin", 1, 50257, NULL, NULL, &err), 0, "%s", err.text);
     put_shard("e.bin", 1, 0);
@@ -262,7 +272,8 @@ Test(shard, list_is_in_order_of_names)
     static const char *const made[] = {"f/train_000010.bin", "f/train_000002.bin", "f/train_b.bin",
                                        "f/val_000000.bin",   "f/train_000002.idx", "f/trains_0.bin",
                                        "f/train_0.bin.tmp",  "f/train.bin",        "f/train_.bin"};
-    static const char *const want[] = {"f/train_.bin", "f/train_000002.bin", "f/train_000010.bin", "f/train_b.bin"};
+    static const char *const want[] = {"f/train_.bin", "f/train_000002.bin", "f/train_000010.bin",
+                                       "f/train_b.bin"};
     cr_assert_eq(mkdir("f", 0777), 0);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
     cr_assert_eq(sgt_shard_list(&paths, &n, "f", "train", &err), 0, "%s", err.text);
@@ -272,7 +283,8 @@ Test(shard, list_is_in_order_of_names)
     cr_assert_eq(sgt_shard_list(&paths, &n, "f", "test", &err), 0, "%s", err.text);
     cr_assert_eq(n, 0);
     sgt_shard_list_free(paths, n);
-    expect_failure(sgt_shard_list(&paths, &n, "g", "train", why), SGT_EIO, "g: No such file or directory");
+    expect_failure(sgt_shard_list(&paths, &n, "g", "train", why), SGT_EIO,
+                   "g: No such file or directory");
 }
 
 Test(shard, list_of_many)

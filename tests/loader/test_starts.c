@@ -1,5 +1,5 @@
-/* Where documents begin in rows: against the list of all of them, for every reader, sampling, output and rank, from
- * .idx files or from the tokens; in streams; and what is made of it. */
+/* Where documents begin in rows: against the list of all of them, for every reader, sampling,
+ * output and rank, from .idx files or from the tokens; in streams; and what is made of it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,12 @@ static const uint64_t sizes[SHARDS] = {900, 25, 3000};
 /* Every 17th token or so; some one after another, and the first of a shard. */
 static int begins(uint32_t shard, uint64_t at)
 {
-    return sgt_philox_u64(5, at, shard) % 17 == 0 || at == 300 || at == 301 || (shard == 2 && at == 0);
+    return sgt_philox_u64(5, at, shard) % 17 == 0 || at == 300 || at == 301 ||
+           (shard == 2 && at == 0);
 }
 
-/* Without .idx files the end-of-text id says it; with them only they do, and that id stands where nothing begins. */
+/* Without .idx files the end-of-text id says it; with them only they do, and that id stands where
+ * nothing begins. */
 static void put_set(const char *name, int indexed)
 {
     char path[64];
@@ -52,10 +54,12 @@ static void check_rows(const sgt_loader *l, uint64_t k, const sgt_row_documents 
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t offset;
-        sgt_loader_window(l, k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, &shard, &offset);
+        sgt_loader_window(l, k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, &shard,
+                          &offset);
         cr_assert_eq(d->first[r], at);
         for (uint32_t t = 0; t <= l->o.seq; t++) {
-            int one = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? t == 0 : begins(shard % SHARDS, offset + t);
+            int one = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? t == 0
+                                                              : begins(shard % SHARDS, offset + t);
             int said = at < d->first[r + 1] && d->starts[at] == t;
             cr_assert_eq(said, one, "batch %lu, row %u, token %u", k, r, t);
             at += said != 0;
@@ -91,8 +95,14 @@ Test(starts, equal_the_list)
     for (int reader = 0; reader < SGT_READERS; reader++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
             for (uint32_t rank = 0; rank < 3; rank++) {
-                sgt_loader_options o = {.reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = B,
-                                        .seq = T, .seed = 3, .documents = 1, .rank = rank, .ranks = 3};
+                sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                        .sampling = (sgt_sampling)sampling,
+                                        .batch = B,
+                                        .seq = T,
+                                        .seed = 3,
+                                        .documents = 1,
+                                        .rank = rank,
+                                        .ranks = 3};
                 check_all("indexed", o);
                 check_all("bare", o);
                 o.rank = o.ranks = 0;
@@ -107,8 +117,12 @@ Test(starts, of_several_sets)
     put_set("bare", 0);
     const sgt_loader_set sets[] = {{"indexed", 2}, {"bare", 1}};
     for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
-        check_all(NULL, (sgt_loader_options){.sets = sets, .set_count = 2, .sampling = (sgt_sampling)sampling,
-                                             .batch = B, .seq = T, .documents = 1});
+        check_all(NULL, (sgt_loader_options){.sets = sets,
+                                             .set_count = 2,
+                                             .sampling = (sgt_sampling)sampling,
+                                             .batch = B,
+                                             .seq = T,
+                                             .documents = 1});
 }
 
 Test(starts, streams_carry_them)
@@ -116,9 +130,11 @@ Test(starts, streams_carry_them)
     put_set("d", 1);
     for (int output = SGT_OUTPUT_U16; output <= SGT_OUTPUT_I32; output++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
-            sgt_loader_options o = {.batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
+            sgt_loader_options o = {
+                .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
             sgt_loader *l = open_loader("d", &o, NULL);
-            sgt_stream_options so = {.first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
+            sgt_stream_options so = {
+                .first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
             sgt_stream *s;
             sgt_stream_batch b, held;
             sgt_error err;
@@ -163,7 +179,8 @@ Test(starts, only_where_they_are_asked_for)
     }
 }
 
-/* Data that does not say where documents begin has rows of one; only the sampling of that name needs to know. */
+/* Data that does not say where documents begin has rows of one; only the sampling of that name
+ * needs to know. */
 Test(starts, of_no_document)
 {
     uint16_t ids[400] = {0}, rows[B * (T + 1)];
@@ -185,15 +202,16 @@ static int open_documents(const char *path, sgt_error *err)
     return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
 }
 
-/* Rows without .idx files are looked through themselves: at widths around the runs that are looked at at once, with
- * starts at all places, first and last too. */
+/* Rows without .idx files are looked through themselves: at widths around the runs that are looked
+ * at at once, with starts at all places, first and last too. */
 Test(starts, of_rows_of_any_width)
 {
     uint16_t ids[4096], rows[2 * 300];
     for (uint32_t i = 0; i < 4096; i++) ids[i] = i % 67 == 0 || i % 64 == 63 ? EOT : 1;
     put_bytes("plain.bin", ids, sizeof ids);
     for (uint32_t seq = 1; seq < 299; seq++) {
-        sgt_loader_options o = {.batch = 2, .seq = seq, .documents = 1, .sampling = SGT_SAMPLING_RANDOM, .seed = seq};
+        sgt_loader_options o = {
+            .batch = 2, .seq = seq, .documents = 1, .sampling = SGT_SAMPLING_RANDOM, .seed = seq};
         sgt_loader *l = open_loader("plain.bin", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         for (uint64_t k = 0; k < 20; k++) {
@@ -218,18 +236,19 @@ Test(starts, index_that_is_wrong)
     uint64_t far = 900;
     patch("d/train_000000.idx", 8, &far, 8);
     expect_failure(open_documents("d", why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, wanted after the one before and "
-                   "below 900");
+                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, wanted after "
+                   "the one before and below 900");
 }
 
 /* ---- what is made of it ---- */
 
 Test(starts, expanded)
 {
-    static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0}, lengths[] = {6, 6, 6, 2};
+    static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
+                          lengths[] = {6, 6, 6, 2};
     static const sgt_row_documents d = {first, starts};
-    /* row 0 begins with a document, row 1 is all of one, row 2 has the rest of one, and one that begins at the last
-     * token, which is no input; row 3 is one of two tokens, and padding */
+    /* row 0 begins with a document, row 1 is all of one, row 2 has the rest of one, and one that
+     * begins at the last token, which is no input; row 3 is one of two tokens, and padding */
     static const int32_t want[3][4 * 5] = {
         {0, 0, 2, 3, 3, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, 2, 3, 4},
         {0, 1, 0, 0, 1, /**/ 0, 1, 2, 3, 4, /**/ 0, 0, 1, 2, 3, /**/ 0, 1, 0, 0, 0},
@@ -237,12 +256,12 @@ Test(starts, expanded)
     for (int mask = 0; mask < 8; mask++) {
         int32_t got[3][4 * 5];
         memset(got, 0x55, sizeof got);
-        sgt_row_documents_expand(&d, lengths, 4, 5, mask & 1 ? got[0] : NULL, mask & 2 ? got[1] : NULL,
-                                 mask & 4 ? got[2] : NULL);
+        sgt_row_documents_expand(&d, lengths, 4, 5, mask & 1 ? got[0] : NULL,
+                                 mask & 2 ? got[1] : NULL, mask & 4 ? got[2] : NULL);
         for (int i = 0; i < 3; i++)
             for (int t = 0; t < 20; t++)
-                cr_assert_eq(got[i][t], mask >> i & 1 ? want[i][t] : 0x55555555, "array %d, number %d: %d", i, t,
-                             got[i][t]);
+                cr_assert_eq(got[i][t], mask >> i & 1 ? want[i][t] : 0x55555555,
+                             "array %d, number %d: %d", i, t, got[i][t]);
     }
     int32_t ids[4 * 5];
     sgt_row_documents_expand(&d, NULL, 4, 5, NULL, NULL, ids);

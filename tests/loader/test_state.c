@@ -12,7 +12,8 @@ TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 enum { B = 12, T = 16, WIDTH = T + 1 };
 
 /* Batch k as all ranks of a world see it together. */
-static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k, uint16_t rows[B * WIDTH])
+static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
+                        uint16_t rows[B * WIDTH])
 {
     sgt_loader_options o = *as;
     o.ranks = ranks;
@@ -29,12 +30,14 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     }
 }
 
-/* Left by two ranks of one reader, gone on with by others: the global batches are those of a run that was not left. */
+/* Left by two ranks of one reader, gone on with by others: the global batches are those of a run
+ * that was not left. */
 Test(state, another_world)
 {
     put_folder();
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 3, .ranks = 2};
+        sgt_loader_options o = {
+            .sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 3, .ranks = 2};
         sgt_loader_state state;
         sgt_loader *l = open_loader("d", &o, NULL);
         sgt_loader_get_state(l, 41, &state);
@@ -81,8 +84,9 @@ Test(state, another_batch_size)
     o.batch = 5;
     l = open_loader("d", &o, NULL);
     next = 99;
-    expect_failure(sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
-                   "not the run that was left: 84 rows are behind, which are no whole number of batches of 5");
+    expect_failure(
+        sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
+        "not the run that was left: 84 rows are behind, which are no whole number of batches of 5");
     cr_assert_eq(next, 99);
     sgt_loader_close(l);
 }
@@ -91,7 +95,8 @@ static void refused(const sgt_loader_options *o, const sgt_loader_state *state, 
 {
     uint64_t next;
     sgt_loader *l = open_loader("d", o, NULL);
-    expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE, "not the run that was left: %s", wanted);
+    expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE,
+                   "not the run that was left: %s", wanted);
     sgt_loader_close(l);
 }
 
@@ -118,11 +123,13 @@ Test(state, what_differs_is_said)
     uint64_t hash = info.hash;
     sgt_loader_get_info(l, &info);
     sgt_loader_close(l);
-    snprintf(text, sizeof text, "the data are others, %016lx of 9292 tokens and were %016lx of 9291", info.hash, hash);
+    snprintf(text, sizeof text,
+             "the data are others, %016lx of 9292 tokens and were %016lx of 9291", info.hash, hash);
     refused(&left, &state, text);
 }
 
-/* Sets without a checksum, of the same names and sizes: told apart by the tokens at their ends, and by no others. */
+/* Sets without a checksum, of the same names and sizes: told apart by the tokens at their ends, and
+ * by no others. */
 Test(state, foreign_sets_of_one_size)
 {
     sgt_loader_options o = {.batch = 4, .seq = T};
@@ -143,7 +150,9 @@ Test(state, foreign_sets_of_one_size)
             sgt_error err;
             int rc = sgt_loader_resume(l, &state, &next, &err);
             cr_assert_eq(rc, end < 2 ? SGT_EUSAGE : 0);
-            if (rc) cr_assert(strstr(err.text, "not the run that was left: the data are others, "), "%s", err.text);
+            if (rc)
+                cr_assert(strstr(err.text, "not the run that was left: the data are others, "),
+                          "%s", err.text);
             sgt_loader_close(l);
         }
         put(path, 1, 100); /* shorter than the two ends together */
@@ -160,16 +169,18 @@ Test(state, another_split)
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 900);
     put_shard("d/val_000000.bin", 1, 800);
-    sgt_manifest_shard shards[] = {{"train_000000.bin", "train", 900, 1, 0}, {"val_000000.bin", "val", 800, 1, 0}};
-    sgt_manifest m = {.vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
+    sgt_manifest_shard shards[] = {{"train_000000.bin", "train", 900, 1, 0},
+                                   {"val_000000.bin", "val", 800, 1, 0}};
+    sgt_manifest m = {
+        .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
     sgt_loader_options o = {.batch = 4, .seq = T};
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 3, &state);
     sgt_loader_close(l);
     o.split = "val";
-    snprintf(text, sizeof text, "the data are others, %016lx of 800 tokens and were %016lx of 900", state.hash,
-             state.hash);
+    snprintf(text, sizeof text, "the data are others, %016lx of 800 tokens and were %016lx of 900",
+             state.hash, state.hash);
     refused(&o, &state, text);
 }
 

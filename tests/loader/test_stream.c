@@ -1,5 +1,5 @@
-/* The stream: in order, whole, no further ahead than its ring, and gone without a trace when it is closed, whenever
- * that is. */
+/* The stream: in order, whole, no further ahead than its ring, and gone without a trace when it is
+ * closed, whenever that is. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
@@ -20,7 +20,8 @@ static sgt_loader *open_loader(sgt_reader reader)
 {
     sgt_error err;
     sgt_loader *l;
-    sgt_loader_options o = {.reader = reader, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
+    sgt_loader_options o = {
+        .reader = reader, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
     cr_assert_eq(sgt_loader_open(&l, "d", &o, &err), 0, "%s", err.text);
     return l;
 }
@@ -112,8 +113,11 @@ Test(stream, in_order_and_whole)
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
                 for (int output = 0; output < 2; output++) {
-                    sgt_stream_options o = {
-                        .first = 70, .count = 40, .output = (sgt_output)output, .slots = slots, .threads = threads};
+                    sgt_stream_options o = {.first = 70,
+                                            .count = 40,
+                                            .output = (sgt_output)output,
+                                            .slots = slots,
+                                            .threads = threads};
                     sgt_stream *s = open_stream(l, &o);
                     sgt_stream_batch b;
                     for (uint64_t k = 0; k < 40; k++) {
@@ -137,7 +141,8 @@ Test(stream, defaults_are_four_slots_without_end)
     sgt_stream_batch b[4], more;
     for (int i = 0; i < 4; i++) {
         b[i] = take(s);
-        cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && b[i].rows && !b[i].inputs);
+        cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && b[i].rows &&
+                  !b[i].inputs);
     }
     expect_failure(sgt_stream_next(s, &more, why), SGT_EUSAGE,
                    "all 4 batches of the stream are held: release one first");
@@ -158,7 +163,8 @@ Test(stream, held_batches_stay_as_they_are)
     sgt_stream *s = open_stream(loader, &o);
     sgt_stream_batch held[4], b;
     for (int i = 0; i < 4; i++) held[i] = take(s);
-    for (int i = 0; i < 4; i++) cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
     for (uint64_t k = 4; k < 500; k++) { /* one slot goes round */
         b = take(s);
         cr_assert_eq(b.index, k);
@@ -192,8 +198,8 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
-/* Threads fall asleep at a full ring and the consumer at an empty one, with as many batches held as can be: nobody is
- * left asleep. */
+/* Threads fall asleep at a full ring and the consumer at an empty one, with as many batches held as
+ * can be: nobody is left asleep. */
 Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t slots = 1; slots <= 6; slots++)
@@ -213,7 +219,8 @@ Test(stream, nobody_sleeps_for_good)
             }
 }
 
-/* Taken and let go as it comes, up to all slots at once, with pauses long enough for threads to fall asleep. */
+/* Taken and let go as it comes, up to all slots at once, with pauses long enough for threads to
+ * fall asleep. */
 Test(stream, in_no_rhythm)
 {
     for (uint32_t threads = 1; threads <= 3; threads++)
@@ -286,8 +293,11 @@ Test(stream, closed_at_any_moment)
 Test(stream, buffers_are_the_allocators)
 {
     counts c = {0};
-    sgt_stream_options o = {
-        .slots = 3, .output = SGT_OUTPUT_U16, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
+    sgt_stream_options o = {.slots = 3,
+                            .output = SGT_OUTPUT_U16,
+                            .alloc = counted_alloc,
+                            .free = counted_free,
+                            .ctx = &c};
     sgt_stream *s = open_stream(loader, &o);
     cr_assert(c.made == 3 && c.bytes == B * (T + 1) * 2);
     sgt_stream_close(s);
@@ -313,7 +323,8 @@ Test(stream, buffers_of_the_librarys_allocators)
     void *(*const allocs[])(void *, size_t) = {sgt_alloc_plain, sgt_alloc_huge};
     void (*const frees[])(void *, void *) = {sgt_free_plain, sgt_free_huge};
     for (int kind = 0; kind < 2; kind++) {
-        sgt_stream_options o = {.output = SGT_OUTPUT_I32, .alloc = allocs[kind], .free = frees[kind]};
+        sgt_stream_options o = {
+            .output = SGT_OUTPUT_I32, .alloc = allocs[kind], .free = frees[kind]};
         unsigned maps = count_maps();
         for (int round = 0; round < 3; round++) {
             sgt_stream *s = open_stream(loader, &o);
@@ -328,7 +339,8 @@ Test(stream, buffers_of_the_librarys_allocators)
             if (!round) maps = count_maps(); /* what starting a thread leaves behind, once */
             cr_assert_eq(count_maps(), maps);
         }
-        if (kind) cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100)); /* of malloc sanitizers would make a report */
+        /* of malloc sanitizers would make a report */
+        if (kind) cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100));
         frees[kind](NULL, NULL);
     }
 }
@@ -341,10 +353,12 @@ Test(stream, ring_larger_than_the_cache)
     sgt_loader_options lo = {.batch = ROWS, .seq = LONG};
     sgt_loader *l;
     size_t cache = sgt_cpu_cache(3) ? sgt_cpu_cache(3) : sgt_cpu_cache(2), row = (LONG + 1) * 2;
-    if (!cache || cache > MOST) cr_skip_test("the last cache is larger than what this test wants to fill");
+    if (!cache || cache > MOST)
+        cr_skip_test("the last cache is larger than what this test wants to fill");
     cr_assert_eq(sgt_loader_open(&l, "d", &lo, &err), 0, "%s", err.text);
     for (int output = 0; output < 2; output++) {
-        sgt_stream_options o = {.output = (sgt_output)output, .slots = (uint32_t)(cache / (ROWS * row)) + 1};
+        sgt_stream_options o = {.output = (sgt_output)output,
+                                .slots = (uint32_t)(cache / (ROWS * row)) + 1};
         sgt_stream *s = open_stream(l, &o);
         for (int k = 0; k < 12; k++) {
             sgt_stream_batch b = take(s);
@@ -354,7 +368,9 @@ Test(stream, ring_larger_than_the_cache)
                 sgt_loader_window(l, b.index * ROWS + r, &shard, &at);
                 for (uint32_t t = 0; t < LONG; t++) {
                     uint16_t id = token_at(shard, at + t), next = token_at(shard, at + t + 1);
-                    if (b.rows) cr_assert(b.rows[r * (LONG + 1) + t] == id && b.rows[r * (LONG + 1) + t + 1] == next);
+                    if (b.rows)
+                        cr_assert(b.rows[r * (LONG + 1) + t] == id &&
+                                  b.rows[r * (LONG + 1) + t + 1] == next);
                     else cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
                 }
             }
@@ -369,10 +385,11 @@ Test(stream, allocator_gives_nothing)
 {
     for (int at = 1; at <= 3; at++) {
         counts c = {.fail_at = at};
-        sgt_stream_options o = {.slots = 3, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
+        sgt_stream_options o = {
+            .slots = 3, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
         sgt_stream *s = NULL;
-        expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM, "buffer %d of 3, 136 bytes: out of memory",
-                       at);
+        expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM,
+                       "buffer %d of 3, 136 bytes: out of memory", at);
         cr_assert(!s && c.freed == at - 1);
     }
 }
@@ -391,8 +408,9 @@ Test(stream, errors_come_in_their_turn)
         }
         sgt_stream_batch b;
         for (int again = 0; again < 3; again++)
-            expect_failure(sgt_stream_next(s, &b, why), SGT_EFORMAT,
-                           "d/train_000000.bin: token 1000 (byte 3024): id 65535, wanted below 50257");
+            expect_failure(
+                sgt_stream_next(s, &b, why), SGT_EFORMAT,
+                "d/train_000000.bin: token 1000 (byte 3024): id 65535, wanted below 50257");
         sgt_stream_close(s);
     }
 }
@@ -409,7 +427,8 @@ static unsigned count_blocking(void)
         FILE *f = fopen(path, "r");
         unsigned long long mask;
         while (f && fgets(line, sizeof line, f))
-            if (sscanf(line, "SigBlk: %llx", &mask) == 1) blocking += mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & 1;
+            if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+                blocking += mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & 1;
         if (f) fclose(f);
     }
     closedir(d);

@@ -1,5 +1,5 @@
-/* io_uring and what takes its place: each thing that may be refused, forced. test_uring_reads.c: what goes wrong with
- * the reads. */
+/* io_uring and what takes its place: each thing that may be refused, forced. test_uring_reads.c:
+ * what goes wrong with the reads. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -62,7 +62,8 @@ Test(uring, ring_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char detail[128], notice[256];
         snprintf(detail, sizeof detail, "uring (pread: %s)", cases[i].why);
-        snprintf(notice, sizeof notice, "%s here (%s): reading with pread instead", cases[i].why, cases[i].text);
+        snprintf(notice, sizeof notice, "%s here (%s): reading with pread instead", cases[i].why,
+                 cases[i].text);
         check_fallback(&(sgt_reader_fault){.ring_error = cases[i].error}, detail, notice);
     }
 }
@@ -72,22 +73,26 @@ Test(uring, ring_refused_to_some)
 {
     put_folder();
     check_fallback(&(sgt_reader_fault){.ring_error = ENOMEM, .rings_first = 2}, "uring",
-                   "io_uring is short of memory it may lock here (Cannot allocate memory): reading with pread instead");
+                   "io_uring is short of memory it may lock here (Cannot allocate memory): reading "
+                   "with pread instead");
 }
 
 /* As containers do it: the system call itself is answered with EPERM. */
 Test(uring, ring_forbidden_by_seccomp)
 {
-    struct sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
     put_folder();
     cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) cr_skip_test("this kernel has no seccomp filters");
-    check_fallback(NULL, "uring (pread: io_uring is forbidden)",
-                   "io_uring is forbidden here (Operation not permitted): reading with pread instead");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        cr_skip_test("this kernel has no seccomp filters");
+    check_fallback(
+        NULL, "uring (pread: io_uring is forbidden)",
+        "io_uring is forbidden here (Operation not permitted): reading with pread instead");
 }
 
 Test(uring, one_thing_refused)
@@ -101,14 +106,16 @@ Test(uring, one_thing_refused)
          "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (Invalid argument): doing without"},
         {{.files_error = EMFILE},
          "uring (no registered files)",
-         "io_uring cannot register 5 files here (Too many open files): handing them over with each read"},
+         "io_uring cannot register 5 files here (Too many open files): handing them over with each "
+         "read"},
         {{.memory_error = ENOMEM},
          "uring (no registered memory)",
-         "io_uring cannot register 168 KiB of memory here (Cannot allocate memory; ulimit -l): reading into memory "
-         "that is not"},
+         "io_uring cannot register 168 KiB of memory here (Cannot allocate memory; ulimit -l): "
+         "reading into memory that is not"},
         {{.direct_error = EINVAL},
          "uring (through the page cache)",
-         "d/train_000000.bin: direct reads are refused (Invalid argument): reading through the page cache"},
+         "d/train_000000.bin: direct reads are refused (Invalid argument): reading through the "
+         "page cache"},
         {{.align_unknown = 1}, "uring", NULL},
     };
     put_folder();
@@ -129,7 +136,8 @@ Test(uring, direct_reads_refused_late)
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 100, NULL);
         cr_assert_eq(said.count, ring ? 1 : 2);
-        static const char want[] = ".bin: direct reads are refused (Invalid argument): reading through the page cache";
+        static const char want[] =
+            ".bin: direct reads are refused (Invalid argument): reading through the page cache";
         cr_assert(strstr(said.last, want), "%s", said.last);
         sgt_cursor_close(c);
         sgt_loader_close(l);
@@ -137,7 +145,8 @@ Test(uring, direct_reads_refused_late)
     }
 }
 
-/* What one cursor finds out the other must follow, whose ring has the shards as they were opened before. */
+/* What one cursor finds out the other must follow, whose ring has the shards as they were opened
+ * before. */
 Test(uring, direct_reads_refused_in_between)
 {
     put_folder();
@@ -145,7 +154,8 @@ Test(uring, direct_reads_refused_in_between)
         notices said;
         sgt_loader_options o = uring;
         o.notice = collect(&said);
-        sgt_reader_fault fault = {.direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
+        sgt_reader_fault fault = {
+            .direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
         check_batch(l, other, 7, NULL); /* 18 reads, and none ahead */
@@ -166,8 +176,10 @@ Test(uring, everything_refused)
     notices said;
     sgt_loader_info info;
     sgt_loader_options o = uring;
-    sgt_reader_fault fault = {
-        .flags_error = EINVAL, .files_error = EMFILE, .memory_error = ENOMEM, .direct_error = EINVAL};
+    sgt_reader_fault fault = {.flags_error = EINVAL,
+                              .files_error = EMFILE,
+                              .memory_error = ENOMEM,
+                              .direct_error = EINVAL};
     put_folder();
     for (int ring = 0; ring < 2; ring++) {
         o.notice = collect(&said);
@@ -177,8 +189,8 @@ Test(uring, everything_refused)
         check_run(l, c, 7, 100, NULL);
         sgt_loader_get_info(l, &info);
         cr_assert_str_eq(info.reader_detail,
-                         ring ? "uring (no SINGLE_ISSUER, no registered files, no registered memory, "
-                                "through the page cache)"
+                         ring ? "uring (no SINGLE_ISSUER, no registered files, no registered "
+                                "memory, through the page cache)"
                               : "uring (pread: io_uring is forbidden, through the page cache)");
         cr_assert_eq(said.count, ring ? 4 : 2);
         sgt_cursor_close(c);
@@ -186,11 +198,13 @@ Test(uring, everything_refused)
     }
 }
 
-/* The ring itself fails, at once or with reads in flight: everything is read otherwise, and nothing is lost. */
+/* The ring itself fails, at once or with reads in flight: everything is read otherwise, and nothing
+ * is lost. */
 Test(uring, ring_that_fails)
 {
     static const unsigned after[] = {0, 1, 2, 7, 60};
-    static const char said[] = "io_uring failed (Cannot allocate memory): reading with pread instead";
+    static const char said[] =
+        "io_uring failed (Cannot allocate memory): reading with pread instead";
     put_folder();
     unsigned before = open_descriptors();
     for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
@@ -210,8 +224,8 @@ Test(uring, ring_that_fails)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* And nobody can tell when the reads that it has in flight will end: they may yet write into the memory that others
- * would read into. Where none was, it goes on as above. */
+/* And nobody can tell when the reads that it has in flight will end: they may yet write into the
+ * memory that others would read into. Where none was, it goes on as above. */
 Test(uring, ring_that_fails_and_cannot_be_watched)
 {
     put_folder();
@@ -225,8 +239,8 @@ Test(uring, ring_that_fails_and_cannot_be_watched)
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
         cr_assert_eq(said.count, 1);
-        cr_assert_str_eq(said.last, "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (Too many open files): doing "
-                                    "without");
+        cr_assert_str_eq(said.last, "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (Too "
+                                    "many open files): doing without");
         int failed = 0;
         for (uint64_t k = 0; k < 60; k++) {
             static uint16_t rows[6 * 17];
@@ -234,8 +248,9 @@ Test(uring, ring_that_fails_and_cannot_be_watched)
             int rc = sgt_loader_batch(l, c, k, rows, &err);
             cr_assert(!failed || rc < 0, "batch %lu, after one that failed", k);
             if ((failed = rc < 0))
-                cr_assert(rc == SGT_EIO && strstr(err.text, ".bin: io_uring failed: Input/output error"), "%s",
-                          err.text);
+                cr_assert(rc == SGT_EIO &&
+                              strstr(err.text, ".bin: io_uring failed: Input/output error"),
+                          "%s", err.text);
         }
         cr_assert(failed || said.count == 2);
         failures += failed;

@@ -1,5 +1,5 @@
-/* Reads that io_uring has in flight: what goes wrong with them; cursors that move between threads, are closed early, or
- * meet a fork. */
+/* Reads that io_uring has in flight: what goes wrong with them; cursors that move between threads,
+ * are closed early, or meet a fork. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,8 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 static const sgt_reader_fault buffered = {.direct_error = EINVAL};
 
 /* As many bytes at a time as a fault allows, by all means. */
-static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq, const uint32_t *map)
+static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq,
+                        const uint32_t *map)
 {
     for (int ring = 0; ring < 2; ring++) {
         sgt_reader_fault f = *fault;
@@ -45,7 +46,8 @@ Test(uring_reads, short_reads_are_continued)
     for (size_t most = 1; most <= 35; most += 17) check_short(&buffered, most, 16, NULL);
     check_short(&buffered, 100, 900, map);
     check_short(&(sgt_reader_fault){0}, 1, 16, NULL);
-    for (size_t most = 1; most <= 1025; most += 512) check_short(&(sgt_reader_fault){0}, most, 900, map);
+    for (size_t most = 1; most <= 1025; most += 512)
+        check_short(&(sgt_reader_fault){0}, most, 900, map);
 }
 
 Test(uring_reads, interrupted_reads_are_asked_for_again)
@@ -62,14 +64,16 @@ Test(uring_reads, interrupted_reads_are_asked_for_again)
     }
 }
 
-/* Windows that end where the file does: nowhere near a multiple of 512 (5,002 bytes), at one, and two bytes past. */
+/* Windows that end where the file does: nowhere near a multiple of 512 (5,002 bytes), at one, and
+ * two bytes past. */
 Test(uring_reads, ends_of_files)
 {
     static const uint64_t tokens[] = {(5002 - 1024) / 2, (5120 - 1024) / 2, (5122 - 1024) / 2};
     for (size_t i = 0; i < 3; i++)
         for (int direct = 0; direct < 2; direct++)
             for (int ring = 0; ring < 2; ring++) {
-                sgt_reader_fault fault = {.direct_error = direct ? 0 : EINVAL, .ring_error = ring ? 0 : EPERM};
+                sgt_reader_fault fault = {.direct_error = direct ? 0 : EINVAL,
+                                          .ring_error = ring ? 0 : EPERM};
                 put_shard("one.bin", 0, tokens[i]);
                 sgt_loader_options o = {.reader = SGT_READER_URING,
                                         .batch = 1,
@@ -115,8 +119,8 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *e
     return sgt_loader_batch(l, c, k, rows, err);
 }
 
-/* A read fails in the batch that is asked for, or in one that was expected: the first window that has failed is named,
- * no more is lost than that batch, and every further call says so again. */
+/* A read fails in the batch that is asked for, or in one that was expected: the first window that
+ * has failed is named, no more is lost than that batch, and every further call says so again. */
 Test(uring_reads, disk_errors_name_shard_and_offset)
 {
     put_folder();
@@ -163,7 +167,8 @@ Test(uring_reads, shard_gone)
         cr_assert_eq(rename("d/train_000004.bin", "d/away"), 0);
         check_run(l, c, 0, 60, NULL);
         for (int again = 0; again < 2; again++) /* row 312 + 1 + 77 + 2 = 392 is shard 4's first */
-            expect_failure(draw_one(l, c, 392 / 6, why), SGT_EIO, "d/train_000004.bin: No such file or directory");
+            expect_failure(draw_one(l, c, 392 / 6, why), SGT_EIO,
+                           "d/train_000004.bin: No such file or directory");
         cr_assert_eq(rename("d/away", "d/train_000004.bin"), 0);
         check_run(l, c, 60, 20, NULL);
         sgt_cursor_close(c);
@@ -182,8 +187,9 @@ Test(uring_reads, shard_replaced)
     check_run(l, c, 0, 20, NULL);
     put_shard("new", 9, 3000);
     cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
-    expect_failure(draw_one(l, c, 400 / 6, why), SGT_EFORMAT,
-                   "d/train_000004.bin: written or replaced since the set was opened (open it again)");
+    expect_failure(
+        draw_one(l, c, 400 / 6, why), SGT_EFORMAT,
+        "d/train_000004.bin: written or replaced since the set was opened (open it again)");
     check_run(l, c, 20, 20, NULL);
     sgt_cursor_close(c);
     sgt_loader_close(l);
@@ -191,7 +197,8 @@ Test(uring_reads, shard_replaced)
 
 /* ---- descriptors ---- */
 
-/* 60 shards, of which two are kept open, or as many as half of 80 descriptors; none is left open in the end. */
+/* 60 shards, of which two are kept open, or as many as half of 80 descriptors; none is left open in
+ * the end. */
 Test(uring_reads, more_shards_than_descriptors)
 {
     struct rlimit few = {80, 80};
@@ -204,7 +211,8 @@ Test(uring_reads, more_shards_than_descriptors)
     }
     unsigned before = open_descriptors();
     for (int i = 0; i < 6; i++) {
-        sgt_reader_fault fault = {.most_files = i & 1 ? 2 : 0, .ring_error = i == 2 || i == 3 ? EPERM : 0};
+        sgt_reader_fault fault = {.most_files = i & 1 ? 2 : 0,
+                                  .ring_error = i == 2 || i == 3 ? EPERM : 0};
         if (i == 4) {
             fault.files_error = EMFILE;
             fault.most_files = 1;
@@ -222,8 +230,8 @@ Test(uring_reads, more_shards_than_descriptors)
         check_run(l, other, 50, 100, NULL);
         if (i == 5) {
             cr_assert_eq(said.count, 1);
-            cr_assert_str_eq(said.last, "io_uring cannot register 100 files here (Too many open files): handing them "
-                                        "over with each read");
+            cr_assert_str_eq(said.last, "io_uring cannot register 100 files here (Too many open "
+                                        "files): handing them over with each read");
             cr_assert_leq(open_descriptors(), 80);
         }
         sgt_cursor_close(c);
@@ -240,13 +248,15 @@ Test(uring_reads, closed_with_reads_in_flight)
     put_folder();
     unsigned before = open_descriptors();
     for (int i = 0; i < 5; i++) {
-        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .flags_error = i == 2 || i == 4 ? EINVAL : 0};
+        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
+                                  .flags_error = i == 2 || i == 4 ? EINVAL : 0};
         if (i >= 3) fault.enter_error = ENXIO, fault.enters_first = 7;
         sgt_loader *l = open_loader("d", &uring, &fault);
         for (uint64_t k = 0; k < 60; k++) {
             sgt_cursor *c = open_cursor(l);
             check_run(l, c, 3 * k, k % 4, NULL);
-            if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL); /* what was expected is not wanted any more */
+            /* what was expected is not wanted any more */
+            if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL);
             sgt_cursor_close(c);
         }
         sgt_loader_close(l);
@@ -283,7 +293,8 @@ Test(uring_reads, cursors_move_between_threads)
     put_folder();
     unsigned before = open_descriptors();
     for (int i = 0; i < 3; i++) {
-        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .direct_error = i == 2 ? EINVAL : 0};
+        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
+                                  .direct_error = i == 2 ? EINVAL : 0};
         sgt_loader *l = open_loader("d", &uring, &fault);
         sgt_cursor *c = open_cursor(l);
         turn here = {l, c, 0, 10, 0}, there = {l, c, 10, 10, 0};
@@ -307,7 +318,8 @@ Test(uring_reads, cursors_move_between_threads)
 /* In the child: its parent's cursor is refused, and one of its own has the same batches. */
 static int in_child(const sgt_loader *l, sgt_cursor *parents)
 {
-    static const char want[] = "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)";
+    static const char want[] =
+        "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)";
     sgt_error err;
     sgt_cursor *own;
     uint16_t rows[6 * 17];
@@ -334,11 +346,13 @@ Test(uring_reads, forks)
     put_folder();
     for (int i = 0; i < 4; i++) {
         sgt_loader_options o = uring;
-        o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE; /* of the former a thread reads ahead */
+        /* of the former a thread reads ahead */
+        o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE;
         sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 3, NULL); /* and more are in flight */
-        if (i & 2) usleep(100000);   /* locks that another thread has at a fork are nobody's in the child */
+        /* locks that another thread has at a fork are nobody's in the child */
+        if (i & 2) usleep(100000);
         pid_t child = fork();
         if (!child) _exit(in_child(l, c));
         int status;

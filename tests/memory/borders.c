@@ -1,6 +1,6 @@
-/* borders.c: what the memory sanitizer has to be told of libraries that it did not compile: it does not see what they
- * write, and takes it for memory that nobody has written. Linked into the programs of SAN=memory alone (--wrap in the
- * Makefile), so that everything of ours stays watched.
+/* borders.c: what the memory sanitizer has to be told of libraries that it did not compile: it does
+ * not see what they write, and takes it for memory that nobody has written. Linked into the
+ * programs of SAN=memory alone (--wrap in the Makefile), so that everything of ours stays watched.
  *
  *   jansson   its memory is written when it is taken; what it calls of libc with buffers of its own is not looked at;
  *             what json_unpack and failures write into variables of ours is written
@@ -137,16 +137,17 @@ int __wrap_json_unpack_ex(json_t *j, json_error_t *why, size_t flags, const char
 
 /* ---- pcre2 ---- */
 
-int __real_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
-                         pcre2_match_data *data, pcre2_match_context *context);
-int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
-                         pcre2_match_data *data, pcre2_match_context *context);
+int __real_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at,
+                         uint32_t options, pcre2_match_data *data, pcre2_match_context *context);
+int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at,
+                         uint32_t options, pcre2_match_data *data, pcre2_match_context *context);
 
-int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
-                         pcre2_match_data *data, pcre2_match_context *context)
+int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at,
+                         uint32_t options, pcre2_match_data *data, pcre2_match_context *context)
 {
     __msan_check_mem_is_initialized(text, n);
     int rc = __real_pcre2_match_8(code, text, n, at, options, data, context);
-    __msan_unpoison(pcre2_get_ovector_pointer(data), 2 * sizeof(PCRE2_SIZE) * pcre2_get_ovector_count(data));
+    __msan_unpoison(pcre2_get_ovector_pointer(data),
+                    2 * sizeof(PCRE2_SIZE) * pcre2_get_ovector_count(data));
     return rc;
 }

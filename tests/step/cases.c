@@ -1,5 +1,5 @@
-/* cases.c: the training step against PyTorch's numbers, against the CPU backend, and against itself done in other
- * ways. */
+/* cases.c: the training step against PyTorch's numbers, against the CPU backend, and against itself
+ * done in other ways. */
 #include "cases.h"
 
 #include <math.h>
@@ -9,18 +9,21 @@
 
 #define FP32 (1 << SGT_PRECISION_FP32)
 #define ALL 15
-#define EXACT (FP32 | 1 << SGT_PRECISION_BF16) /* where one of the wide and one of the narrow types shows enough */
+/* where one of the wide and one of the narrow types shows enough */
+#define EXACT (FP32 | 1 << SGT_PRECISION_BF16)
 
 static const struct {
     const char *name;
     sgt_gelu_kind gelu;
-} shapes[] = {{"tiny_tanh", SGT_GELU_TANH}, {"tiny_erf", SGT_GELU_ERF}, {"odd_tanh", SGT_GELU_TANH}};
+} shapes[] = {
+    {"tiny_tanh", SGT_GELU_TANH}, {"tiny_erf", SGT_GELU_ERF}, {"odd_tanh", SGT_GELU_TANH}};
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
 /* ---- against PyTorch in float64 ---- */
 
-/* float32: what test_step.c allows. Otherwise a gradient has passed through at most 12 roundings a layer, of which each
- * may be off by half a unit and most cancel: 12 sqrt(layers) units. TF32 rounds operands alone. */
+/* float32: what test_step.c allows. Otherwise a gradient has passed through at most 12 roundings a
+ * layer, of which each may be off by half a unit and most cancel: 12 sqrt(layers) units. TF32
+ * rounds operands alone. */
 static double gradient_bound(const step_check *s, const fixture *f)
 {
     if (s->precision == SGT_PRECISION_FP32) return 5e-6;
@@ -35,8 +38,8 @@ static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, flo
         sgt_model_tensor(&f->model, i, &t);
         for (size_t j = 0; j < t.count; j++) g[t.offset + j] /= scale;
         double e = relative_l2(g + t.offset, f->grads + t.offset, t.count);
-        expect(s, e <= gradient_bound(s, f), "gradient of %s: relative error %g, at most %g", t.name, e,
-               gradient_bound(s, f));
+        expect(s, e <= gradient_bound(s, f), "gradient of %s: relative error %g, at most %g",
+               t.name, e, gradient_bound(s, f));
     }
     free(g);
 }
@@ -54,10 +57,13 @@ void as_pytorch(step_check *s)
         for (uint32_t k = 0; k < f.steps; k++) {
             fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
             if (k == 0) check_gradients(s, &f, b, s->precision == SGT_PRECISION_FP16 ? 65536 : 1);
-            if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0) expect(s, 0, "%s", err.text);
+            if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0)
+                expect(s, 0, "%s", err.text);
             double loss = fabs(m.loss - f.loss[k]), norm = fabs(m.grad_norm / f.norm[k] - 1);
-            expect(s, loss <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k, m.loss, f.loss[k]);
-            expect(s, norm <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k, m.grad_norm, f.norm[k]);
+            expect(s, loss <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k,
+                   m.loss, f.loss[k]);
+            expect(s, norm <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k,
+                   m.grad_norm, f.norm[k]);
         }
         b->close(b);
         fixture_free(&f);
@@ -72,8 +78,8 @@ outcome three_steps(step_check *s, const sgt_backend_options *o, const char *sha
     fixture_load(&f, shape, SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, o, f.batch / micro);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 3, micro);
-    outcome r = {m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS), flat_state(b, &f.model, SGT_MOMENT1),
-                 sgt_model_floats(&f.model)};
+    outcome r = {m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS),
+                 flat_state(b, &f.model, SGT_MOMENT1), sgt_model_floats(&f.model)};
     b->close(b);
     fixture_free(&f);
     return r;
@@ -87,15 +93,16 @@ void forget(outcome *r)
 
 void expect_same(step_check *s, const outcome *a, const outcome *b)
 {
-    expect(s, memcmp(&a->loss, &b->loss, 2 * sizeof(double)) == 0, "loss %.17g and %.17g, norm %.17g and %.17g",
-           a->loss, b->loss, a->norm, b->norm);
+    expect(s, memcmp(&a->loss, &b->loss, 2 * sizeof(double)) == 0,
+           "loss %.17g and %.17g, norm %.17g and %.17g", a->loss, b->loss, a->norm, b->norm);
     expect(s, memcmp(a->p, b->p, a->n * sizeof *a->p) == 0, "parameters differ by %g",
            largest_difference(a->p, b->p, a->n));
     expect(s, memcmp(a->m, b->m, a->n * sizeof *a->m) == 0, "moments differ by %g",
            largest_difference(a->m, b->m, a->n));
 }
 
-/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same products. */
+/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same
+ * products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
 {
     fixture f;
@@ -124,7 +131,8 @@ static void recompute(step_check *s)
         o.no_fuse = s->cuda;
         outcome none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
-            snprintf(s->at, sizeof s->at, "recompute %d, dropout %g", (int)o.recompute, (double)o.dropout);
+            snprintf(s->at, sizeof s->at, "recompute %d, dropout %g", (int)o.recompute,
+                     (double)o.dropout);
             outcome r = three_steps(s, &o, "tiny_tanh", 1);
             expect_same(s, &none, &r);
             forget(&r);
@@ -133,7 +141,8 @@ static void recompute(step_check *s)
     }
 }
 
-/* Layer by layer, n none, g gelu, b block: on CUDA every choice made so keeps GELU out of products, as g does. */
+/* Layer by layer, n none, g gelu, b block: on CUDA every choice made so keeps GELU out of products,
+ * as g does. */
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
@@ -154,7 +163,8 @@ static void recompute_mix(step_check *s)
         run_steps(s, &f, b, 0, 3, 1);
         float *p = flat_state(b, &f.model, SGT_PARAMETERS);
         if (want)
-            expect(s, memcmp(p, want, n * sizeof *p) == 0, "parameters differ by %g", largest_difference(p, want, n));
+            expect(s, memcmp(p, want, n * sizeof *p) == 0, "parameters differ by %g",
+                   largest_difference(p, want, n));
         if (want) free(p);
         else want = p;
         b->close(b);
@@ -163,8 +173,8 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
-/* What is said to be live (train/memory/live.h) is all that is read: the rest is overwritten after every part of a
- * step. */
+/* What is said to be live (train/memory/live.h) is all that is read: the rest is overwritten after
+ * every part of a step. */
 static void live(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "bnbgn", "bbbgg"};
@@ -190,15 +200,16 @@ static void live(step_check *s)
             b->close(b);
         }
         size_t bytes = n * sizeof **p;
-        expect(s, memcmp(p[0], p[1], bytes) == 0, "parameters differ by %g", largest_difference(p[0], p[1], n));
+        expect(s, memcmp(p[0], p[1], bytes) == 0, "parameters differ by %g",
+               largest_difference(p[0], p[1], n));
         free(p[0]);
         free(p[1]);
     }
     fixture_free(&f);
 }
 
-/* Sums over micro-steps are made in another order, which three steps of AdamW turn into at most a step's length where a
- * gradient is all but zero. */
+/* Sums over micro-steps are made in another order, which three steps of AdamW turn into at most a
+ * step's length where a gradient is all but zero. */
 static void accumulation(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -213,7 +224,8 @@ static void accumulation(step_check *s)
             double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
             double loss = fabs(r.loss - whole.loss);
             expect(s, loss <= bound, "loss %.9f, not %.9f", r.loss, whole.loss);
-            expect(s, fabs(r.norm / whole.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, whole.norm);
+            expect(s, fabs(r.norm / whole.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm,
+                   whole.norm);
             forget(&r);
         }
         forget(&whole);
@@ -228,16 +240,19 @@ static void targets(step_check *s)
     double loss;
     uint64_t counted;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *half = open_fixture(s, &f, NULL, f.batch / 2), *b = open_fixture(s, &f, NULL, f.batch);
+    sgt_backend *half = open_fixture(s, &f, NULL, f.batch / 2),
+                *b = open_fixture(s, &f, NULL, f.batch);
     fixture_micro_step_of(&f, half, 0, 0, 0, f.batch / 2, 1.0 / (f.batch / 2 * f.seq));
     for (uint32_t i = f.batch / 2 * f.seq; i < f.batch * f.seq; i++) f.y[i] = -1;
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
-    expect(s, b->update(b, 0, 1e-3, &err) == 0 && half->update(half, 0, 1e-3, &err) == 0, "%s", err.text);
-    expect(s, b->metrics(b, 0, &some, &err) == 0 && half->metrics(half, 0, &fewer, &err) == 0, "%s", err.text);
+    expect(s, b->update(b, 0, 1e-3, &err) == 0 && half->update(half, 0, 1e-3, &err) == 0, "%s",
+           err.text);
+    expect(s, b->metrics(b, 0, &some, &err) == 0 && half->metrics(half, 0, &fewer, &err) == 0, "%s",
+           err.text);
     double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
     expect(s, fabs(some.loss - fewer.loss) <= bound, "loss %.9f, not %.9f", some.loss, fewer.loss);
-    expect(s, fabs(some.grad_norm / fewer.grad_norm - 1) <= bound, "norm %.9f, not %.9f", some.grad_norm,
-           fewer.grad_norm);
+    expect(s, fabs(some.grad_norm / fewer.grad_norm - 1) <= bound, "norm %.9f, not %.9f",
+           some.grad_norm, fewer.grad_norm);
     size_t n = f.batch * f.seq;
     float *losses = malloc(n * sizeof *losses);
     uint8_t *greedy = malloc(n);
@@ -248,29 +263,33 @@ static void targets(step_check *s)
     for (size_t i = 0; i < n; i++) {
         sum += (double)losses[i];
         double least = greedy[i] ? 0 : log(2), most = greedy[i] ? log((double)f.model.vocab) : 100;
-        if (f.y[i] < 0) expect(s, losses[i] == 0 && greedy[i] == 7, "target %zu has none, and a loss", i);
-        else expect(s, greedy[i] < 2 && losses[i] >= least - 1e-5 && losses[i] <= most + 1e-5, "target %zu: %g", i,
-                    (double)losses[i]);
+        if (f.y[i] < 0)
+            expect(s, losses[i] == 0 && greedy[i] == 7, "target %zu has none, and a loss", i);
+        else
+            expect(s, greedy[i] < 2 && losses[i] >= least - 1e-5 && losses[i] <= most + 1e-5,
+                   "target %zu: %g", i, (double)losses[i]);
     }
     expect(s, fabs(sum / loss - 1) < 1e-6, "losses add up to %.9f, not %.9f", sum, loss);
     free(losses);
     free(greedy);
     expect(s, counted == f.batch / 2 * f.seq, "%llu targets counted", (unsigned long long)counted);
-    expect(s, fabs(loss / (double)counted - f.loss[1]) < 1, "evaluation gives %g", loss / (double)counted);
+    expect(s, fabs(loss / (double)counted - f.loss[1]) < 1, "evaluation gives %g",
+           loss / (double)counted);
     b->close(b);
     half->close(half);
     fixture_free(&f);
 }
 
-/* In rows of one token a position sees itself alone: queries and keys have no gradient, not even one of rounding, which
- * AdamW would make a step of. */
+/* In rows of one token a position sees itself alone: queries and keys have no gradient, not even
+ * one of rounding, which AdamW would make a step of. */
 static void one_token(step_check *s)
 {
     for (int naive = 0; naive <= (s->cuda != 0); naive++) {
         fixture f;
         size_t differ = 0;
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-        for (uint32_t r = 0; r < f.batch; r++) f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
+        for (uint32_t r = 0; r < f.batch; r++)
+            f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
         f.seq = 1;
         sgt_backend_options o = fixture_options(s, &f, f.batch);
         o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
@@ -307,10 +326,11 @@ static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_
     sgt_backend *b = open_fixture(s, &f, o, f.batch), *cpu = open_on_cpu(s, &f, o, f.batch);
     for (uint64_t k = 0; k < 3; k++) {
         sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1), want = run_steps(s, &f, cpu, k, 1, 1);
-        expect(s, fabs(m.loss - want.loss) <= 1e-5, "step %llu: loss %.9f, the CPU has %.9f", (unsigned long long)k,
-               m.loss, want.loss);
-        expect(s, fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5, "step %llu: norm %.9f, the CPU has %.9f",
-               (unsigned long long)k, m.grad_norm, want.grad_norm);
+        expect(s, fabs(m.loss - want.loss) <= 1e-5, "step %llu: loss %.9f, the CPU has %.9f",
+               (unsigned long long)k, m.loss, want.loss);
+        expect(s, fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5,
+               "step %llu: norm %.9f, the CPU has %.9f", (unsigned long long)k, m.grad_norm,
+               want.grad_norm);
     }
     cpu->close(cpu);
     b->close(b);
@@ -353,8 +373,10 @@ static void moves(step_check *s)
         }
         sgt_step_metrics m = run_steps(s, &f, to, (uint64_t)back * 3 + 2, 1, 1);
         sgt_step_metrics want = run_steps(s, &f, from, (uint64_t)back * 3 + 2, 1, 1);
-        expect(s, fabs(m.loss - want.loss) <= 1e-5 && fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5,
-               "loss %.9f, not %.9f; norm %.9f, not %.9f", m.loss, want.loss, m.grad_norm, want.grad_norm);
+        expect(s,
+               fabs(m.loss - want.loss) <= 1e-5 && fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5,
+               "loss %.9f, not %.9f; norm %.9f, not %.9f", m.loss, want.loss, m.grad_norm,
+               want.grad_norm);
     }
     cpu->close(cpu);
     b->close(b);
@@ -408,13 +430,17 @@ static void hopper(step_check *s)
         plain.documents = with == 2;
         o = plain;
         o.variants |= SGT_VARIANT_ATTENTION_HOPPER;
-        snprintf(s->at, sizeof s->at, "%s", with == 1 ? "dropout" : with == 2 ? "documents" : "plain");
+        snprintf(s->at, sizeof s->at, "%s",
+                 with == 1   ? "dropout"
+                 : with == 2 ? "documents"
+                             : "plain");
         sgt_backend *b = open_fixture(s, &f, &o, f.batch);
         s->skipped = !strstr(b->level, "sm_90");
         expect(s, s->skipped || strstr(b->level, "our attention for sm_90"), "%s", b->level);
         b->close(b);
         fixture_free(&f);
-        outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
+        outcome want = three_steps(s, &plain, "tiny_tanh", 1),
+                r = three_steps(s, &o, "tiny_tanh", 1);
         outcome again = three_steps(s, &o, "tiny_tanh", 1);
         expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
         expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
@@ -446,9 +472,9 @@ static void cudnn(step_check *s)
 
 /* ---- what the host does in a step ---- */
 
-/* Steps as the loop makes them, metrics a step late: the host never waits for a stream, takes no memory and launches
- * nothing but two graphs and the three kernels around them; it may wait for a copy of rows two micro-steps ago and for
- * the metrics of the step before. */
+/* Steps as the loop makes them, metrics a step late: the host never waits for a stream, takes no
+ * memory and launches nothing but two graphs and the three kernels around them; it may wait for a
+ * copy of rows two micro-steps ago and for the metrics of the step before. */
 static void waits(step_check *s)
 {
     enum { STEPS = 6, MICRO = 2 };
@@ -458,26 +484,30 @@ static void waits(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
     sgt_cuda_counts before = counts_now(s);
-    run_steps(s, &f, b, 0, 1, MICRO); /* graphs are made, of what was run without: a micro-step, the update */
-    expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1, "%llu graphs in the first step",
+    /* graphs are made, of what was run without: a micro-step, the update */
+    run_steps(s, &f, b, 0, 1, MICRO);
+    expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1,
+           "%llu graphs in the first step",
            (unsigned long long)(counts_now(s).graph_runs - before.graph_runs));
     before = counts_now(s);
     for (uint64_t k = 1; k <= STEPS; k++) {
         for (uint32_t a = 0; a < MICRO; a++)
-            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, f.batch / MICRO, 1.0 / (f.batch * f.seq));
+            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, f.batch / MICRO,
+                                  1.0 / (f.batch * f.seq));
         expect(s, b->update(b, k, 1e-3, &err) == 0, "%s", err.text);
         if (k > 1) expect(s, b->metrics(b, k - 1, &m, &err) == 0, "%s", err.text);
     }
     sgt_cuda_counts n = counts_now(s);
     expect(s, n.finishes == before.finishes, "the host waited for a stream %llu times",
            (unsigned long long)(n.finishes - before.finishes));
-    expect(s, n.event_waits - before.event_waits <= STEPS * (MICRO + 1), "%llu waits for events in %d micro-steps",
+    expect(s, n.event_waits - before.event_waits <= STEPS * (MICRO + 1),
+           "%llu waits for events in %d micro-steps",
            (unsigned long long)(n.event_waits - before.event_waits), STEPS * MICRO);
     expect(s, n.mallocs == before.mallocs, "memory was taken");
     expect(s, n.graph_runs - before.graph_runs == STEPS * (MICRO + 1), "%llu graphs were run",
            (unsigned long long)(n.graph_runs - before.graph_runs));
-    expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1), "%llu launches outside of graphs",
-           (unsigned long long)(n.launches - before.launches));
+    expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1),
+           "%llu launches outside of graphs", (unsigned long long)(n.launches - before.launches));
     /* a batch's tokens and the fixture's own targets; a step's end */
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
@@ -485,7 +515,8 @@ static void waits(step_check *s)
     fixture_free(&f);
 }
 
-/* Kernels of a forward pass: the same for any width, so a narrow model with gpt2's twelve layers tells gpt2's. */
+/* Kernels of a forward pass: the same for any width, so a narrow model with gpt2's twelve layers
+ * tells gpt2's. */
 static void launches(step_check *s)
 {
     sgt_error err = {0};
@@ -505,9 +536,11 @@ static void launches(step_check *s)
         run_steps(s, &f, b, 0, 1, 1);
         if (!alone) fused = b->launches_forward;
         if (!alone) expect(s, fused > 0 && fused <= 109, "%u kernels a forward pass", fused);
-        else expect(s, b->launches_forward >= fused + 12 * 5, "%u kernels without fusion", b->launches_forward);
-        printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward, b->launches_step,
-               alone ? ", without fusion" : "");
+        else
+            expect(s, b->launches_forward >= fused + 12 * 5, "%u kernels without fusion",
+                   b->launches_forward);
+        printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward,
+               b->launches_step, alone ? ", without fusion" : "");
         b->close(b);
         fixture_free(&f);
     }
@@ -515,7 +548,8 @@ static void launches(step_check *s)
 
 /* ---- the loss scale ---- */
 
-/* A scale far too large overflows fp16: updates are left out, and moments untouched, until it has come down. */
+/* A scale far too large overflows fp16: updates are left out, and moments untouched, until it has
+ * come down. */
 static void overflow(step_check *s)
 {
     fixture f;
@@ -527,15 +561,19 @@ static void overflow(step_check *s)
     sgt_backend *b = open_fixture(s, &f, &o, f.batch);
     float *before = flat_state(b, &f.model, SGT_PARAMETERS);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 1, 1);
-    float *p = flat_state(b, &f.model, SGT_PARAMETERS), *moments = flat_state(b, &f.model, SGT_MOMENT1);
+    float *p = flat_state(b, &f.model, SGT_PARAMETERS),
+          *moments = flat_state(b, &f.model, SGT_MOMENT1);
     size_t n = sgt_model_floats(&f.model), moved = 0;
     for (size_t i = 0; i < n; i++) moved += p[i] != before[i] || moments[i] != 0;
-    expect(s, m.skipped == 1 && m.loss_scale == 0x1p24 && moved == 0, "%llu skipped at scale %g, %zu numbers moved",
-           (unsigned long long)m.skipped, m.loss_scale, moved);
-    expect(s, b->get_scaler(b, &scaler, &err) == 0 && scaler.scale == 0x1p23f && scaler.skipped == 1, "scale %g",
-           (double)scaler.scale);
+    expect(s, m.skipped == 1 && m.loss_scale == 0x1p24 && moved == 0,
+           "%llu skipped at scale %g, %zu numbers moved", (unsigned long long)m.skipped,
+           m.loss_scale, moved);
+    expect(s,
+           b->get_scaler(b, &scaler, &err) == 0 && scaler.scale == 0x1p23f && scaler.skipped == 1,
+           "scale %g", (double)scaler.scale);
     m = run_steps(s, &f, b, 1, 20, 1);
-    expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped", (unsigned long long)m.skipped);
+    expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped",
+           (unsigned long long)m.skipped);
     expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
     free(before);
     free(p);

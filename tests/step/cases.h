@@ -23,7 +23,8 @@ typedef struct outcome {
 outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro);
 void forget(outcome *r);
 void expect_same(step_check *s, const outcome *a, const outcome *b);
-/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same products. */
+/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same
+ * products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
 void as_pytorch(step_check *s); /* every shape's losses, norms and first gradients */
 

@@ -1,5 +1,6 @@
-/* check-step: the whole training step, on a CPU or on CUDA, against PyTorch in float64 and against itself done in other
- * ways. One program for both, through backend.h; without a GPU the CUDA backend runs on the host (tests/kernels/host).
+/* check-step: the whole training step, on a CPU or on CUDA, against PyTorch in float64 and against
+ * itself done in other ways. One program for both, through backend.h; without a GPU the CUDA
+ * backend runs on the host (tests/kernels/host).
  *
  *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]     # of the curves' 200 alone the first N
  *
@@ -41,15 +42,18 @@ static void die(const char *what, const char *why)
 
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows)
 {
-    return (sgt_backend_options){
-        .model = f->model,
-        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-        .batch = rows,
-        .seq = f->seq,
-        .accum = f->batch / rows,
-        .threads = 2,
-        .precision = s->precision,
-        .variants = s->cuda ? s->variants : 0};
+    return (sgt_backend_options){.model = f->model,
+                                 .optim = {.beta1 = 0.9f,
+                                           .beta2 = 0.95f,
+                                           .eps = 1e-8f,
+                                           .weight_decay = 0.1f,
+                                           .grad_clip = 1},
+                                 .batch = rows,
+                                 .seq = f->seq,
+                                 .accum = f->batch / rows,
+                                 .threads = 2,
+                                 .precision = s->precision,
+                                 .variants = s->cuda ? s->variants : 0};
 }
 
 sgt_cuda_counts counts_now(const step_check *s)
@@ -81,7 +85,8 @@ static sgt_backend *open_any(int cuda, fixture *f, const sgt_backend_options *o)
     return b;
 }
 
-sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows)
+sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes,
+                          uint32_t rows)
 {
     sgt_backend_options o = changes ? *changes : fixture_options(s, f, rows);
     sgt_backend *b = open_any(s->cuda, f, &o);
@@ -97,14 +102,15 @@ int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err)
     return rc;
 }
 
-sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows)
+sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
+                         uint32_t rows)
 {
     sgt_backend_options o = changes ? *changes : fixture_options(s, f, rows);
     return open_any(0, f, &o);
 }
 
-sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from, unsigned steps,
-                           uint32_t micro)
+sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from,
+                           unsigned steps, uint32_t micro)
 {
     sgt_error err = {0};
     sgt_step_metrics m = {0};
@@ -112,7 +118,8 @@ sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint
     for (uint64_t k = from; k < from + steps; k++) {
         for (uint32_t a = 0; a < micro; a++)
             fixture_micro_step_of(f, b, k, a, a * rows, rows, 1.0 / (f->batch * f->seq));
-        if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0) expect(s, 0, "%s", err.text);
+        if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0)
+            expect(s, 0, "%s", err.text);
     }
     return m;
 }
@@ -145,8 +152,8 @@ double unit_of(sgt_precision p)
 static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
-            "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] [--case NAME] "
-            "[--leave-out NAME,...] [--part K/N] [--steps N] [--variant NAMES])\n",
+            "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] "
+            "[--case NAME] [--leave-out NAME,...] [--part K/N] [--steps N] [--variant NAMES])\n",
             arg, what);
     return 2;
 }
@@ -220,7 +227,8 @@ int main(int argc, char **argv)
         if (given ? p != (int)s.precision : !s.cuda && p == SGT_PRECISION_TF32) continue;
         s.precision = (sgt_precision)p;
         for (const step_case *c = step_cases; c->name; c++) {
-            if (only ? strcmp(only, c->name) != 0 : c->by_name || listed(left_out, c->name)) continue;
+            if (only ? strcmp(only, c->name) != 0 : c->by_name || listed(left_out, c->name))
+                continue;
             if (!(c->precisions & 1 << p) || (c->cuda_only && !s.cuda)) continue;
             if (seen++ % parts == part - 1) counts[run_case(c, s)]++;
         }

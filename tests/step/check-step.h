@@ -15,18 +15,20 @@
 #include "tests/train/fixture.h"
 
 typedef struct step_check {
-    int cuda;                /* else the CPU */
+    int cuda; /* else the CPU */
     sgt_precision precision;
-    unsigned steps;          /* of a curve, at most */
-    uint32_t variants;       /* of CUDA (train/variants.h) */
+    unsigned steps;    /* of a curve, at most */
+    uint32_t variants; /* of CUDA (train/variants.h) */
     int failures, skipped;
-    char at[160];            /* what is being tried */
+    char at[160]; /* what is being tried */
 } step_check;
 
-/* A backend on the device under test, for the fixture's model with `rows` rows a micro-step; parameters put. Ends the
- * program where that fails. */
-sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
-sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
+/* A backend on the device under test, for the fixture's model with `rows` rows a micro-step;
+ * parameters put. Ends the program where that fails. */
+sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes,
+                          uint32_t rows);
+sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
+                         uint32_t rows);
 sgt_backend *open_bare(const step_check *s, const fixture *f); /* parameters are still to be put */
 int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and closes it again */
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
@@ -37,9 +39,10 @@ sgt_cuda_counts counts_now(const step_check *s);
 /* Counts one failure, and says where, unless ok. */
 void expect(step_check *s, int ok, const char *fmt, ...) SGT_PRINTF(3, 4);
 
-/* Steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; the last one's metrics. */
-sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from, unsigned steps,
-                           uint32_t micro);
+/* Steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; the last one's
+ * metrics. */
+sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from,
+                           unsigned steps, uint32_t micro);
 double relative_l2(const float *x, const double *want, size_t n);
 double largest_difference(const float *x, const float *y, size_t n);
 /* Half a unit in the last place of what matrices are kept in, relative. */

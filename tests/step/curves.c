@@ -1,4 +1,5 @@
-/* curves.c: 200 steps on end of three models, beside PyTorch's in float64, as tests/data/fixtures has them. */
+/* curves.c: 200 steps on end of three models, beside PyTorch's in float64, as tests/data/fixtures
+ * has them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,9 @@ static void read_numbers(step_check *s, curve *c)
     int step, n = 0;
     FILE *f = file_of(s, c, "f64.tsv");
     if (fgets(line, sizeof line, f))
-        while (n < STEPS && fscanf(f, "%d %lf %lf", &step, &c->loss[n], &c->norm[n]) == 3 && step == n) n++;
+        while (n < STEPS && fscanf(f, "%d %lf %lf", &step, &c->loss[n], &c->norm[n]) == 3 &&
+               step == n)
+            n++;
     fclose(f);
     expect(s, n == STEPS, "%d steps in f64.tsv", n);
 }
@@ -45,12 +48,15 @@ static void read_rows(step_check *s, curve *c, const sgt_backend *b)
     size_t T = c->f.seq, n = (size_t)STEPS * c->f.batch;
     uint16_t *ids = calloc(n * T + 1, sizeof *ids);
     FILE *f = file_of(s, c, "tokens.bin");
-    expect(s, fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 && fread(ids, sizeof *ids, n * T + 1, f) == n * T + 1,
+    expect(s,
+           fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 &&
+               fread(ids, sizeof *ids, n * T + 1, f) == n * T + 1,
            "tokens.bin is too short");
     fclose(f);
     size_t bytes = n * (T + 1) * sizeof *c->rows;
     c->rows = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
-    for (size_t r = 0; r < n; r++) memcpy(c->rows + r * (T + 1), ids + r * T, (T + 1) * sizeof *ids);
+    for (size_t r = 0; r < n; r++)
+        memcpy(c->rows + r * (T + 1), ids + r * T, (T + 1) * sizeof *ids);
     free(ids);
 }
 
@@ -77,17 +83,22 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
     e->steps++;
     if (s->precision != SGT_PRECISION_FP32) return;
     expect(s, e->last <= 2e-5, "step %u: loss %.9f, not %.9f", k, m.loss, c->loss[k]);
-    expect(s, fabs(m.grad_norm / c->norm[k] - 1) <= 1e-4, "step %u: norm %.9f, not %.9f", k, m.grad_norm, c->norm[k]);
+    expect(s, fabs(m.grad_norm / c->norm[k] - 1) <= 1e-4, "step %u: norm %.9f, not %.9f", k,
+           m.grad_norm, c->norm[k]);
 }
 
-/* What is promised of bf16, on the mean, and of fp16, at the end; TF32's units are a quarter of bf16's. */
+/* What is promised of bf16, on the mean, and of fp16, at the end; TF32's units are a quarter of
+ * bf16's. */
 static void judge(step_check *s, const errors *e)
 {
     double mean = e->sum / e->steps, most = s->precision == SGT_PRECISION_BF16 ? 0.02 : 0.02 / 4;
-    printf("  %s: %u steps, loss off by %.3g on the mean, %.3g at most, %.3g at the end; norm by %.3g of itself\n",
+    printf("  %s: %u steps, loss off by %.3g on the mean, %.3g at most, %.3g at the end; norm by "
+           "%.3g of itself\n",
            s->at, e->steps, mean, e->loss, e->last, e->norm);
-    if (s->precision == SGT_PRECISION_FP16) expect(s, e->last <= 0.05, "loss off by %g at the end", e->last);
-    else if (s->precision != SGT_PRECISION_FP32) expect(s, mean <= most, "loss off by %g on the mean", mean);
+    if (s->precision == SGT_PRECISION_FP16)
+        expect(s, e->last <= 0.05, "loss off by %g at the end", e->last);
+    else if (s->precision != SGT_PRECISION_FP32)
+        expect(s, mean <= most, "loss off by %g on the mean", mean);
 }
 
 static void one_curve(step_check *s, const char *name, uint32_t batch)

@@ -6,8 +6,8 @@
 
 #include "cases.h"
 
-/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of as_pytorch. Its heads
- * of 6 numbers are the tiled path's on CUDA, and the naive one's. */
+/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of
+ * as_pytorch. Its heads of 6 numbers are the tiled path's on CUDA, and the naive one's. */
 static void as_pytorch_by(step_check *s, sgt_attention attention)
 {
     fixture f;
@@ -20,17 +20,17 @@ static void as_pytorch_by(step_check *s, sgt_attention attention)
     sgt_backend *b = open_fixture(s, &f, &o, f.batch);
     for (uint32_t k = 0; k < f.steps; k++) {
         sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1);
-        expect(s, fabs(m.loss - f.loss[k]) <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k, m.loss,
-               f.loss[k]);
-        expect(s, fabs(m.grad_norm / f.norm[k] - 1) <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k,
-               m.grad_norm, f.norm[k]);
+        expect(s, fabs(m.loss - f.loss[k]) <= (wide != 0 ? 5e-6 : 4 * unit),
+               "step %u: loss %.9f, not %.9f", k, m.loss, f.loss[k]);
+        expect(s, fabs(m.grad_norm / f.norm[k] - 1) <= (wide != 0 ? 5e-6 : 8 * unit),
+               "step %u: norm %.9f, not %.9f", k, m.grad_norm, f.norm[k]);
     }
     b->close(b);
     fixture_free(&f);
 }
 
-/* The first document of each row is 9 tokens long, has no targets, and is read from behind where `other`: the same
- * tokens as before, so that sums over them are made in the same order. */
+/* The first document of each row is 9 tokens long, has no targets, and is read from behind where
+ * `other`: the same tokens as before, so that sums over them are made in the same order. */
 static void two_documents(fixture *f, int other)
 {
     enum { LENGTH = 9 };
@@ -44,7 +44,8 @@ static void two_documents(fixture *f, int other)
     }
 }
 
-/* What is before a document leaves no trace in it, down to the bits; and does where documents see one another. */
+/* What is before a document leaves no trace in it, down to the bits; and does where documents see
+ * one another. */
 static void unseen_by(step_check *s, sgt_attention attention, int masked)
 {
     fixture f;
@@ -60,7 +61,8 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     o.documents = masked;
     o.eot = 255;
     sgt_backend *b = open_fixture(s, &f, &o, f.batch);
-    snprintf(s->at, sizeof s->at, "attention %d, %s", (int)attention, masked ? "masked" : "not masked");
+    snprintf(s->at, sizeof s->at, "attention %d, %s", (int)attention,
+             masked ? "masked" : "not masked");
     for (int other = 0; other < 2; other++) {
         two_documents(&f, other);
         sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
@@ -78,8 +80,10 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     fixture_free(&f);
 }
 
-/* The loss and the gradient of two documents a row, which begin where `starts` says or at the id. */
-static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told, float **gradient)
+/* The loss and the gradient of two documents a row, which begin where `starts` says or at the
+ * id. */
+static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told,
+                          float **gradient)
 {
     fixture f;
     sgt_error err = {0};
@@ -124,7 +128,8 @@ static void told_by_rows(step_check *s, sgt_attention attention)
     expect(s, loss[BY_ROWS] == loss[BY_ID], "losses %.17g and %.17g", loss[BY_ROWS], loss[BY_ID]);
     expect(s, largest_difference(gradient[BY_ROWS], gradient[BY_ID], n) <= 0, "other gradients");
     expect(s, loss[BY_NOTHING] != loss[BY_ID], "the same loss without a mask");
-    expect(s, largest_difference(gradient[BY_NOTHING], gradient[BY_ID], n) > 0, "the same gradient without a mask");
+    expect(s, largest_difference(gradient[BY_NOTHING], gradient[BY_ID], n) > 0,
+           "the same gradient without a mask");
     for (int way = 0; way < WAYS; way++) free(gradient[way]);
 }
 

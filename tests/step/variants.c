@@ -1,7 +1,8 @@
-/* variants.c: every variant of the CUDA step (train/variants.h) by itself, and all of them: close to the step without,
- * which as_pytorch holds to PyTorch's numbers, with dropout and recomputing too; the same bits each time, with graphs
- * and without. All of them together are held to PyTorch's numbers too, within the same bounds. The other cases run with
- * the default set, or with that of --variant. */
+/* variants.c: every variant of the CUDA step (train/variants.h) by itself, and all of them: close
+ * to the step without, which as_pytorch holds to PyTorch's numbers, with dropout and recomputing
+ * too; the same bits each time, with graphs and without. All of them together are held to PyTorch's
+ * numbers too, within the same bounds. The other cases run with the default set, or with that of
+ * --variant. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,8 @@ void gradients_written(step_check *s)
         outcome added = three_steps(s, &o, "tiny_tanh", 1);
         o.variants = SGT_VARIANT_GRADIENTS_WRITTEN;
         for (o.no_graphs = 0; o.no_graphs <= 1; o.no_graphs++) {
-            snprintf(s->at, sizeof s->at, "gradients-written, more %d, graphs %d", more, !o.no_graphs);
+            snprintf(s->at, sizeof s->at, "gradients-written, more %d, graphs %d", more,
+                     !o.no_graphs);
             outcome r = three_steps(s, &o, "tiny_tanh", 1);
             expect_same(s, &r, &added);
             forget(&r);
@@ -83,7 +85,8 @@ void gradients_written(step_check *s)
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
     uint16_t *tokens = calloc(f.batch * (f.seq + 1), sizeof *tokens);
     int rc = b->micro_step(b, 0, 1, &(sgt_rows){.tokens = tokens}, 1, &err);
-    expect(s, rc < 0 && strstr(err.text, "gradients-written"), "a second micro-step: %d, %s", rc, err.text);
+    expect(s, rc < 0 && strstr(err.text, "gradients-written"), "a second micro-step: %d, %s", rc,
+           err.text);
     free(tokens);
     b->close(b);
     fixture_free(&f);

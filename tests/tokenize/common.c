@@ -30,7 +30,8 @@ uint64_t test_seed(void)
     if (given) return strtoull(given, NULL, 10);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return ((uint64_t)t.tv_sec * 1000000007u + (uint64_t)t.tv_nsec + (uint64_t)getpid()) % 1000000000u;
+    return ((uint64_t)t.tv_sec * 1000000007u + (uint64_t)t.tv_nsec + (uint64_t)getpid()) %
+           1000000000u;
 }
 
 uint32_t below(rng *r, uint32_t n) { return (uint32_t)(sgt_philox_u64(r->key, r->at++, 0) % n); }
@@ -50,7 +51,8 @@ size_t from_hex(const char *hex, uint8_t *out)
 {
     size_t n = 0;
     unsigned byte;
-    for (; sscanf(hex, "%2x", &byte) == 1 && hex[0] > ' ' && hex[1] > ' '; hex += 2) out[n++] = (uint8_t)byte;
+    for (; sscanf(hex, "%2x", &byte) == 1 && hex[0] > ' ' && hex[1] > ' '; hex += 2)
+        out[n++] = (uint8_t)byte;
     return n;
 }
 
@@ -73,13 +75,62 @@ size_t put_utf8(uint8_t *out, uint32_t cp)
 
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 {
-    static const char *const pieces[] = {
-        " ", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\xC2\x85", "\xC2\xA0", "\xE2\x80\x83", "\xE3\x80\x80",
-        "\xE1\xA0\x8E", "\xE2\x80\x8B", "'", "'", "'s", "'t", "'m", "'d", "'l", "'ll", "'ve", "'re", "'S", "'LL",
-        "\xE2\x80\x99s", "a", "b", "the", "ing", "l", "e", "v", "r", "S", "0", "7", "2024", "!", "-", "==", "...",
-        "<|endoftext|>", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\xAD", "\xE6\x97\xA5\xE6\x9C\xAC", "\xE0\xB8\x81",
-        "\xE0\xB8\xB2", "\xD9\xA3", "\xC2\xBD", "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xEF\xBF\xBD", "\xD0\xB6",
-        "\xD0\xBE"};
+    static const char *const pieces[] = {" ",
+                                         " ",
+                                         "  ",
+                                         "\n",
+                                         "\n\n",
+                                         "\t",
+                                         "\r\n",
+                                         "\xC2\x85",
+                                         "\xC2\xA0",
+                                         "\xE2\x80\x83",
+                                         "\xE3\x80\x80",
+                                         "\xE1\xA0\x8E",
+                                         "\xE2\x80\x8B",
+                                         "'",
+                                         "'",
+                                         "'s",
+                                         "'t",
+                                         "'m",
+                                         "'d",
+                                         "'l",
+                                         "'ll",
+                                         "'ve",
+                                         "'re",
+                                         "'S",
+                                         "'LL",
+                                         "\xE2\x80\x99s",
+                                         "a",
+                                         "b",
+                                         "the",
+                                         "ing",
+                                         "l",
+                                         "e",
+                                         "v",
+                                         "r",
+                                         "S",
+                                         "0",
+                                         "7",
+                                         "2024",
+                                         "!",
+                                         "-",
+                                         "==",
+                                         "...",
+                                         "<|endoftext|>",
+                                         "\xC3\xA9",
+                                         "\xCC\x81",
+                                         "\xE4\xB8\xAD",
+                                         "\xE6\x97\xA5\xE6\x9C\xAC",
+                                         "\xE0\xB8\x81",
+                                         "\xE0\xB8\xB2",
+                                         "\xD9\xA3",
+                                         "\xC2\xBD",
+                                         "\xF0\x9F\x98\x80",
+                                         "\xE2\x80\x8D",
+                                         "\xEF\xBF\xBD",
+                                         "\xD0\xB6",
+                                         "\xD0\xBE"};
     size_t n = 0, want = below(r, (uint32_t)max + 1), kinds = sizeof pieces / sizeof *pieces;
     uint8_t some[8];
     while (n < want) {

@@ -1,4 +1,5 @@
-/* common.h: what the suites of tests/tokenize share. Programs run from the project's root: paths are relative to it. */
+/* common.h: what the suites of tests/tokenize share. Programs run from the project's root: paths
+ * are relative to it. */
 #ifndef SGT_TESTS_TOKENIZE_H
 #define SGT_TESTS_TOKENIZE_H
 
@@ -22,14 +23,17 @@ typedef struct rng {
 } rng;
 uint32_t below(rng *r, uint32_t n); /* 0 .. n-1 */
 
-uint32_t crc32_of(uint32_t crc, const void *p, size_t n); /* zlib's, of what Python's zlib.crc32(p, crc) gives */
-size_t from_hex(const char *hex, uint8_t *out);           /* up to the first character that is no digit */
-char *whole_file(const char *path, size_t *n);            /* malloc'd, NUL behind it */
+/* zlib's, of what Python's zlib.crc32(p, crc) gives */
+uint32_t crc32_of(uint32_t crc, const void *p, size_t n);
+/* up to the first character that is no digit */
+size_t from_hex(const char *hex, uint8_t *out);
+char *whole_file(const char *path, size_t *n); /* malloc'd, NUL behind it */
 void sha256_hex(const void *p, size_t n, char hex[65]);
-size_t put_utf8(uint8_t *out, uint32_t cp);               /* surrogates too, as if they were characters */
+/* surrogates too, as if they were characters */
+size_t put_utf8(uint8_t *out, uint32_t cp);
 
-/* A random text of at most `max` bytes at out, of what makes splitting hard: white space of every kind, contractions,
- * scripts, marks, and, where ill_formed, broken bytes. Returns its length. */
+/* A random text of at most `max` bytes at out, of what makes splitting hard: white space of every
+ * kind, contractions, scripts, marks, and, where ill_formed, broken bytes. Returns its length. */
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed);
 
 #endif

@@ -20,7 +20,8 @@ static char folder[64];
 void enter_scratch(void)
 {
     /* In memory where that can be had: the disk would be waited for at every shard. */
-    snprintf(folder, sizeof folder, "%s/sgt-tokenize.XXXXXX", access("/dev/shm", W_OK | X_OK) ? "/tmp" : "/dev/shm");
+    snprintf(folder, sizeof folder, "%s/sgt-tokenize.XXXXXX",
+             access("/dev/shm", W_OK | X_OK) ? "/tmp" : "/dev/shm");
     cr_assert(mkdtemp(folder) && chdir(folder) == 0);
 }
 
@@ -47,10 +48,11 @@ size_t get_file(char **out, const char *path)
 
 char *mixed_text(uint64_t seed, size_t *n, int odd)
 {
-    static const char *const bits[] = {"the",      " quick",        "  brown",  "\n",        "\n\n   ", "'ll",
-                                       " don't",   "12345",         " 7",       "...",       " --",     "\t",
-                                       "é",        " über",         "中文字符", "ไทยไม่มีเว้น", "🙂",    "e\xCC\x81",
-                                       "\xC2\xA0", "<|endoftext|>", "<|endof",  "|>",        "=====",   " a"};
+    static const char *const bits[] = {
+        "the",      " quick",        "  brown",  "\n",        "\n\n   ", "'ll",
+        " don't",   "12345",         " 7",       "...",       " --",     "\t",
+        "é",        " über",         "中文字符", "ไทยไม่มีเว้น", "🙂",    "e\xCC\x81",
+        "\xC2\xA0", "<|endoftext|>", "<|endof",  "|>",        "=====",   " a"};
     static const char *const bad[] = {"\xFF", "\xC3", "\xE2\x82", "\xED\xA0\x80", "\xF0\x9F\x99"};
     char *text = malloc(*n + 4096);
     size_t at = 0;
@@ -62,7 +64,8 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
             memset(text + at, "a =7\n"[(r >> 32) % 5], run);
             at += run;
         } else {
-            const char *s = odd && r % 13 == 0 ? bad[(r >> 8) % 5] : bits[(r >> 8) % (sizeof bits / sizeof *bits)];
+            const char *s = odd && r % 13 == 0 ? bad[(r >> 8) % 5]
+                                               : bits[(r >> 8) % (sizeof bits / sizeof *bits)];
             memcpy(text + at, s, strlen(s));
             at += strlen(s);
         }
@@ -95,7 +98,8 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
     cr_assert_eq(sgt_encoder_new(&e, v, &err), 0, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
         const char *slash = strrchr(paths[i], '/');
-        if (sgt_text_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split) continue;
+        if (sgt_text_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split)
+            continue;
         char *text;
         size_t n = get_file(&text, paths[i]);
         if (o->invalid_utf8 == SGT_INVALID_REPLACE) {
@@ -108,8 +112,8 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
         cr_assert(s.ids);
         s.starts[s.documents++] = s.count;
         s.ids[s.count++] = 50256;
-        s.count +=
-            o->special_eot ? encode_special(e, text, n, s.ids + s.count) : sgt_encode(e, text, n, s.ids + s.count);
+        s.count += o->special_eot ? encode_special(e, text, n, s.ids + s.count)
+                                  : sgt_encode(e, text, n, s.ids + s.count);
         free(text);
     }
     sgt_encoder_free(e);
@@ -152,7 +156,8 @@ void expect_shards(const char *out, const char *split, const stream *s, uint64_t
         cr_assert_geq(fd, 0, "%s", err.text);
         close(fd);
         cr_assert_eq(h.tokens, count, "%s: %lu tokens", path, (unsigned long)h.tokens);
-        cr_assert(h.vocab == 50257 && h.eot == 50256 && h.fingerprint && h.revision == 1, "%s: header", path);
+        cr_assert(h.vocab == 50257 && h.eot == 50256 && h.fingerprint && h.revision == 1,
+                  "%s: header", path);
         size_t n = get_file(&bytes, path);
         cr_assert_eq(n, 1024 + 2 * count);
         cr_assert_eq(memcmp(bytes + 1024, s->ids + from, 2 * count), 0, "%s: ids", path);

@@ -30,7 +30,8 @@ size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, siz
     cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
     some[most] = UNTOUCHED;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0) {
-        cr_assert(got <= most && count + got <= n, "%s: %zu pieces at %zu of %zu", level, got, from, n);
+        cr_assert(got <= most && count + got <= n, "%s: %zu pieces at %zu of %zu", level, got, from,
+                  n);
         for (size_t i = 0; i < got; i++) ends[count++] = from + some[i];
         cr_assert_eq(ends[count - 1], sp.at, "%s: stands at the last end", level);
     }
@@ -50,20 +51,24 @@ size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *end
     return count;
 }
 
-void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count, const char *what)
+void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count,
+                 const char *what)
 {
     size_t *ours = malloc((n + 1) * sizeof *ours);
     cr_assert(ours);
     for (const char *const *level = split_levels(); *level; level++)
-        for (int many = n <= most; many < 2; many++) { /* where all come at once both are the same */
+        for (int many = n <= most; many < 2;
+             many++) { /* where all come at once both are the same */
             size_t have = pieces_by(*level, s, n, many ? MANY : most, ours), i = 0;
             if (have == count && !memcmp(ours, want, count * sizeof *want)) continue;
             while (i < have && i < count && ours[i] == want[i]) i++;
             char hex[1024] = "";
             size_t from = i ? want[i - 1] : 0, shown = from > 80 ? from - 80 : 0;
-            for (size_t k = shown; k < n && k < shown + 160; k++) sprintf(hex + 2 * (k - shown), "%02x", s[k]);
-            cr_assert_fail("%s, %s: piece %zu of %zu bytes ends at %zu, not %zu; from byte %zu: %s", what, *level, i, n,
-                           i < have ? ours[i] : 0, i < count ? want[i] : 0, shown, hex);
+            for (size_t k = shown; k < n && k < shown + 160; k++)
+                sprintf(hex + 2 * (k - shown), "%02x", s[k]);
+            cr_assert_fail("%s, %s: piece %zu of %zu bytes ends at %zu, not %zu; from byte %zu: %s",
+                           what, *level, i, n, i < have ? ours[i] : 0, i < count ? want[i] : 0,
+                           shown, hex);
         }
     free(ours);
 }

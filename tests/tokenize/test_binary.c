@@ -1,5 +1,5 @@
-/* What is not text, which file is set aside when the hash picks none, whether a disk is too small; and sets that were
- * begun before any of this. */
+/* What is not text, which file is set aside when the hash picks none, whether a disk is too small;
+ * and sets that were begun before any of this. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,11 +52,14 @@ Test(binary, told_by_its_first_bytes)
     cr_assert_str_eq(what("\377\376a\0", 4, 1, 1), "text");
 }
 
-/* A character that the end of the prefix cuts is none that is wrong; what can be no beginning of one is. */
+/* A character that the end of the prefix cuts is none that is wrong; what can be no beginning of
+ * one is. */
 Test(binary, characters_cut_by_the_prefix)
 {
-    static const char *const begun[] = {"\303", "\342", "\342\202", "\360", "\360\237", "\360\237\230"};
-    static const char *const wrong[] = {"\200", "\300", "\365", "\340\200", "\355\240", "\303a", "\360\200\200"};
+    static const char *const begun[] = {"\303", "\342",     "\342\202",
+                                        "\360", "\360\237", "\360\237\230"};
+    static const char *const wrong[] = {"\200",     "\300",  "\365",        "\340\200",
+                                        "\355\240", "\303a", "\360\200\200"};
     char text[8] = {0};
     for (size_t i = 0; i < 6; i++) {
         size_t n = strlen(begun[i]);
@@ -105,11 +108,11 @@ Test(binary, space_that_is_lacking)
     cr_assert(!sgt_space_lacks(100, 200, 0));
     cr_assert(!sgt_space_lacks(UINT64_MAX - 1, 0, SGT_NOT_KNOWN));
     cr_assert_eq(sgt_space_fail("out", 3ull << 30, 0, 1536, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "out: needs about 3.0 GiB, but only 1.5 KiB is free there (make room, name an OUT "
-                               "elsewhere, or --force)");
+    cr_assert_str_eq(err.text, "out: needs about 3.0 GiB, but only 1.5 KiB is free there (make "
+                               "room, name an OUT elsewhere, or --force)");
     sgt_space_fail("out", 3ull << 30, 1ull << 30, 100, &err);
-    cr_assert_str_eq(err.text, "out: needs about 2.0 GiB more, but only 100 B is free there (make room, name an OUT "
-                               "elsewhere, or --force)");
+    cr_assert_str_eq(err.text, "out: needs about 2.0 GiB more, but only 100 B is free there (make "
+                               "room, name an OUT elsewhere, or --force)");
     cr_assert_eq(sgt_space_free(NULL), SGT_NOT_KNOWN);
     cr_assert_neq(sgt_space_free("none/such/folder"), SGT_NOT_KNOWN);
     cr_assert_eq(sgt_space_used("none"), 0);
@@ -135,9 +138,11 @@ static void make_older(const char *path)
     cr_assert_not_null(found, "%.*s", (int)first, text);
     int head = (int)(found - text), tail = (int)(first - 19 - (size_t)head - (sizeof option - 1));
     cr_assert(tail >= 0 && first < sizeof line - 64);
-    int k = snprintf(line, sizeof line, "%.*s%.*s", head, text, tail + 1, found + sizeof option - 1);
+    int k =
+        snprintf(line, sizeof line, "%.*s%.*s", head, text, tail + 1, found + sizeof option - 1);
     while (k && line[k - 1] == ' ') line[--k] = 0; /* what parted it from the checksum */
-    snprintf(line + k, sizeof line - (size_t)k, " #%016" PRIx64 "\n", (uint64_t)XXH3_64bits(line, (size_t)k));
+    snprintf(line + k, sizeof line - (size_t)k, " #%016" PRIx64 "\n",
+             (uint64_t)XXH3_64bits(line, (size_t)k));
     char *whole = malloc(strlen(line) + n);
     size_t all = strlen(line);
     memcpy(whole, line, all);
@@ -161,13 +166,24 @@ Test(binary, begun_before_there_was_a_choice)
     sgt_error err;
     sgt_tokenize_result r;
     stopper s = {.after = 20};
-    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500,
-                              .piece_bytes = 1000, .threads = 2, .val_fraction = 1e-9,
-                              .binary = SGT_BINARY_KEEP, .hidden = 1,
-                              .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
+    sgt_tokenize_options o = {.inputs = inputs,
+                              .input_count = 1,
+                              .out = "out",
+                              .shard_tokens = 500,
+                              .piece_bytes = 1000,
+                              .threads = 2,
+                              .val_fraction = 1e-9,
+                              .binary = SGT_BINARY_KEEP,
+                              .hidden = 1,
+                              .stop = &s.stop,
+                              .progress = stop_after,
+                              .progress_ctx = &s};
     cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
     make_older("out/.work/journal");
-    sgt_tokenize_options now = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500,
+    sgt_tokenize_options now = {.inputs = inputs,
+                                .input_count = 1,
+                                .out = "out",
+                                .shard_tokens = 500,
                                 .val_fraction = 1e-9};
     cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
     cr_assert(r.files == 3 && r.skipped == 0 && r.bytes_read < r.bytes && r.val_tokens == 0);

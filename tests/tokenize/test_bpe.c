@@ -9,7 +9,8 @@
 #include "common.h"
 #include "text/split.h"
 
-/* ---- the definition, for any length, by looking up whole byte strings: it shares no table with what it checks ---- */
+/* ---- the definition, for any length, by looking up whole byte strings: it shares no table with
+ * what it checks ---- */
 
 #define NAMES 131072 /* slots, open addressing over FNV-1a */
 
@@ -35,7 +36,8 @@ static uint16_t *make_names(const sgt_vocab *v)
     return by_name;
 }
 
-static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const uint8_t *s,
+                              size_t n, uint16_t *ids)
 {
     size_t from[512], count = n;
     for (size_t i = 0; i <= n; i++) from[i] = i;
@@ -58,7 +60,8 @@ static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const
 /* Bytes that merge a lot: tokens and parts of tokens one after another, at times a random byte. */
 static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 {
-    uint32_t few = 1 + below(r, 8) * below(r, 500); /* of a small part of the vocabulary: runs that repeat */
+    /* of a small part of the vocabulary: runs that repeat */
+    uint32_t few = 1 + below(r, 8) * below(r, 500);
     uint32_t base = below(r, 50000);
     for (size_t i = 0; i < n;) {
         size_t len;
@@ -71,10 +74,10 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 }
 
 /* What a call has put into got are the `count` ids in want; a format of what was tried follows. */
-#define expect_ids(call, ...)                                                                                          \
-    do {                                                                                                               \
-        cr_assert_eq(call, count, __VA_ARGS__);                                                                        \
-        cr_assert_arr_eq(got, want, count * sizeof *want, __VA_ARGS__);                                                \
+#define expect_ids(call, ...)                                           \
+    do {                                                                \
+        cr_assert_eq(call, count, __VA_ARGS__);                         \
+        cr_assert_arr_eq(got, want, count * sizeof *want, __VA_ARGS__); \
     } while (0)
 
 Test(bpe, three_ways_and_the_definition_agree)
@@ -90,8 +93,10 @@ Test(bpe, three_ways_and_the_definition_agree)
         uint16_t want[512], got[512];
         size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
         size_t count = encode_by_names(v, by_name, s, n, want);
-        expect_ids(sgt_bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed, i);
-        expect_ids(sgt_encode_piece(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(sgt_bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed,
+                   i);
+        expect_ids(sgt_encode_piece(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed,
+                   i);
         if (n > SGT_BPE_SCAN_MAX) continue;
         expect_ids(sgt_bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
     }
@@ -116,7 +121,8 @@ static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 }
 
 /* Piece by piece as the definition has it: no cuts, no tables. */
-static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
+                             uint16_t *ids)
 {
     sgt_splitter sp = sgt_splitter_start(s, n);
     size_t count = 0;
@@ -130,8 +136,8 @@ static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *
     return count;
 }
 
-/* Text of all kinds, of every length up to two blocks and some longer, at the end of its memory; each twice, so that
- * the second time finds what the first has put into the tables. */
+/* Text of all kinds, of every length up to two blocks and some longer, at the end of its memory;
+ * each twice, so that the second time finds what the first has put into the tables. */
 Test(bpe, levels_agree_with_the_definition)
 {
     sgt_vocab *v = gpt2();
@@ -147,7 +153,8 @@ Test(bpe, levels_agree_with_the_definition)
             uint16_t *want = malloc(n * sizeof *want + 1), *got = malloc(n * sizeof *got + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
             for (int again = 0; again < 2; again++) {
-                expect_ids(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
+                expect_ids(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
+                           (unsigned long long)seed, i);
             }
             free(s);
             free(want);
@@ -159,8 +166,8 @@ Test(bpe, levels_agree_with_the_definition)
     sgt_vocab_free(v);
 }
 
-/* Every token, and every token with each of some bytes behind it: what a table holds, what it does not, and what merges
- * to more ids than it has room for. */
+/* Every token, and every token with each of some bytes behind it: what a table holds, what it does
+ * not, and what merges to more ids than it has room for. */
 Test(bpe, levels_agree_on_every_token)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
@@ -179,7 +186,8 @@ Test(bpe, levels_agree_on_every_token)
                 size_t count = sgt_bpe_scan(v, s, n, want);
                 expect_ids(sgt_encode_piece(e, s, n, got), "%s, token %u", levels[l], id);
                 if (b) continue;
-                cr_assert(sgt_encode_piece(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u", levels[l], id);
+                cr_assert(sgt_encode_piece(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u",
+                          levels[l], id);
             }
         sgt_encoder_free(e);
     }
@@ -187,8 +195,8 @@ Test(bpe, levels_agree_on_every_token)
     sgt_vocab_free(v);
 }
 
-/* Windows, and what is done where they do not fit, against steps alone: text that merges a lot, random letters, digits
- * and bytes, and repetitions of every period up to 20. */
+/* Windows, and what is done where they do not fit, against steps alone: text that merges a lot,
+ * random letters, digits and bytes, and repetitions of every period up to 20. */
 Test(bpe, runs_agree_with_steps)
 {
     sgt_vocab *v = gpt2();
@@ -208,7 +216,8 @@ Test(bpe, runs_agree_with_steps)
                        : j < period ? (uint8_t)("=a7 -"[below(&r, 5)])
                                     : s[j - period];
             size_t count = sgt_bpe_steps(e, s, n, want);
-            expect_ids(sgt_bpe_runs(e, s, n, got), "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
+            expect_ids(sgt_bpe_runs(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
+                       (unsigned long long)seed, i);
             free(s);
             free(want);
             free(got);
@@ -228,7 +237,8 @@ Test(cuts, are_where_no_token_joins)
     int may = 0, are = 0;
     for (unsigned pair = 0; pair < 65536; pair++) {
         const uint8_t s[2] = {(uint8_t)(pair >> 8), (uint8_t)pair};
-        int joined = (int)(v->joins[pair >> 6] >> (pair & 63) & 1), cut = sgt_cuts_at(&v->cuts, s + 1);
+        int joined = (int)(v->joins[pair >> 6] >> (pair & 63) & 1),
+            cut = sgt_cuts_at(&v->cuts, s + 1);
         cr_assert(!cut || (s[1] >= 0xC0 && !joined), "%02x %02x", s[0], s[1]);
         may += s[1] >= 0xC0 && !joined;
         are += cut;
@@ -258,7 +268,8 @@ Test(cuts, hold_for_any_table_of_pairs)
     }
 }
 
-/* A splitter that cuts hands out the pieces of one that does not, in parts, at every place that may be cut. */
+/* A splitter that cuts hands out the pieces of one that does not, in parts, at every place that may
+ * be cut. */
 Test(cuts, split_pieces_in_parts_at_every_level)
 {
     sgt_vocab *v = gpt2();
@@ -272,16 +283,20 @@ Test(cuts, split_pieces_in_parts_at_every_level)
             size_t n = hard_text(&r, s, below(&r, sizeof s), i % 2), count, at = 0, piece = 0;
             sgt_splitter whole = sgt_splitter_start(s, n), cut = sgt_splitter_start(s, n);
             cut.cuts = &v->cuts;
-            for (size_t base = 0; (count = sgt_split(&cut, parts, 1 + below(&r, 100))) > 0; base = cut.at)
+            for (size_t base = 0; (count = sgt_split(&cut, parts, 1 + below(&r, 100))) > 0;
+                 base = cut.at)
                 for (size_t k = 0; k < count; at = base + parts[k++]) {
                     for (size_t p = at + 1; p < base + parts[k]; p++)
-                        cr_assert(!sgt_cuts_at(&v->cuts, s + p) || p == piece, "%s, SEED=%llu, %d: not cut at %zu",
-                                  levels[l], (unsigned long long)seed, i, p);
+                        cr_assert(!sgt_cuts_at(&v->cuts, s + p) || p == piece,
+                                  "%s, SEED=%llu, %d: not cut at %zu", levels[l],
+                                  (unsigned long long)seed, i, p);
                     if (at == piece && sgt_split(&whole, &end, 1)) piece = whole.at;
-                    cr_assert_leq(base + parts[k], piece, "%s, SEED=%llu, %d: past a piece", levels[l],
-                                  (unsigned long long)seed, i);
-                    cr_assert(base + parts[k] == piece || sgt_cuts_at(&v->cuts, s + base + parts[k]),
-                              "%s, SEED=%llu, %d: cut at %zu", levels[l], (unsigned long long)seed, i, base + parts[k]);
+                    cr_assert_leq(base + parts[k], piece, "%s, SEED=%llu, %d: past a piece",
+                                  levels[l], (unsigned long long)seed, i);
+                    cr_assert(base + parts[k] == piece ||
+                                  sgt_cuts_at(&v->cuts, s + base + parts[k]),
+                              "%s, SEED=%llu, %d: cut at %zu", levels[l], (unsigned long long)seed,
+                              i, base + parts[k]);
                 }
             cr_assert_eq(at, n);
         }
@@ -299,9 +314,11 @@ Test(pairs, tell_every_merge_and_nothing_else)
     rng r = {5, 0};
     for (uint32_t id = 256; id < sgt_vocab_eot(v); id++) {
         cr_assert_eq(sgt_pair(&v->pairs, v->halves[id][0], v->halves[id][1]), id);
-        uint32_t left = below(&r, 65536), right = below(&r, 65536), merged = sgt_pair(&v->pairs, left, right);
+        uint32_t left = below(&r, 65536), right = below(&r, 65536),
+                 merged = sgt_pair(&v->pairs, left, right);
         if (merged == SGT_NO_TOKEN) continue;
-        cr_assert(v->halves[merged][0] == left && v->halves[merged][1] == right, "%u %u", left, right);
+        cr_assert(v->halves[merged][0] == left && v->halves[merged][1] == right, "%u %u", left,
+                  right);
     }
     cr_assert_eq(sgt_pair(&v->pairs, 65535, 65535), SGT_NO_TOKEN);
     sgt_vocab_free(v);
@@ -319,8 +336,10 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
         halves[id][0] = (uint16_t)(id * 40503u); /* odd: each left half once */
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
-    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, &err), SGT_OK, "%s", err.text);
-    for (uint32_t id = 256; id < END; id++) cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
+    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, &err), SGT_OK, "%s",
+                 err.text);
+    for (uint32_t id = 256; id < END; id++)
+        cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
     sgt_pairs_free(&p);
     free(halves);
 }
@@ -334,14 +353,16 @@ Test(bpe, every_token_is_what_its_bytes_merge_to)
         uint16_t ids[256];
         size_t n;
         const uint8_t *s = sgt_vocab_token(v, id, &n);
-        if (n <= SGT_BPE_SCAN_MAX) cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && ids[0] == id, "token %u", id);
+        if (n <= SGT_BPE_SCAN_MAX)
+            cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && ids[0] == id, "token %u", id);
         cr_assert(sgt_bpe_steps(e, s, n, ids) == 1 && ids[0] == id, "token %u", id);
     }
     sgt_encoder_free(e);
     sgt_vocab_free(v);
 }
 
-/* More different pieces than the table holds, met twice: what was evicted or kept must not matter. */
+/* More different pieces than the table holds, met twice: what was evicted or kept must not
+ * matter. */
 Test(bpe, what_the_table_forgot_changes_nothing)
 {
     sgt_vocab *v = gpt2();
@@ -351,7 +372,8 @@ Test(bpe, what_the_table_forgot_changes_nothing)
         uint8_t s[16];
         uint16_t want[16], got[16];
         size_t n = 1 + below(&r, 15);
-        for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0; /* NUL: as padding */
+        /* NUL: as padding */
+        for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0;
         size_t count = sgt_bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {
             cr_assert_eq(sgt_encode_piece(e, s, n, got), count);
@@ -377,13 +399,14 @@ static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *
     return best;
 }
 
-/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB; 256 times where
- * quadratic. */
+/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB; 256
+ * times where quadratic. */
 Test(bpe, long_runs_take_linear_time)
 {
     const size_t small = 64 << 10, large = 1 << 20;
-    static const char *const units[] = {"a", "=", "7", " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD", "\xFF",
-                                        "\xF0\x9F", "random"};
+    static const char *const units[] = {
+        "a",    "=",        "7",     " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD",
+        "\xFF", "\xF0\x9F", "random"};
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);
     uint8_t *s = malloc(large);
@@ -393,10 +416,11 @@ Test(bpe, long_runs_take_linear_time)
         size_t len = strlen(units[u]);
         rng r = {11, 0};
         int random = units[u][0] == 'r';
-        for (size_t i = 0; i < large; i++) s[i] = (uint8_t)(random ? 'a' + below(&r, 26) : (uint32_t)units[u][i % len]);
+        for (size_t i = 0; i < large; i++)
+            s[i] = (uint8_t)(random ? 'a' + below(&r, 26) : (uint32_t)units[u][i % len]);
         double t = time_encode(e, s, small, ids), whole = time_encode(e, s, large, ids);
-        cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u], t * 1e3,
-                     whole * 1e3);
+        cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u],
+                     t * 1e3, whole * 1e3);
     }
     free(s);
     free(ids);
@@ -433,10 +457,12 @@ Test(bpe, threads_that_need_the_trie_at_once_share_it)
 
 /* ---- and back ---- */
 
-static void comes_back(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n, uint64_t seed)
+static void comes_back(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
+                       uint64_t seed)
 {
     sgt_error err;
-    uint16_t *ids = malloc(n * sizeof *ids + 1); /* no more than promised: sanitizers watch its end */
+    /* no more than promised: sanitizers watch its end */
+    uint16_t *ids = malloc(n * sizeof *ids + 1);
     char *text = NULL;
     size_t m = 0, count = sgt_encode(e, s, n, ids);
     cr_assert_leq(count, n);

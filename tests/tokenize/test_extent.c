@@ -1,4 +1,5 @@
-/* Cuts through long pieces: the tokens of the parts are those of the whole, whatever follows what was looked at. */
+/* Cuts through long pieces: the tokens of the parts are those of the whole, whatever follows what
+ * was looked at. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,27 @@
 
 enum { MOST = 6000 };
 
-/* What a run is made of: characters of one class, between which sgt_split_cut knows no place without `joins`. */
-static const char *const kinds[][8] = {
-    {"a"}, {"0"}, {"="}, {"'"}, {" "}, {"\n"}, {" ", "\n"}, {" ", "\t", "\n", "\xC2\xA0"}, {"-", "="}, {"'", "\"", "s"},
-    {"a", "b"}, {"A", "C", "G", "T"}, {"e", "r", "t", "in", "on", "the"}, {"0", "1", "2", "9"},
-    {"\xC3\xA9", "\xC3\xA0"}, {"\xEF\xBF\xBD"}, {"\xD0\xB0", "\xD0\xBE", "\xD1\x81\xD1\x82"}, {"'", "''", "=", "|"},
-    {"ab", "abc", "b"}};
+/* What a run is made of: characters of one class, between which sgt_split_cut knows no place
+ * without `joins`. */
+static const char *const kinds[][8] = {{"a"},
+                                       {"0"},
+                                       {"="},
+                                       {"'"},
+                                       {" "},
+                                       {"\n"},
+                                       {" ", "\n"},
+                                       {" ", "\t", "\n", "\xC2\xA0"},
+                                       {"-", "="},
+                                       {"'", "\"", "s"},
+                                       {"a", "b"},
+                                       {"A", "C", "G", "T"},
+                                       {"e", "r", "t", "in", "on", "the"},
+                                       {"0", "1", "2", "9"},
+                                       {"\xC3\xA9", "\xC3\xA0"},
+                                       {"\xEF\xBF\xBD"},
+                                       {"\xD0\xB0", "\xD0\xBE", "\xD1\x81\xD1\x82"},
+                                       {"'", "''", "=", "|"},
+                                       {"ab", "abc", "b"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* At least n bytes of that kind, or of any letters, at out; how many. */
@@ -31,20 +47,24 @@ static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
     return at;
 }
 
-static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what, uint64_t seed)
+static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what,
+                        uint64_t seed)
 {
     uint16_t *whole = malloc(n * sizeof *whole), *parts = malloc(n * sizeof *parts);
     size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
     size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
-    cr_assert_eq(got, want, "%s: SEED=%llu: cut at %zu of %zu", what, (unsigned long long)seed, cut, n);
-    cr_assert_arr_eq(parts, whole, want * sizeof *whole, "%s: SEED=%llu", what, (unsigned long long)seed);
+    cr_assert_eq(got, want, "%s: SEED=%llu: cut at %zu of %zu", what, (unsigned long long)seed, cut,
+                 n);
+    cr_assert_arr_eq(parts, whole, want * sizeof *whole, "%s: SEED=%llu", what,
+                     (unsigned long long)seed);
     free(whole);
     free(parts);
 }
 
 Test(stretch, cutting_long_pieces_changes_nothing)
 {
-    static const char *const ends[] = {"", "s", "'s it", " text", "\n", " \n", "=", "\xC3", "9", "  x", "'", "re"};
+    static const char *const ends[] = {"",  "s",    "'s it", " text", "\n", " \n",
+                                       "=", "\xC3", "9",     "  x",   "'",  "re"};
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);
     uint64_t seed = test_seed();
@@ -66,7 +86,8 @@ Test(stretch, cutting_long_pieces_changes_nothing)
             if (k & 1) m += put_run(&r, text + m, below(&r, 700), kind);
             if (k & 2) m += hard_text(&r, text + m, 60, 1);
             memcpy(text + m, ends[k], strlen(ends[k]));
-            expect_same(e, text, cut, m + strlen(ends[k]), kind < KINDS ? kinds[kind][0] : "letters", seed);
+            expect_same(e, text, cut, m + strlen(ends[k]),
+                        kind < KINDS ? kinds[kind][0] : "letters", seed);
         }
     }
     for (uint32_t k = 0; k <= KINDS; k++)
@@ -76,7 +97,8 @@ Test(stretch, cutting_long_pieces_changes_nothing)
     sgt_vocab_free(v);
 }
 
-/* Vocabularies in which much depends on what follows: few letters, and merges in an order of chance. */
+/* Vocabularies in which much depends on what follows: few letters, and merges in an order of
+ * chance. */
 static sgt_vocab *chance_vocab(rng *r)
 {
     static char name[] = "chance";
@@ -93,7 +115,8 @@ static sgt_vocab *chance_vocab(rng *r)
     }
     sgt_vocab *v;
     sgt_error err;
-    cr_assert_eq(sgt_vocab_from_merges(&v, name, (const uint8_t *)text, used, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_vocab_from_merges(&v, name, (const uint8_t *)text, used, &err), 0, "%s",
+                 err.text);
     return v;
 }
 
@@ -109,7 +132,8 @@ static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
             if (merged < least) least = merged;
         }
         if (least == SGT_NO_TOKEN) return n;
-        for (size_t i = 0; i < n; to++) { /* of one merge the leftmost first: one pass from the left */
+        /* of one merge the leftmost first: one pass from the left */
+        for (size_t i = 0; i < n; to++) {
             int joined = i + 1 < n && sgt_pair(&v->pairs, ids[i], ids[i + 1]) == least;
             ids[to] = joined ? (uint16_t)least : ids[i];
             i += joined ? 2 : 1;
@@ -131,17 +155,22 @@ Test(stretch, vocabularies_of_chance)
         uint32_t letters = 1 + below(&r, 3);
         for (size_t k = 0; k < sizeof text; k++) text[k] = (uint8_t)('a' + below(&r, letters));
         size_t whole = merge(v, text, sizeof text, want);
-        cr_assert_eq(sgt_bpe_runs(e, text, sizeof text, got), whole, "SEED=%llu: %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
-        cr_assert_eq(sgt_bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_eq(sgt_bpe_runs(e, text, sizeof text, got), whole, "SEED=%llu: %d",
+                     (unsigned long long)seed, i);
+        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed,
+                         i);
+        cr_assert_eq(sgt_bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d",
+                     (unsigned long long)seed, i);
+        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed,
+                         i);
         size_t view = 300 + below(&r, 300), cut = sgt_extent_cut(e, v, text, view);
         found += cut > 0;
         for (size_t n = view; cut && n < sizeof text; n += 1 + below(&r, 150)) {
             size_t count = merge(v, text, n, want), left = merge(v, text, cut, got);
             cr_assert_eq(left + merge(v, text + cut, n - cut, got + left), count, "SEED=%llu: %d",
                          (unsigned long long)seed, i);
-            cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
+            cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %d",
+                             (unsigned long long)seed, i);
         }
         sgt_encoder_free(e);
         sgt_vocab_free(v);
@@ -149,8 +178,8 @@ Test(stretch, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
-/* Ill-formed bytes that become U+FFFD before they are encoded: no cut may stand between them that depends on what they
- * were. */
+/* Ill-formed bytes that become U+FFFD before they are encoded: no cut may stand between them that
+ * depends on what they were. */
 Test(stretch, cuts_hold_for_replaced_text)
 {
     sgt_vocab *v = gpt2();
@@ -161,15 +190,19 @@ Test(stretch, cuts_hold_for_replaced_text)
         uint8_t text[120], twin[360];
         uint16_t whole[360], parts[360];
         size_t n = hard_text(&r, text, 90, 1), from = n, left, m;
-        for (uint32_t k = below(&r, 30); k; k--) text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
-        size_t cut = sgt_split_cut(text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n, sgt_vocab_joins(v));
+        for (uint32_t k = below(&r, 30); k; k--)
+            text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
+        size_t cut = sgt_split_cut(text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n,
+                                   sgt_vocab_joins(v));
         m = sgt_utf8_replace(twin, text, n);
         size_t want = sgt_encode(e, twin, m, whole);
         m = sgt_utf8_replace(twin, text, cut);
         left = sgt_encode(e, twin, m, parts);
         m = sgt_utf8_replace(twin, text + cut, n - cut);
-        cr_assert_eq(left + sgt_encode(e, twin, m, parts + left), want, "SEED=%llu: %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_eq(left + sgt_encode(e, twin, m, parts + left), want, "SEED=%llu: %d",
+                     (unsigned long long)seed, i);
+        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d",
+                         (unsigned long long)seed, i);
     }
     sgt_encoder_free(e);
     sgt_vocab_free(v);

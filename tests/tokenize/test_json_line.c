@@ -1,4 +1,5 @@
-/* A field out of a line of JSON: frozen cases, and random lines against jansson, which builds all of them. */
+/* A field out of a line of JSON: frozen cases, and random lines against jansson, which builds all
+ * of them. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "text/utf8.h"
 
 /* Memory of its own for every line, to the byte, so that a sanitizer sees what lies beyond. */
-static const char *read_line(const char *field, const char *line, size_t n, char **text, sgt_json_text *t)
+static const char *read_line(const char *field, const char *line, size_t n, char **text,
+                             sgt_json_text *t)
 {
     sgt_error err;
     sgt_json_path path;
@@ -26,7 +28,8 @@ static const char *read_line(const char *field, const char *line, size_t n, char
     return why;
 }
 
-static void expect_text(const char *field, const char *line, const char *want, size_t n, uint64_t surrogates)
+static void expect_text(const char *field, const char *line, const char *want, size_t n,
+                        uint64_t surrogates)
 {
     char *text;
     sgt_json_text t;
@@ -42,18 +45,22 @@ static void expect_bad(const char *line, size_t at, const char *want)
     char *text;
     sgt_json_text t;
     const char *why = read_line("text", line, strlen(line), &text, &t);
-    cr_assert(why && !strcmp(why, want) && t.at == at, "%s: %s at %zu", line, why ? why : "is good", t.at);
+    cr_assert(why && !strcmp(why, want) && t.at == at, "%s: %s at %zu", line, why ? why : "is good",
+              t.at);
 }
 
 Test(json_line, texts)
 {
     expect_text("text", "{\"text\":\"a\"}", "a", 1, 0);
     expect_text("text", " { \"x\" : [ ] , \"text\"\t:\t\"\" } \r", "", 0, 0);
-    expect_text("text", "{\"t\":{\"text\":1},\"text\":\"it\",\"z\":[{\"text\":\"no\"},-0.5e+10,true,false,null]}", "it",
-                2, 0);
+    expect_text(
+        "text",
+        "{\"t\":{\"text\":1},\"text\":\"it\",\"z\":[{\"text\":\"no\"},-0.5e+10,true,false,null]}",
+        "it", 2, 0);
     expect_text("text", "{\"te\\u0078t\":\"by its escaped name\"}", "by its escaped name", 19, 0);
     expect_text("text", "{\"text\":\"first\",\"text\":\"last\"}", "last", 4, 0);
-    expect_text("text", "{\"text\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00.\"}",
+    expect_text("text",
+                "{\"text\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00.\"}",
                 "\"\\/\b\f\n\r\tA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80.", 19, 0);
     expect_text("text", "{\"text\":\"a\\u0000b\"}", "a\0b", 3, 0);
     expect_text("a.b", "{\"b\":\"x\",\"a\":{\"a\":{\"b\":\"y\"},\"b\":\"z\"}}", "z", 1, 0);
@@ -67,10 +74,15 @@ Test(json_line, halves_of_surrogate_pairs)
     expect_text("text", "{\"text\":\"\\ud800\"}", rep, 3, 1);
     expect_text("text", "{\"text\":\"\\udfff\"}", rep, 3, 1);
     expect_text("text", "{\"text\":\"\\ud83d\\n\"}", "\xEF\xBF\xBD\n", 4, 1);
-    expect_text("text", "{\"text\":\"\\ud83d\\ud83d\\ude00\"}", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7, 1);
+    expect_text("text", "{\"text\":\"\\ud83d\\ud83d\\ude00\"}", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7,
+                1);
     expect_text("text", "{\"text\":\"\\ude00\\ud83d\"}", "\xEF\xBF\xBD\xEF\xBF\xBD", 6, 2);
-    expect_text("text", "{\"text\":\"\\ud83d\\u0041\"}", "\xEF\xBF\xBD" "A", 4, 1);
-    expect_text("text", "{\"x\":\"\\ud800\",\"text\":\"\"}", "", 0, 0); /* what is not the document does not count */
+    expect_text("text", "{\"text\":\"\\ud83d\\u0041\"}",
+                "\xEF\xBF\xBD"
+                "A",
+                4, 1);
+    /* what is not the document does not count */
+    expect_text("text", "{\"x\":\"\\ud800\",\"text\":\"\"}", "", 0, 0);
 }
 
 Test(json_line, bad_lines)
@@ -114,11 +126,13 @@ Test(json_line, paths_that_are_cut_off)
 {
     char *text;
     sgt_json_text t;
-    static const char *const lines[] = {"{\"a\":\"x\"}", "{\"a\":[{\"b\":\"x\"}]}", "{\"a\":{\"b\":\"x\"},\"a\":{}}",
-                                        "{\"a\":{\"b\":\"x\"},\"a\":1}", "{\"a\":{\"c\":{\"b\":\"x\"}}}"};
+    static const char *const lines[] = {
+        "{\"a\":\"x\"}", "{\"a\":[{\"b\":\"x\"}]}", "{\"a\":{\"b\":\"x\"},\"a\":{}}",
+        "{\"a\":{\"b\":\"x\"},\"a\":1}", "{\"a\":{\"c\":{\"b\":\"x\"}}}"};
     for (size_t i = 0; i < 5; i++) {
         const char *why = read_line("a.b", lines[i], strlen(lines[i]), &text, &t);
-        cr_assert(why && !strcmp(why, "the field is missing"), "%s: %s", lines[i], why ? why : "is good");
+        cr_assert(why && !strcmp(why, "the field is missing"), "%s: %s", lines[i],
+                  why ? why : "is good");
     }
     sgt_error err;
     sgt_json_path p;
@@ -154,8 +168,9 @@ Test(json_line, depth)
 
 static size_t random_string(rng *r, char *out)
 {
-    static const char *const bits[] = {"a",   "text",    "\\n",     "\\u0041",       "\xC3\xA9", "\xE4\xB8\xAD", "\\\"",
-                                       "\\\\", "\\u4e2d", "\\/\\b", "\\ud83d\\ude00", "\x7F",     "0123456789abcdef0"};
+    static const char *const bits[] = {
+        "a",    "text",    "\\n",    "\\u0041",        "\xC3\xA9", "\xE4\xB8\xAD",     "\\\"",
+        "\\\\", "\\u4e2d", "\\/\\b", "\\ud83d\\ude00", "\x7F",     "0123456789abcdef0"};
     size_t n = 0;
     out[n++] = '"';
     for (uint32_t k = below(r, 6); k; k--) {
@@ -176,7 +191,8 @@ static size_t random_object(rng *r, char *out, int depth)
     out[n++] = '{';
     uint32_t count = below(r, 4);
     for (uint32_t i = 0; i < count; i++) {
-        n += (size_t)sprintf(out + n, "%s%s%s:", i ? "," : "", below(r, 5) ? "" : " \t", names[below(r, 4)]);
+        n += (size_t)sprintf(out + n, "%s%s%s:", i ? "," : "", below(r, 5) ? "" : " \t",
+                             names[below(r, 4)]);
         n += below(r, 3) ? random_string(r, out + n) : random_value(r, out + n, depth + 1);
     }
     out[n++] = '}';
@@ -185,7 +201,8 @@ static size_t random_object(rng *r, char *out, int depth)
 
 static size_t random_value(rng *r, char *out, int depth)
 {
-    static const char *const scalars[] = {"0", "-1", "12.5", "1e9", "-0.0E-3", "true", "false", "null", "\"\""};
+    static const char *const scalars[] = {"0",    "-1",    "12.5", "1e9", "-0.0E-3",
+                                          "true", "false", "null", "\"\""};
     size_t n = 0;
     uint32_t kind = depth > 3 ? 0 : below(r, 4);
     if (kind == 3) return random_object(r, out, depth);
@@ -234,7 +251,8 @@ Test(json_line, agrees_with_jansson)
             cr_assert_null(j);
             continue; /* is not for sgt_json_line, which wants UTF-8 */
         }
-        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big", "NUL byte in object key"};
+        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big",
+                                             "NUL byte in object key"};
         int its_own = 0;
         for (int k = 0; !j && k < 4; k++) its_own |= strstr(e.text, limits[k]) != NULL;
         if (its_own) continue;
@@ -242,17 +260,21 @@ Test(json_line, agrees_with_jansson)
         sgt_json_text t;
         const char *why = read_line("text", line, n, &text, &t);
         if (!json_is_object(j))
-            cr_assert(why && t.at != SGT_JSON_NOWHERE, "SEED=%lu: %.*s is good", seed, (int)n, line);
+            cr_assert(why && t.at != SGT_JSON_NOWHERE, "SEED=%lu: %.*s is good", seed, (int)n,
+                      line);
         else if (!json_is_string(want))
-            cr_assert(why && t.at == SGT_JSON_NOWHERE, "SEED=%lu: %.*s: %s", seed, (int)n, line, why ? why : "is good");
+            cr_assert(why && t.at == SGT_JSON_NOWHERE, "SEED=%lu: %.*s: %s", seed, (int)n, line,
+                      why ? why : "is good");
         else {
-            cr_assert(!why && t.length == json_string_length(want) && !memcmp(text, json_string_value(want), t.length),
+            cr_assert(!why && t.length == json_string_length(want) &&
+                          !memcmp(text, json_string_value(want), t.length),
                       "SEED=%lu: %.*s: %s", seed, (int)n, line, why ? why : "another text");
             free(text);
         }
         *(json_is_object(j) ? &good : &bad) += 1;
         json_decref(j);
     }
-    cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good, bad);
+    cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good,
+              bad);
     free(line);
 }

@@ -1,4 +1,5 @@
-/* Normal forms: against Python's unicodedata (frozen), against utf8proc as a whole, and wherever a text may be cut. */
+/* Normal forms: against Python's unicodedata (frozen), against utf8proc as a whole, and wherever a
+ * text may be cut. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -11,7 +12,8 @@
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 
 /* z's, until the next call */
-static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n, size_t *out_n)
+static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n,
+                             size_t *out_n)
 {
     sgt_error err;
     const uint8_t *out;
@@ -36,17 +38,22 @@ Test(normalize, some_by_hand)
     becomes(SGT_NORMALIZE_NFC, "\u212B\uFB01\u00BD", "\u00C5\uFB01\u00BD");
     becomes(SGT_NORMALIZE_NFKC, "\u212B\uFB01\u00BD", "\u00C5fi1\u20442");
     becomes(SGT_NORMALIZE_NFC, "\u1112\u1161\u11AB\u1100\u1173\u11AF", "\uD55C\uAE00");
-    becomes(SGT_NORMALIZE_NFC, "\uD558\u11AB", "\uD55C"); /* a syllable takes the consonant that follows it */
+    /* a syllable takes the consonant that follows it */
+    becomes(SGT_NORMALIZE_NFC, "\uD558\u11AB", "\uD55C");
     becomes(SGT_NORMALIZE_NFC, "q\u0307\u0323", "q\u0323\u0307");
     becomes(SGT_NORMALIZE_NFC, "\u304B\u3099\u30AB\u3099", "\u304C\u30AC");
     becomes(SGT_NORMALIZE_NFKC, "\uFF76\uFF9E\uFF21", "\u30ACA");
     /* what is no UTF-8 stays, and nothing combines across it */
     becomes(SGT_NORMALIZE_NFC, "e\xFF\u0301\xC3", "e\xFF\u0301\xC3");
-    becomes(SGT_NORMALIZE_NFC, "\xE2\x82" "e\u0301\xF0\x9F", "\xE2\x82\u00E9\xF0\x9F");
+    becomes(SGT_NORMALIZE_NFC,
+            "\xE2\x82"
+            "e\u0301\xF0\x9F",
+            "\xE2\x82\u00E9\xF0\x9F");
 }
 
 static const char *const contexts[] = {
-    "@", "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345", "\uFF76@", "@@"};
+    "@",       "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345",
+    "\uFF76@", "@@"};
 
 static size_t in_context(uint8_t *out, const char *context, uint32_t cp)
 {
@@ -64,24 +71,27 @@ Test(normalize, every_code_point_as_python_has_it)
     sgt_normalizer z = {0};
     unsigned from, to, want[2];
     uint32_t checked = 0;
-    for (; sscanf(line, "%x %x %x %x", &from, &to, &want[0], &want[1]) == 4; line = strchr(line, '\n') + 1)
+    for (; sscanf(line, "%x %x %x %x", &from, &to, &want[0], &want[1]) == 4;
+         line = strchr(line, '\n') + 1)
         for (int f = 0; f < 2; f++) {
             uint32_t crc = 0;
             for (uint32_t cp = from; cp <= to; cp++, checked++)
                 for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
                     uint8_t s[64];
-                    const uint8_t *out = normal(&z, forms[f], s, in_context(s, contexts[c], cp), &n);
+                    const uint8_t *out =
+                        normal(&z, forms[f], s, in_context(s, contexts[c], cp), &n);
                     crc = crc32_of(crc32_of(crc, out, n), "\n", 1);
                 }
-            cr_assert_eq(crc, want[f], "U+%04X to U+%04X, form %d: %08x, not %08x", from, to, f, crc, want[f]);
+            cr_assert_eq(crc, want[f], "U+%04X to U+%04X, form %d: %08x, not %08x", from, to, f,
+                         crc, want[f]);
         }
     cr_assert_eq(checked, 2 * 282230); /* of Unicode 14.0.0, surrogates left out */
     sgt_normalizer_free(&z);
     free(text);
 }
 
-/* What may combine with what stands before it: the second of every pair that a composed character falls into, one step
- * at a time. */
+/* What may combine with what stands before it: the second of every pair that a composed character
+ * falls into, one step at a time. */
 static void mark_seconds(uint8_t *second)
 {
     for (int32_t cp = 0; cp < 0x110000; cp++) {
@@ -100,16 +110,18 @@ Test(normalize, boundaries_are)
         for (int compat = 0; compat < 2 && sgt_normalize_boundary((uint32_t)cp); compat++) {
             int32_t parts[32];
             int state = 0;
-            cr_assert_geq(utf8proc_decompose_char(cp, parts, 32,
-                                                  UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0), &state), 1);
+            cr_assert_geq(
+                utf8proc_decompose_char(
+                    cp, parts, 32, UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0), &state),
+                1);
             cr_assert_eq(utf8proc_get_property(parts[0])->combining_class, 0, "U+%04X", cp);
             cr_assert_eq(second[parts[0]], 0, "U+%04X begins with what may combine", cp);
         }
     free(second);
 }
 
-/* sgt_normalize_cut leans on it: no character ends in white space in normal form that is none itself, and none of ASCII
- * changes. */
+/* sgt_normalize_cut leans on it: no character ends in white space in normal form that is none
+ * itself, and none of ASCII changes. */
 Test(normalize, makes_no_white_space_at_an_end)
 {
     sgt_normalizer z = {0};
@@ -128,14 +140,15 @@ Test(normalize, makes_no_white_space_at_an_end)
     sgt_normalizer_free(&z);
 }
 
-/* Random text of what combines, of many lengths: as utf8proc's own loop has it, and the same in parts cut where
- * sgt_normalize_cut says, tokens included. */
+/* Random text of what combines, of many lengths: as utf8proc's own loop has it, and the same in
+ * parts cut where sgt_normalize_cut says, tokens included. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
-    static const uint32_t starters[] = {'a',    'e',    ' ',    '\n',   'q',     0x1100, 0x1161, 0x11A8,
-                                        0xAC00, 0xD558, 0x304B, 0x4E2D, 0x0915,  0x212B, 0xFB01, 0x3000,
-                                        0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
-    static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099, 0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
+    static const uint32_t starters[] = {
+        'a',    'e',    ' ',    '\n',   'q',    0x1100, 0x1161, 0x11A8, 0xAC00, 0xD558,  0x304B,
+        0x4E2D, 0x0915, 0x212B, 0xFB01, 0x3000, 0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
+    static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099,
+                                     0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
     size_t n = 0;
     while (n + 8 < max) {
         n += put_utf8(out + n, starters[below(r, sizeof starters / sizeof *starters)]);
@@ -160,21 +173,22 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
             const int options = UTF8PROC_STABLE | UTF8PROC_COMPOSE | (f ? UTF8PROC_COMPAT : 0);
             utf8proc_ssize_t want_n = utf8proc_map(s, (utf8proc_ssize_t)n, &want, options);
             const uint8_t *out = normal(&z, forms[f], s, n, &got);
-            cr_assert(want_n == (utf8proc_ssize_t)got && !memcmp(want, out, got), "seed %llu, text %d, form %d",
-                      (unsigned long long)r.key, i, f);
+            cr_assert(want_n == (utf8proc_ssize_t)got && !memcmp(want, out, got),
+                      "seed %llu, text %d, form %d", (unsigned long long)r.key, i, f);
             free(want);
         }
         const uint8_t *out = normal(&z, forms[i & 1], s, n, &got);
         size_t ids = sgt_encode(e, out, got, whole), from = 0;
         while (from < n) {
-            size_t len = 1 + below(&r, 60), to = from + len < n ? sgt_normalize_cut(s + from, len) : n - from;
+            size_t len = 1 + below(&r, 60),
+                   to = from + len < n ? sgt_normalize_cut(s + from, len) : n - from;
             if (!to) to = n - from;
             const uint8_t *part = normal(&parts, forms[i & 1], s + from, to, &got);
             count += sgt_encode(e, part, got, cut + count);
             from += to;
         }
-        cr_assert(ids == count && !memcmp(whole, cut, ids * sizeof *cut), "seed %llu, text %d in parts",
-                  (unsigned long long)r.key, i);
+        cr_assert(ids == count && !memcmp(whole, cut, ids * sizeof *cut),
+                  "seed %llu, text %d in parts", (unsigned long long)r.key, i);
     }
     sgt_encoder_free(e);
     sgt_vocab_free(v);
@@ -193,7 +207,8 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
     for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0301);
     for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0323);
     const uint8_t *out = normal(&z, SGT_NORMALIZE_NFC, s, n, &got);
-    cr_assert_eq(got, 3 + 2 * (2 * marks - 1)); /* U+1EA1, and all other marks, those of the lower class first */
+    /* U+1EA1, and all other marks, those of the lower class first */
+    cr_assert_eq(got, 3 + 2 * (2 * marks - 1));
     cr_assert(!memcmp(out, "\u1EA1\u0323", 5) && !memcmp(out + got - 2, "\u0301", 2));
     free(s);
     sgt_normalizer_free(&z);

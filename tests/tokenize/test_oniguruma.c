@@ -1,5 +1,5 @@
-/* Patterns of Hugging Face's: pieces as its library makes them (tests/data/vocab/regex.json), or a refusal that names
- * what cannot be had. */
+/* Patterns of Hugging Face's: pieces as its library makes them (tests/data/vocab/regex.json), or a
+ * refusal that names what cannot be had. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static void ends_are(const char *rule, const char *regex, const char *text, cons
     cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
     while ((got = sgt_pattern_split(p, ends, 256, &err)) > 0)
         for (int i = 0; i < got; i++, count++)
-            cr_assert(count < limit && (json_int_t)ends[i] == json_integer_value(json_array_get(want, count)),
+            cr_assert(count < limit &&
+                          (json_int_t)ends[i] == json_integer_value(json_array_get(want, count)),
                       "%s as %s: piece %zu ends at %zu", regex, rule, count, ends[i]);
     cr_assert_eq(got, 0, "%s: %s", regex, err.text);
     cr_assert_eq(count, limit, "%s as %s: %zu pieces, not %zu", regex, rule, count, limit);
@@ -44,17 +45,20 @@ Test(oniguruma, pieces_are_hugging_faces)
         }
         cr_assert_eq(rc, SGT_OK, "%s: %s", regex, err.text);
         ends_are(rule, regex, text, json_object_get(one, "ends"));
-        /* what is written for Hugging Face's library of our rule says the same, and stays as it is from then on */
-        cr_assert_eq(sgt_pattern_translate(&back, rule, SGT_TO_ONIGURUMA, &err), SGT_OK, "%s as %s: %s", regex, rule,
-                     err.text);
-        cr_assert_eq(sgt_pattern_translate(&again, back, SGT_FROM_ONIGURUMA, &err), SGT_OK, "%s: %s", back, err.text);
+        /* what is written for Hugging Face's library of our rule says the same, and stays as it is
+         * from then on */
+        cr_assert_eq(sgt_pattern_translate(&back, rule, SGT_TO_ONIGURUMA, &err), SGT_OK,
+                     "%s as %s: %s", regex, rule, err.text);
+        cr_assert_eq(sgt_pattern_translate(&again, back, SGT_FROM_ONIGURUMA, &err), SGT_OK,
+                     "%s: %s", back, err.text);
         ends_are(again, back, text, json_object_get(one, "ends"));
         split++;
         free(rule);
         free(back);
         free(again);
     }
-    cr_assert(split == 36 && empty == 3, "%zu patterns split as Hugging Face's, %zu match nothing", split, empty);
+    cr_assert(split == 36 && empty == 3, "%zu patterns split as Hugging Face's, %zu match nothing",
+              split, empty);
     json_decref(all);
 }
 
@@ -67,40 +71,62 @@ Test(oniguruma, refused_by_name)
 {
     static const struct {
         const char *regex, *what, *why;
-    } of[] = {{"a|^", NULL, NULL}, {"x*", NULL, NULL}, {"(?:|b)c?", NULL, NULL}, {"(?=a)", NULL, NULL},
+    } of[] = {{"a|^", NULL, NULL},
+              {"x*", NULL, NULL},
+              {"(?:|b)c?", NULL, NULL},
+              {"(?=a)", NULL, NULL},
               {"", NULL, NULL},
-              {"a\\w+", "at byte 1: \\w", differs}, {"[\\W]", "at byte 1: \\W", differs},
-              {"\\ba", "at byte 0: \\b", differs}, {"a\\K", "at byte 1: \\K", differs},
-              {"\\Ga", "at byte 0: \\G", differs}, {"\\R", "at byte 0: \\R", differs},
-              {"\\X", "at byte 0: \\X", differs}, {"\\N+", "at byte 0: \\N", differs},
+              {"a\\w+", "at byte 1: \\w", differs},
+              {"[\\W]", "at byte 1: \\W", differs},
+              {"\\ba", "at byte 0: \\b", differs},
+              {"a\\K", "at byte 1: \\K", differs},
+              {"\\Ga", "at byte 0: \\G", differs},
+              {"\\R", "at byte 0: \\R", differs},
+              {"\\X", "at byte 0: \\X", differs},
+              {"\\N+", "at byte 0: \\N", differs},
               {"\\O", "at byte 0: \\O", differs},
-              {"\\Qa\\E", "at byte 0: \\Q", differs}, {"(a)\\1", "at byte 3: \\1", differs},
-              {"\\pL", "at byte 0: \\pL", differs}, {"\\p{Alpha}", "at byte 0: \\p{Alpha}", differs},
+              {"\\Qa\\E", "at byte 0: \\Q", differs},
+              {"(a)\\1", "at byte 3: \\1", differs},
+              {"\\pL", "at byte 0: \\pL", differs},
+              {"\\p{Alpha}", "at byte 0: \\p{Alpha}", differs},
               {"\\p{Han}", "at byte 0: \\p{Han}", differs},
               {"\\xe9", "at byte 0: \\xe9", "it is a byte, not a character"},
-              {"[[:alpha:]]", "at byte 1: [:", "a set within a set"}, {"[a[b]]", "at byte 2: [b", "a set within a set"},
-              {"[a&&b]", "at byte 2: &&", differs}, {"[]a]", "at byte 1: ]", "a set that begins with ]"},
-              {"[\\s-x]", "at byte 3: -x", differs}, {"[a-\\d]", "at byte 5: ]", differs},
-              {"(?s).", "at byte 0: (?s)", differs}, {"(?s:.)", "at byte 0: (?s", differs},
-              {"(?x)a", "at byte 0: (?x", differs}, {"(?<n>a)", "at byte 0: (?<", differs},
-              {"(?~a)", "at byte 0: (?~", differs}, {"(?#a)b", "at byte 0: (?#", differs},
+              {"[[:alpha:]]", "at byte 1: [:", "a set within a set"},
+              {"[a[b]]", "at byte 2: [b", "a set within a set"},
+              {"[a&&b]", "at byte 2: &&", differs},
+              {"[]a]", "at byte 1: ]", "a set that begins with ]"},
+              {"[\\s-x]", "at byte 3: -x", differs},
+              {"[a-\\d]", "at byte 5: ]", differs},
+              {"(?s).", "at byte 0: (?s)", differs},
+              {"(?s:.)", "at byte 0: (?s", differs},
+              {"(?x)a", "at byte 0: (?x", differs},
+              {"(?<n>a)", "at byte 0: (?<", differs},
+              {"(?~a)", "at byte 0: (?~", differs},
+              {"(?#a)b", "at byte 0: (?#", differs},
               {"(*FAIL)", "at byte 0: (*", differs},
               {"a(?i)b|c", "at byte 1: (?i)", "it is not at the beginning of the pattern"},
-              {"a{2}?", "at byte 4: ?", differs}, {"a{2}{3}", "at byte 4: {", "it repeats a repeat"},
-              {"a++*", "at byte 3: *", "it repeats a repeat"}, {"^*a", "at byte 1: *", "it repeats what takes no text"},
-              {"(?i)\\p{L}", "at byte 4: \\p", ascii}, {"(?i:[^a])", "at byte 5: ^", ascii},
-              {"(?i:\xC3\xA9)", "at byte 4: \xC3\xA9", ascii}, {"(?i:ss)", "at byte 5: s", pair},
-              {"(?i:S(?:T))", "at byte 8: T", pair}, {"(?i:s{2})", "at byte 5: {2}", again}};
+              {"a{2}?", "at byte 4: ?", differs},
+              {"a{2}{3}", "at byte 4: {", "it repeats a repeat"},
+              {"a++*", "at byte 3: *", "it repeats a repeat"},
+              {"^*a", "at byte 1: *", "it repeats what takes no text"},
+              {"(?i)\\p{L}", "at byte 4: \\p", ascii},
+              {"(?i:[^a])", "at byte 5: ^", ascii},
+              {"(?i:\xC3\xA9)", "at byte 4: \xC3\xA9", ascii},
+              {"(?i:ss)", "at byte 5: s", pair},
+              {"(?i:S(?:T))", "at byte 8: T", pair},
+              {"(?i:s{2})", "at byte 5: {2}", again}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         char *out, want[200], printable[300];
         sgt_error err;
         if (of[i].what) snprintf(want, sizeof want, "%s: %s", of[i].what, of[i].why);
         else
             snprintf(want, sizeof want,
-                     "at byte 0: it can match nothing, where Hugging Face's library splits and sgt's does not");
-        cr_assert_eq(sgt_pattern_translate(&out, of[i].regex, SGT_FROM_ONIGURUMA, &err), SGT_EUNSUPPORTED, "%s",
-                     of[i].regex);
-        cr_assert_str_eq(err.text, sgt_printable(printable, sizeof printable, want), "%s: %s", of[i].regex, err.text);
+                     "at byte 0: it can match nothing, where Hugging Face's library splits and "
+                     "sgt's does not");
+        cr_assert_eq(sgt_pattern_translate(&out, of[i].regex, SGT_FROM_ONIGURUMA, &err),
+                     SGT_EUNSUPPORTED, "%s", of[i].regex);
+        cr_assert_str_eq(err.text, sgt_printable(printable, sizeof printable, want), "%s: %s",
+                         of[i].regex, err.text);
     }
 }
 
@@ -108,17 +134,31 @@ Test(oniguruma, our_patterns_in_its_words)
 {
     static const struct {
         const char *rule, *regex; /* NULL: has none */
-    } of[] = {{"^a|b$", "\\Aa|b\\z"}, {"(?m:^)a|b(?m:$)", "^a|b$"}, {"(?s).+", "(?m).+"},
+    } of[] = {{"^a|b$", "\\Aa|b\\z"},
+              {"(?m:^)a|b(?m:$)", "^a|b$"},
+              {"(?s).+", "(?m).+"},
               {"(?s:.)(?i:k)", "(?m:.)(?i:k)"},
-              {"\\p{N}{1,3}+", "(?>\\p{N}{1,3})"}, {"(?:ab){2}+c", "(?>(?:ab){2})c"}, {"\\pL\\PN", "\\p{L}\\P{N}"},
-              {"[a[b]", "[a\\[b]"}, {"\\xe9", "\\x{e9}"}, {"a{2}?", "a{2}"}, {"\\h", NULL}, {"\\v", NULL},
-              {"(?m)^a", NULL}, {"(?s:a)(?-m:b)", NULL}, {"(*UTF)a", NULL}, {"\\w", NULL}, {"a*", NULL},
+              {"\\p{N}{1,3}+", "(?>\\p{N}{1,3})"},
+              {"(?:ab){2}+c", "(?>(?:ab){2})c"},
+              {"\\pL\\PN", "\\p{L}\\P{N}"},
+              {"[a[b]", "[a\\[b]"},
+              {"\\xe9", "\\x{e9}"},
+              {"a{2}?", "a{2}"},
+              {"\\h", NULL},
+              {"\\v", NULL},
+              {"(?m)^a", NULL},
+              {"(?s:a)(?-m:b)", NULL},
+              {"(*UTF)a", NULL},
+              {"\\w", NULL},
+              {"a*", NULL},
               {"a{,2}", NULL},
-              {"[[:alpha:]]", NULL}, {"(?<n>a)", NULL}};
+              {"[[:alpha:]]", NULL},
+              {"(?<n>a)", NULL}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         char *out = NULL;
         int rc = sgt_pattern_translate(&out, of[i].rule, SGT_TO_ONIGURUMA, NULL);
-        cr_assert_eq(rc, of[i].regex ? SGT_OK : SGT_EUNSUPPORTED, "%s: %d, %s", of[i].rule, rc, out ? out : "");
+        cr_assert_eq(rc, of[i].regex ? SGT_OK : SGT_EUNSUPPORTED, "%s: %d, %s", of[i].rule, rc,
+                     out ? out : "");
         if (out) cr_assert_str_eq(out, of[i].regex);
         free(out);
     }
@@ -138,17 +178,20 @@ Test(oniguruma, our_patterns_in_its_words)
 /* Any bytes: it ends, stays in its memory, and what it gives PCRE2 takes or refuses. */
 Test(oniguruma, patterns_at_random)
 {
-    static const char *const parts[] = {"a", "s", "(", ")", "[", "]", "(?:", "(?i", "(?m-i:", "{", "}", "{2}", "{1,2}+",
-                                        "*", "+", "?", "\\", "\\p{", "L", "^", "$", "|", "-", "&", "\\x", "\\u00", "\\h",
-                                        "\\v",
-                                        "\xC3\xA9", "\xE2", ",", "1", "\\p{L}", "[^", "(?<=", "#", " ", "\n"};
+    static const char *const parts[] = {
+        "a", "s",   "(",      ")",  "[",    "]",     "(?:", "(?i",  "(?m-i:",   "{",
+        "}", "{2}", "{1,2}+", "*",  "+",    "?",     "\\",  "\\p{", "L",        "^",
+        "$", "|",   "-",      "&",  "\\x",  "\\u00", "\\h", "\\v",  "\xC3\xA9", "\xE2",
+        ",", "1",   "\\p{L}", "[^", "(?<=", "#",     " ",   "\n"};
     rng r = {17, 0};
     for (int i = 0; i < 20000; i++) {
         char pattern[200] = "", *out = NULL;
-        for (int n = (int)below(&r, 12); n > 0; n--) strcat(pattern, parts[below(&r, sizeof parts / sizeof *parts)]);
+        for (int n = (int)below(&r, 12); n > 0; n--)
+            strcat(pattern, parts[below(&r, sizeof parts / sizeof *parts)]);
         for (int way = 0; way < 2; way++) {
             sgt_error err;
-            int rc = sgt_pattern_translate(&out, pattern, way ? SGT_TO_ONIGURUMA : SGT_FROM_ONIGURUMA, &err);
+            int rc = sgt_pattern_translate(&out, pattern,
+                                           way ? SGT_TO_ONIGURUMA : SGT_FROM_ONIGURUMA, &err);
             cr_assert(rc == SGT_OK || rc == SGT_EUNSUPPORTED, "%s", pattern);
             if (rc == SGT_OK) free(out);
         }

@@ -1,4 +1,5 @@
-/* test_options.c: options of the public calls that make no sense, and results that nobody asks for. */
+/* test_options.c: options of the public calls that make no sense, and results that nobody asks
+ * for. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ static void expect_refused(const sgt_tokenize_options *o, const char *says)
 
 Test(options, options_that_make_no_sense)
 {
-    put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
+    put_text("in", "a text of some words, of which some come more than once, and some words more",
+             76);
     expect_refused(NULL, "sgt_tokenize_options: NULL (inputs and out have no default)");
     const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
     sgt_tokenize_options o = good;
@@ -38,9 +40,11 @@ Test(options, options_that_make_no_sense)
     o = good, o.val_fraction = -.5;
     expect_refused(&o, "split: -0.5 is not within 0 and 1");
     o = good, o.format = (sgt_format)3;
-    expect_refused(&o, "sgt_tokenize_options: format 3, normalize 0, invalid_utf8 0: not all known");
+    expect_refused(&o,
+                   "sgt_tokenize_options: format 3, normalize 0, invalid_utf8 0: not all known");
     o = good, o.normalize = (sgt_normalize)-1;
-    expect_refused(&o, "sgt_tokenize_options: format 0, normalize -1, invalid_utf8 0: not all known");
+    expect_refused(&o,
+                   "sgt_tokenize_options: format 0, normalize -1, invalid_utf8 0: not all known");
     sgt_ranks ranks = {.rank = 2, .size = 2};
     o = good, o.ranks = &ranks;
     expect_refused(&o, "ranks: number 2 of 2 (they count from 0)");
@@ -52,7 +56,8 @@ Test(options, options_that_make_no_sense)
 Test(options, results_may_be_null)
 {
     sgt_vocab *v = NULL;
-    put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
+    put_text("in", "a text of some words, of which some come more than once, and some words more",
+             76);
     sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out"};
     cr_assert_eq(sgt_vocab_train(&v, &o, 260, NULL, NULL), SGT_OK);
     cr_assert_eq(sgt_vocab_size(v), 260);

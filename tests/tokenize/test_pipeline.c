@@ -1,5 +1,5 @@
-/* sgt_tokenize as a library: its shards against the slow way, over threads, sizes and options; stopping and going on.
- */
+/* sgt_tokenize as a library: its shards against the slow way, over threads, sizes and options;
+ * stopping and going on. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,8 @@ Test(pipeline, equals_the_slow_way)
             sgt_tokenize_result r = tokenize(o, "in", out);
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
-            cr_assert(r.documents == 3 && r.files == 3 && r.bytes == 27012 && r.bytes_read == 27012 && !r.already_done);
+            cr_assert(r.documents == 3 && r.files == 3 && r.bytes == 27012 &&
+                      r.bytes_read == 27012 && !r.already_done);
             cr_assert(r.train_tokens == train.count && r.val_tokens == val.count &&
                       r.tokens == train.count + val.count);
         }
@@ -85,7 +86,8 @@ Test(pipeline, shards_of_one_token)
     free_stream(&s);
 }
 
-/* More documents than a unit holds, most of them tiny or empty; the same set from any number of threads. */
+/* More documents than a unit holds, most of them tiny or empty; the same set from any number of
+ * threads. */
 Test(pipeline, many_small_files)
 {
     enum { FILES = 9000 };
@@ -103,7 +105,8 @@ Test(pipeline, many_small_files)
     tokenize(o, "in", "out1");
     expect_shards("out1", "train", &train, o.shard_tokens);
     expect_shards("out1", "val", &val, o.shard_tokens);
-    cr_assert(val.documents > FILES * 8 / 100 && val.documents < FILES * 12 / 100, "%zu of %d", val.documents, FILES);
+    cr_assert(val.documents > FILES * 8 / 100 && val.documents < FILES * 12 / 100, "%zu of %d",
+              val.documents, FILES);
     o.threads = 5;
     tokenize(o, "in", "out5");
     expect_same_folders("out1", "out5");
@@ -143,7 +146,8 @@ Test(pipeline, stopped_anywhere_and_resumed)
         snprintf(path, sizeof path, "in/%d", i);
         put_mixed(path, (uint64_t)i, 3000, 1);
     }
-    sgt_tokenize_options o = {.shard_tokens = 1500, .val_fraction = .4, .threads = 2, .piece_bytes = 700};
+    sgt_tokenize_options o = {
+        .shard_tokens = 1500, .val_fraction = .4, .threads = 2, .piece_bytes = 700};
     tokenize(o, "in", "whole");
     for (int after = 1; after < 12; after++) {
         char out[16];
@@ -185,7 +189,8 @@ Test(pipeline, resume_reads_no_more_than_it_must)
     o.progress = NULL;
     sgt_tokenize_result r = tokenize(o, "in", "out");
     cr_assert_eq(r.bytes, 100000);
-    cr_assert(r.bytes_read < 85000 && r.bytes_read > 50000, "%lu bytes were read", (unsigned long)r.bytes_read);
+    cr_assert(r.bytes_read < 85000 && r.bytes_read > 50000, "%lu bytes were read",
+              (unsigned long)r.bytes_read);
 }
 
 static void cut_later_file(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -202,9 +207,12 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     mkdir("in", 0777);
     put_mixed("in/a", 1, 100000, 0);
     put_mixed("in/b", 2, 3000, 0);
-    sgt_tokenize_options o = {.threads = 1, .piece_bytes = 1000, .progress = cut_later_file, .progress_ctx = &size};
+    sgt_tokenize_options o = {
+        .threads = 1, .piece_bytes = 1000, .progress = cut_later_file, .progress_ctx = &size};
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
+    cr_assert_str_eq(
+        err.text,
+        "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
     /* whole shards are kept, and the inputs are then other ones */
     put_mixed("in/b", 2, 3000, 0);
@@ -213,7 +221,9 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     cr_assert(!folder_is_gone("out/train_000000.bin"));
     o.progress = NULL;
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EFORMAT);
-    cr_assert_str_eq(err.text, "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
+    cr_assert_str_eq(
+        err.text,
+        "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
     put_mixed("in/b", 2, 3000, 0);
     tokenize(o, "in", "out");
     tokenize(o, "in", "whole");
@@ -227,7 +237,8 @@ Test(pipeline, wrong_options)
     sgt_tokenize_options o = {.out = "out"};
     cr_assert_eq(sgt_tokenize(&o, NULL, &err), SGT_EUSAGE);
     cr_assert_str_eq(err.text, "wanted at least one INPUT, and OUT");
-    cr_assert_eq(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", &err), SGT_EUSAGE);
+    cr_assert_eq(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", &err),
+                 SGT_EUSAGE);
     cr_assert_str_eq(err.text, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
     cr_assert_eq(fails((sgt_tokenize_options){.threads = -1}, "a", "out", &err), SGT_EUSAGE);
     cr_assert_str_eq(err.text, "threads: -1 is not within 0 and 1024");
@@ -236,10 +247,7 @@ Test(pipeline, wrong_options)
     cr_assert(folder_is_gone("out"));
 }
 
-static void keep_line(void *ctx, const char *line)
-{
-    snprintf(ctx, 256, "%s", line);
-}
+static void keep_line(void *ctx, const char *line) { snprintf(ctx, 256, "%s", line); }
 
 Test(pipeline, notices)
 {
@@ -248,7 +256,8 @@ Test(pipeline, notices)
     mkdir("in", 0777);
     put_text("in/a.xz", "x", 1);
     tokenize(o, "in", "out");
-    cr_assert_str_eq(said, "in/a.xz: read as plain text, byte for byte (1 such name; --format text says so)");
+    cr_assert_str_eq(
+        said, "in/a.xz: read as plain text, byte for byte (1 such name; --format text says so)");
     said[0] = 0;
     o.format = SGT_FORMAT_TEXT;
     tokenize(o, "in", "out2");

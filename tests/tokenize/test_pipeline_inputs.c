@@ -1,5 +1,6 @@
-/* JSONL and packed files through the whole pipeline: against the same documents as files of text, over threads and
- * pieces; stopped anywhere and gone on with; and what is not the same any more when it is made again. */
+/* JSONL and packed files through the whole pipeline: against the same documents as files of text,
+ * over threads and pieces; stopped anywhere and gone on with; and what is not the same any more
+ * when it is made again. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
 
-/* `text` as a JSON string at out: every character that may be is escaped in one way or the other. */
+/* `text` as a JSON string at out: every character that may be is escaped in one way or the
+ * other. */
 static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
 {
     char *at = out;
@@ -27,7 +29,8 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
         if (cp < 0x20 || cp == '"' || cp == '\\' || (r == 0 && cp < 0x10000))
             at += sprintf(at, r & 1 ? "\\u%04x" : "\\u%04X", cp);
         else if (r == 1 && cp > 0xFFFF)
-            at += sprintf(at, "\\u%04x\\u%04x", 0xD800 + ((cp - 0x10000) >> 10), 0xDC00 + ((cp - 0x10000) & 0x3FF));
+            at += sprintf(at, "\\u%04x\\u%04x", 0xD800 + ((cp - 0x10000) >> 10),
+                          0xDC00 + ((cp - 0x10000) & 0x3FF));
         else {
             memcpy(at, text + i, len);
             at += len;
@@ -65,7 +68,8 @@ static void put_gz(const char *path, const char *bytes, size_t n)
     for (int half = 0; half < 2; half++) {
         gzFile f = gzopen(path, half ? "ab" : "wb");
         size_t from = half ? n / 2 : 0, to = half ? n : n / 2;
-        cr_assert(f && gzwrite(f, bytes + from, (unsigned)(to - from)) == (int)(to - from) && gzclose(f) == Z_OK);
+        cr_assert(f && gzwrite(f, bytes + from, (unsigned)(to - from)) == (int)(to - from) &&
+                  gzclose(f) == Z_OK);
     }
 }
 
@@ -169,7 +173,8 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
     }
 }
 
-/* A packed file of the same size with other bytes in it, in the part that an interrupted run has behind it. */
+/* A packed file of the same size with other bytes in it, in the part that an interrupted run has
+ * behind it. */
 Test(pipeline_inputs, packed_file_with_other_content)
 {
     sgt_error err;
@@ -179,8 +184,12 @@ Test(pipeline_inputs, packed_file_with_other_content)
     mkdir("in", 0777);
     gzFile f = gzopen("in/a.gz", "wb0"); /* stored: the size does not depend on the bytes */
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
-    sgt_tokenize_options o = {.threads = 1, .piece_bytes = 1000, .shard_tokens = 1000, .stop = &s.stop,
-                              .progress = stop_after, .progress_ctx = &s};
+    sgt_tokenize_options o = {.threads = 1,
+                              .piece_bytes = 1000,
+                              .shard_tokens = 1000,
+                              .stop = &s.stop,
+                              .progress = stop_after,
+                              .progress_ctx = &s};
     cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_ESTOPPED);
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");
@@ -188,7 +197,8 @@ Test(pipeline_inputs, packed_file_with_other_content)
     o.stop = NULL;
     o.progress = NULL;
     cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
-    static const char want[] = "in/a.gz: its bytes, unpacked, are others than when the run was interrupted, within ";
+    static const char want[] =
+        "in/a.gz: its bytes, unpacked, are others than when the run was interrupted, within ";
     cr_assert(!strncmp(err.text, want, sizeof want - 1), "%s", err.text);
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");

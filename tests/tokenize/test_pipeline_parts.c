@@ -1,4 +1,5 @@
-/* The parts of the pipeline by themselves: the feed, cuts around literals, the split, the journal, names in JSON. */
+/* The parts of the pipeline by themselves: the feed, cuts around literals, the split, the journal,
+ * names in JSON. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,12 +32,14 @@ static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uin
 {
     sgt_error err;
     sgt_text_feed *f;
-    sgt_text_feed_options o = {.corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
+    sgt_text_feed_options o = {
+        .corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
     cr_assert_eq(sgt_text_feed_open(&f, &o, &err), 0);
     return f;
 }
 
-/* Parts laid end to end are the files, whatever the piece, and from any part's beginning on they go on the same. */
+/* Parts laid end to end are the files, whatever the piece, and from any part's beginning on they go
+ * on the same. */
 Test(pipeline_parts, feed_gives_every_byte_once)
 {
     static const size_t pieces[] = {1, 7, 64, 1000, 100000};
@@ -81,8 +84,8 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     sgt_corpus_free(c);
 }
 
-/* Long pieces in in/a, cut where their tokens allow it: the ids of the parts are those of the whole, and no unit grows
- * with the piece. `replaced`: as --invalid-utf8 replace has it. */
+/* Long pieces in in/a, cut where their tokens allow it: the ids of the parts are those of the
+ * whole, and no unit grows with the piece. `replaced`: as --invalid-utf8 replace has it. */
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
@@ -91,10 +94,16 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     sgt_unit u;
     put_text("in/a", text, n);
     sgt_corpus *c = list("in");
-    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 && sgt_unit_new(&u, &err) == 0);
+    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 &&
+              sgt_unit_new(&u, &err) == 0);
     sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP};
-    sgt_text_feed_options fo = {.corpus = c, .joins = sgt_vocab_joins(v), .piece = 1000, .vocab = v,
-                                .replaced = replaced, .long_piece = 4000, .special = "<|endoftext|>"};
+    sgt_text_feed_options fo = {.corpus = c,
+                                .joins = sgt_vocab_joins(v),
+                                .piece = 1000,
+                                .vocab = v,
+                                .replaced = replaced,
+                                .long_piece = 4000,
+                                .special = "<|endoftext|>"};
     sgt_text_feed *f;
     cr_assert_eq(sgt_text_feed_open(&f, &fo, &err), 0);
     uint16_t *whole = malloc(3 * n * sizeof *whole), *parts = malloc(3 * (n + 1) * sizeof *parts);
@@ -133,11 +142,13 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
         expect_long_pieces(text, N, 0, 8000);
     }
     expect_long_pieces(text, N, 1, 8000); /* \xFF, each three bytes then */
-    for (size_t i = 0; i < N; i++) text[i] = (char)(sgt_philox_u64(2, i, 0) % 3 ? '=' : 0x80 + i % 128);
+    for (size_t i = 0; i < N; i++)
+        text[i] = (char)(sgt_philox_u64(2, i, 0) % 3 ? '=' : 0x80 + i % 128);
     expect_long_pieces(text, N, 1, 8000);
     for (size_t i = 0; i < N; i++) text[i] = (char)('a' + sgt_philox_u64(1, i, 0) % 26);
     expect_long_pieces(text, N, 1, 8000);
-    for (size_t i = 0; i < N; i += 9000) memset(text + i, i / 9000 & 1 ? ' ' : '<', 3000); /* runs of three classes */
+    /* runs of three classes */
+    for (size_t i = 0; i < N; i += 9000) memset(text + i, i / 9000 & 1 ? ' ' : '<', 3000);
     expect_long_pieces(text, N, 0, 8000);
     free(text);
 }
@@ -167,15 +178,9 @@ static void expect_change(void (*change)(void), const char *want)
     sgt_corpus_free(c);
 }
 
-static void grow(void)
-{
-    cr_assert_eq(truncate("in/a", 10001), 0);
-}
+static void grow(void) { cr_assert_eq(truncate("in/a", 10001), 0); }
 
-static void shrink(void)
-{
-    cr_assert_eq(truncate("in/a", 9000), 0);
-}
+static void shrink(void) { cr_assert_eq(truncate("in/a", 9000), 0); }
 
 static void rewrite(void)
 {
@@ -187,25 +192,32 @@ static void rewrite(void)
 
 Test(pipeline_parts, file_grows_while_it_is_read)
 {
-    expect_change(grow, "in/a: changed while it was read: 10000 bytes when it was opened, now 10001 (start again)");
+    expect_change(
+        grow,
+        "in/a: changed while it was read: 10000 bytes when it was opened, now 10001 (start again)");
 }
 
 Test(pipeline_parts, file_shrinks_while_it_is_read)
 {
-    expect_change(shrink, "in/a: changed while it was read: 10000 bytes when it was opened, now 9000 (start again)");
+    expect_change(
+        shrink,
+        "in/a: changed while it was read: 10000 bytes when it was opened, now 9000 (start again)");
 }
 
 Test(pipeline_parts, file_is_rewritten_while_it_is_read)
 {
-    expect_change(rewrite, "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
+    expect_change(
+        rewrite,
+        "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
 }
 
 /* What cannot be cut is read as far as it may be and no further, of text and of a line. */
 Test(pipeline_parts, stretch_that_cannot_be_cut)
 {
     static const char *const paths[] = {"in/a.jsonl", "in/b.txt"};
-    static const char *const wants[] = {"in/a.jsonl: offset 5: more than 1 MiB without a newline",
-                                        "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut"};
+    static const char *const wants[] = {
+        "in/a.jsonl: offset 5: more than 1 MiB without a newline",
+        "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut"};
     const size_t most = 1 << 20;
     char *text = malloc(most + 8);
     memset(text, 'a', most + 8);
@@ -244,8 +256,8 @@ Test(pipeline_parts, literals_are_never_cut)
         size_t cut = sgt_unit_cut((const uint8_t *)text + from, len, NULL, "<|endoftext|>");
         cr_assert_leq(cut, len);
         for (size_t back = 1; cut && back < 13 && back <= cut; back++)
-            cr_assert(memcmp(text + from + cut - back, "<|endoftext|>", 13) != 0, "a literal at %zu is cut",
-                      from + cut - back);
+            cr_assert(memcmp(text + from + cut - back, "<|endoftext|>", 13) != 0,
+                      "a literal at %zu is cut", from + cut - back);
     }
     cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|>", 13, NULL, "<|endoftext|>"), 13);
     cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|", 12, NULL, "<|endoftext|>"), 0);
@@ -253,7 +265,8 @@ Test(pipeline_parts, literals_are_never_cut)
     free(text);
 }
 
-/* The split is a function of name and position alone; frozen, so that it never changes by accident. */
+/* The split is a function of name and position alone; frozen, so that it never changes by
+ * accident. */
 Test(pipeline_parts, split)
 {
     int val = 0;
@@ -267,11 +280,13 @@ Test(pipeline_parts, split)
     }
     cr_assert(val > 70 && val < 130, "1%% of 10000 documents: %d", val);
     char bits[33] = "";
-    for (int i = 0; i < 32; i++) strcat(bits, sgt_text_feed_split(i % 2 ? "a" : "b/c", (uint64_t)i, .5) ? "1" : "0");
+    for (int i = 0; i < 32; i++)
+        strcat(bits, sgt_text_feed_split(i % 2 ? "a" : "b/c", (uint64_t)i, .5) ? "1" : "0");
     cr_assert_str_eq(bits, "10000110001111101111000101110001");
 }
 
-/* Whatever is lost or torn at the journal's end, what is read is an earlier whole state, never a mixture. */
+/* Whatever is lost or torn at the journal's end, what is read is an earlier whole state, never a
+ * mixture. */
 Test(pipeline_parts, torn_journal)
 {
     sgt_error err;
@@ -284,7 +299,8 @@ Test(pipeline_parts, torn_journal)
     for (uint64_t i = 1; i <= 4; i++) {
         sgt_manifest_shard done[SGT_SPLITS] = {{.tokens = 10 * i, .documents = i, .xxh3 = i},
                                                {.tokens = i == 2 ? 7 : 0}};
-        sgt_checkpoint now = {.file = i, .offset = 100 * i, .skip = 1000 * i, .all_bytes = UINT64_MAX - i};
+        sgt_checkpoint now = {
+            .file = i, .offset = 100 * i, .skip = 1000 * i, .all_bytes = UINT64_MAX - i};
         sgt_journal_invalid(j, (sgt_invalid_at){i, i * i});
         cr_assert_eq(sgt_journal_commit(j, done, &now, &err), 0, "%s", err.text);
     }
@@ -296,10 +312,11 @@ Test(pipeline_parts, torn_journal)
         if (!j) continue;
         uint64_t k = j->states;
         cr_assert(j->fingerprint == 0x1234 && !strcmp(j->options, options));
-        cr_assert(j->count[0] == k && j->count[1] == (k >= 2) && j->invalid_count == k && j->now.file == k &&
-                  j->now.skip == 1000 * k);
-        cr_assert(!k || (j->now.all_bytes == UINT64_MAX - k && j->shards[0][k - 1].tokens == 10 * k &&
-                         j->invalid[k - 1].offset == k * k));
+        cr_assert(j->count[0] == k && j->count[1] == (k >= 2) && j->invalid_count == k &&
+                  j->now.file == k && j->now.skip == 1000 * k);
+        cr_assert(!k ||
+                  (j->now.all_bytes == UINT64_MAX - k && j->shards[0][k - 1].tokens == 10 * k &&
+                   j->invalid[k - 1].offset == k * k));
         states_seen |= (size_t)1 << k;
         sgt_journal_close(j);
     }
@@ -325,7 +342,8 @@ Test(pipeline_parts, names_in_json)
     put_text("in/\xC3", "", 0);
     sgt_corpus *c = list("in");
     static const char *const want[] = {"\"path\": \"a\\\"b\\\\c\\n\\u0001\"",
-                                       "\"path\": \"\\\\xc3\", \"path_bytes\": \"c3\"", "\"path\": \"é\""};
+                                       "\"path\": \"\\\\xc3\", \"path_bytes\": \"c3\"",
+                                       "\"path\": \"é\""};
     cr_assert_eq(c->count, 3);
     for (size_t i = 0; i < 3; i++) {
         char *name = sgt_corpus_json_name(c, i);

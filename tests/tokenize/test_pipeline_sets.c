@@ -1,5 +1,6 @@
-/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded one by one,
- * duplicates found by comparing texts, sorted by their keys. Stopping and going on, and how files are divided. */
+/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded
+ * one by one, duplicates found by comparing texts, sorted by their keys. Stopping and going on, and
+ * how files are divided. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static char names[FILES][16];
 static const char *paths[FILES];
 static int duplicate[FILES];
 
-/* Files of all lengths, a few of them alike, one of many pieces twice; of the same length and yet not alike, too. */
+/* Files of all lengths, a few of them alike, one of many pieces twice; of the same length and yet
+ * not alike, too. */
 static void make_corpus(void)
 {
     mkdir("in", 0777);
@@ -67,20 +69,24 @@ static int by_key(const void *a, const void *b)
 /* What OUT ought to hold of one split. */
 static stream slow_set(const sgt_tokenize_options *o, int split)
 {
-    stream all = slow_stream(paths, FILES, o, split), s = {.starts = calloc(FILES, sizeof *s.starts)};
+    stream all = slow_stream(paths, FILES, o, split),
+           s = {.starts = calloc(FILES, sizeof *s.starts)};
     keyed docs[FILES];
     size_t count = 0, number = 0;
     for (int i = 0; i < FILES; i++) {
         if (sgt_text_feed_split(paths[i] + 3, 0, o->val_fraction) != split) continue;
-        uint64_t n = number++, from = all.starts[n], to = number < all.documents ? all.starts[number] : all.count;
+        uint64_t n = number++, from = all.starts[n],
+                 to = number < all.documents ? all.starts[number] : all.count;
         if (o->dedup && duplicate[i]) continue;
-        docs[count++] = (keyed){o->shuffle ? XXH3_64bits_withSeed(&n, 8, o->shuffle_seed) : n, n, from, to};
+        docs[count++] =
+            (keyed){o->shuffle ? XXH3_64bits_withSeed(&n, 8, o->shuffle_seed) : n, n, from, to};
     }
     qsort(docs, count, sizeof *docs, by_key);
     s.ids = malloc((all.count + 1) * sizeof *s.ids);
     for (size_t i = 0; i < count; i++) {
         s.starts[s.documents++] = s.count;
-        memcpy(s.ids + s.count, all.ids + docs[i].from, (docs[i].to - docs[i].from) * sizeof *s.ids);
+        memcpy(s.ids + s.count, all.ids + docs[i].from,
+               (docs[i].to - docs[i].from) * sizeof *s.ids);
         s.count += docs[i].to - docs[i].from;
     }
     free_stream(&all);
@@ -109,7 +115,8 @@ Test(pipeline_sets, equals_the_slow_way)
     static const uint32_t ranks[] = {1, 3, 40};
     sgt_error err;
     make_corpus();
-    cr_assert(count_duplicates() > 4 && count_duplicates() < FILES / 2, "%lu", (unsigned long)count_duplicates());
+    cr_assert(count_duplicates() > 4 && count_duplicates() < FILES / 2, "%lu",
+              (unsigned long)count_duplicates());
     cr_assert(duplicate[30], "the long one");
     for (int mode = 0; mode < 8; mode++) {
         sgt_ranks rank = {0};
@@ -143,13 +150,14 @@ Test(pipeline_sets, equals_the_slow_way)
     }
 }
 
-/* Stopped after every few units, in the middle of documents too: they begin anew, and so a little more is done each
- * time. */
+/* Stopped after every few units, in the middle of documents too: they begin anew, and so a little
+ * more is done each time. */
 Test(pipeline_sets, stopped_and_resumed)
 {
     sgt_error err;
     sgt_tokenize_result r;
-    sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3, .piece_bytes = 500};
+    sgt_tokenize_options o = {
+        .dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3, .piece_bytes = 500};
     make_corpus();
     cr_assert_eq(make(o, "whole", &r, &err), 0, "%s", err.text);
     int all = 0;
@@ -176,11 +184,13 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* All ids of an order, as it gives them out; `seek`: the document of any token must be found, too. */
+/* All ids of an order, as it gives them out; `seek`: the document of any token must be found,
+ * too. */
 static stream walk(sgt_order *o, int seek)
 {
     sgt_error err;
-    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * sizeof *s.ids), .starts = calloc(FILES, sizeof *s.starts)};
+    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * sizeof *s.ids),
+                .starts = calloc(FILES, sizeof *s.starts)};
     uint64_t tokens, skip;
     int rc;
     while ((rc = sgt_order_next(o, &tokens, &err)) == 0) {
@@ -200,31 +210,38 @@ static stream walk(sgt_order *o, int seek)
         cr_assert_eq(sgt_order_ids(o, 0, 1, &ids, &err), 0);
         size_t d = 0;
         while (d + 1 < s.documents && s.starts[d + 1] <= at) d++;
-        cr_assert(at - skip == s.starts[d] && *ids == s.ids[s.starts[d]], "token %lu", (unsigned long)at);
+        cr_assert(at - skip == s.starts[d] && *ids == s.ids[s.starts[d]], "token %lu",
+                  (unsigned long)at);
         cr_assert_eq(tokens, (d + 1 < s.documents ? s.starts[d + 1] : s.count) - s.starts[d]);
     }
     return s;
 }
 
-/* Shuffled documents come the same from memory and from their file, from the beginning and from any token; and what was
- * scattered once is not again. */
+/* Shuffled documents come the same from memory and from their file, from the beginning and from any
+ * token; and what was scattered once is not again. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     sgt_error err;
     sgt_made *set;
     sgt_order *o;
-    sgt_tokenize_options plain = {.shard_tokens = 777}, shuffled = {.shuffle = 1, .shuffle_seed = 5};
+    sgt_tokenize_options plain = {.shard_tokens = 777},
+                         shuffled = {.shuffle = 1, .shuffle_seed = 5};
     make_corpus();
     cr_assert_eq(make(plain, "plain", NULL, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_made_open(&set, "plain", &err), 0, "%s", err.text);
     for (int k = 0; k < 3; k++) {
-        sgt_order_request r = {.parts = &set, .count = 1, .shuffle = k > 0, .seed = 5, .work = "work",
+        sgt_order_request r = {.parts = &set,
+                               .count = 1,
+                               .shuffle = k > 0,
+                               .seed = 5,
+                               .work = "work",
                                .memory = k == 2 ? 1 : 0};
         stream want = slow_set(k ? &shuffled : &plain, 0);
         cr_assert_eq(sgt_order_open(&o, &r, &err), 0, "%s", err.text);
         stream got = walk(o, 1);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
-        cr_assert(got.documents == want.documents && !memcmp(got.starts, want.starts, got.documents * 8));
+        cr_assert(got.documents == want.documents &&
+                  !memcmp(got.starts, want.starts, got.documents * 8));
         sgt_order_close(o);
         free_stream(&got);
         free_stream(&want);
@@ -243,7 +260,8 @@ Test(pipeline_sets, files_are_divided)
         uint32_t ranks = 1 + (uint32_t)(round * 7 % 64);
         uint64_t largest = 0;
         for (size_t i = 0; i < c.count; i++) {
-            files[i].size = (uint64_t)round % 3 ? sgt_philox_u64(5, i, (uint64_t)round) % 100000 : 0;
+            files[i].size =
+                (uint64_t)round % 3 ? sgt_philox_u64(5, i, (uint64_t)round) % 100000 : 0;
             c.bytes += files[i].size;
             if (files[i].size > largest) largest = files[i].size;
         }
@@ -258,7 +276,8 @@ Test(pipeline_sets, files_are_divided)
     }
 }
 
-/* What is put into buckets comes back from each in order, whatever its length; an earlier run's files are gone. */
+/* What is put into buckets comes back from each in order, whatever its length; an earlier run's
+ * files are gone. */
 Test(pipeline_sets, buckets_hold_what_was_put)
 {
     sgt_error err;

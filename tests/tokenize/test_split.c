@@ -23,7 +23,8 @@ static void show(const uint8_t *s, size_t n, char *out, size_t size)
     for (size_t i = 0; i < n && 2 * i + 3 < size; i++) sprintf(out + 2 * i, "%02x", s[i]);
 }
 
-static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t most, const char *what)
+static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t most,
+                            const char *what)
 {
     size_t want[2048];
     cr_assert_leq(n, 2040);
@@ -32,8 +33,8 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
     hold_levels(s, n, most, want, count, what);
 }
 
-/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and each at the end of
- * a text, where the definition stands for PCRE2. */
+/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and
+ * each at the end of a text, where the definition stands for PCRE2. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
@@ -79,7 +80,8 @@ Test(split, ill_formed_text_splits_as_its_replaced_twin)
     rng r = {seed, 0};
     uint8_t text[100], twin[300];
     for (int i = 0; i < 20000; i++) {
-        size_t n = hard_text(&r, text, sizeof text, 1), m = sgt_utf8_replace(twin, text, n), at = 0, twin_at = 0;
+        size_t n = hard_text(&r, text, sizeof text, 1), m = sgt_utf8_replace(twin, text, n), at = 0,
+               twin_at = 0;
         uint32_t a, b;
         sgt_splitter sp = sgt_splitter_start(text, n), st = sgt_splitter_start(twin, m);
         while (sgt_split(&sp, &a, 1)) {
@@ -143,13 +145,14 @@ Test(pattern, says_what_is_wrong_and_where)
 
 /* ---- safe cuts ---- */
 
-static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t n, const uint64_t *joins, uint16_t *ids,
-                               size_t *ill_formed)
+static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t n,
+                               const uint64_t *joins, uint16_t *ids, size_t *ill_formed)
 {
     size_t count = 0, from = 0;
     *ill_formed = 0;
     while (from < n) {
-        size_t block = 1 + below(r, (uint32_t)(n - from)), cut = sgt_split_cut(s + from, block, joins);
+        size_t block = 1 + below(r, (uint32_t)(n - from)),
+               cut = sgt_split_cut(s + from, block, joins);
         if (!cut) cut = block == n - from ? block : 0;
         count += sgt_encode(e, s + from, cut, ids + count);
         *ill_formed += sgt_utf8_count_ill_formed(s + from, cut, NULL, 0);
@@ -169,18 +172,24 @@ Test(split, cutting_where_it_is_safe_changes_nothing)
         uint16_t whole[120], parts[120];
         size_t n = hard_text(&r, text, sizeof text, i & 1), ill;
         const uint64_t *joins = i & 2 ? sgt_vocab_joins(v) : NULL;
-        size_t want = sgt_encode(e, text, n, whole), got = encode_with_cuts(e, &r, text, n, joins, parts, &ill);
+        size_t want = sgt_encode(e, text, n, whole),
+               got = encode_with_cuts(e, &r, text, n, joins, parts, &ill);
         char hex[256] = "";
         show(text, n, hex, sizeof hex);
         cr_assert_eq(got, want, "SEED=%llu: %s", (unsigned long long)seed, hex);
-        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %s", (unsigned long long)seed, hex);
-        cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "SEED=%llu: %s", (unsigned long long)seed, hex);
+        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %s",
+                         (unsigned long long)seed, hex);
+        cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "SEED=%llu: %s",
+                     (unsigned long long)seed, hex);
     }
     sgt_encoder_free(e);
     sgt_vocab_free(v);
 }
 
-static size_t cut(const char *s, const uint64_t *joins) { return sgt_split_cut(s, strlen(s), joins); }
+static size_t cut(const char *s, const uint64_t *joins)
+{
+    return sgt_split_cut(s, strlen(s), joins);
+}
 
 Test(split, finds_a_cut_near_the_end_where_there_is_one)
 {
@@ -195,13 +204,15 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
     cr_assert_eq(cut("        ", joins), 0);
     cr_assert_eq(cut("a", joins), 0);
     cr_assert_eq(cut("", joins), 0);
-    cr_assert_eq(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", NULL), 0, "one word of Chinese");
-    cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0, "which no token spans");
+    cr_assert_eq(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", NULL), 0,
+                 "one word of Chinese");
+    cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0,
+                 "which no token spans");
     sgt_vocab_free(v);
 }
 
-/* Runs of ASCII, where the rule for a cut is short: not after white space, and where classes differ, but not from a
- * quote to a letter. */
+/* Runs of ASCII, where the rule for a cut is short: not after white space, and where classes
+ * differ, but not from a quote to a letter. */
 Test(split, finds_the_last_cut_of_runs)
 {
     static const char *const kinds[] = {"abcXYZ", "0123456789", " \n\t\r", "'", "=-.,"};
@@ -216,9 +227,12 @@ Test(split, finds_the_last_cut_of_runs)
                 text[n++] = kind[below(&r, (uint32_t)strlen(kind))];
         }
         for (size_t p = 1; p < n; p++) {
-            sgt_class a = sgt_unicode_class((uint8_t)text[p - 1]), b = sgt_unicode_class((uint8_t)text[p]);
-            if (a != SGT_CLASS_SPACE && a != b && !(text[p - 1] == '\'' && b == SGT_CLASS_LETTER)) want = p;
+            sgt_class a = sgt_unicode_class((uint8_t)text[p - 1]),
+                      b = sgt_unicode_class((uint8_t)text[p]);
+            if (a != SGT_CLASS_SPACE && a != b && !(text[p - 1] == '\'' && b == SGT_CLASS_LETTER))
+                want = p;
         }
-        cr_assert_eq(sgt_split_cut(text, n, NULL), want, "SEED=%llu: %.*s", (unsigned long long)seed, (int)n, text);
+        cr_assert_eq(sgt_split_cut(text, n, NULL), want, "SEED=%llu: %.*s",
+                     (unsigned long long)seed, (int)n, text);
     }
 }

@@ -1,5 +1,5 @@
-/* The splitter's levels against its definition, where blocks of 64 bytes begin and end: every two hard bits of text at
- * every place of a block, between pages that may not be touched. */
+/* The splitter's levels against its definition, where blocks of 64 bytes begin and end: every two
+ * hard bits of text at every place of a block, between pages that may not be touched. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +21,8 @@ static uint8_t *page_between_guards(void)
 }
 
 /* At the page's end and at its beginning, against the definition. */
-static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most, const char *what)
+static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most,
+                               const char *what)
 {
     static size_t want[PAGE];
     size_t count = pieces_by("ref", text, n, 100, want);
@@ -32,18 +33,97 @@ static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, siz
 }
 
 static const char *const bits[] = {
-    "", " ", "  ", "   ", "\n", "\r\n", "\t ", " \t", "\xC2\x85", "\xC2\xA0", " \xC2\xA0", "\xC2\xA0 ", "\xE1\x9A\x80",
-    "\xE2\x80\x83", "\xE2\x80\x83\xC2\xA0", "\xE2\x81\x9F", "\xE3\x80\x80", "\xE3\x80\x80 ", /* white space */
-    "'", "''", " '", "'s", "'t", "'ll", "'ve", "'re", "'l", "'v", "'r", "'m'd", "'sl", "'llx", "'LL", "'lv", "s", "ll",
-    "ve", "e", "x", "the", "A", "7", "2024", "!", "...", "\x7F", "\x1C", /* contractions, ASCII */
-    "\xC3\xA9", "\xC2\xB2", "\xC2\xAA", "\xC3\x97", "\xCD\x85", "\xD0\xB6", "\xD9\xA3", "\xDB\xB9", "\xDF\x80",
+    "",
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\r\n",
+    "\t ",
+    " \t",
+    "\xC2\x85",
+    "\xC2\xA0",
+    " \xC2\xA0",
+    "\xC2\xA0 ",
+    "\xE1\x9A\x80",
+    "\xE2\x80\x83",
+    "\xE2\x80\x83\xC2\xA0",
+    "\xE2\x81\x9F",
+    "\xE3\x80\x80",
+    "\xE3\x80\x80 ", /* white space */
+    "'",
+    "''",
+    " '",
+    "'s",
+    "'t",
+    "'ll",
+    "'ve",
+    "'re",
+    "'l",
+    "'v",
+    "'r",
+    "'m'd",
+    "'sl",
+    "'llx",
+    "'LL",
+    "'lv",
+    "s",
+    "ll",
+    "ve",
+    "e",
+    "x",
+    "the",
+    "A",
+    "7",
+    "2024",
+    "!",
+    "...",
+    "\x7F",
+    "\x1C", /* contractions, ASCII */
+    "\xC3\xA9",
+    "\xC2\xB2",
+    "\xC2\xAA",
+    "\xC3\x97",
+    "\xCD\x85",
+    "\xD0\xB6",
+    "\xD9\xA3",
+    "\xDB\xB9",
+    "\xDF\x80",
     "\xD9\x8B", /* two bytes: letters, numbers, marks */
-    "\xE4\xB8\xAD", "\xE4\xB7\x80", "\xE3\x81\x82", "\xE3\x80\x81", "\xE3\x80\x87", "\xEA\xB0\x80", "\xED\x9E\xA3",
-    "\xED\x9E\xA4", "\xE0\xB8\x81", "\xE0\xB8\xB1", "\xE2\x80\x99s", "\xE2\x91\xA0", "\xE1\xA0\x8E", "\xEF\xBF\xBD",
+    "\xE4\xB8\xAD",
+    "\xE4\xB7\x80",
+    "\xE3\x81\x82",
+    "\xE3\x80\x81",
+    "\xE3\x80\x87",
+    "\xEA\xB0\x80",
+    "\xED\x9E\xA3",
+    "\xED\x9E\xA4",
+    "\xE0\xB8\x81",
+    "\xE0\xB8\xB1",
+    "\xE2\x80\x99s",
+    "\xE2\x91\xA0",
+    "\xE1\xA0\x8E",
+    "\xEF\xBF\xBD",
     "\xEF\xBC\x91", /* three */
-    "\xF0\x9F\x98\x80", "\xF0\xA0\x80\x80", "\xF0\x9D\x9F\x8E", "\xF4\x8F\xBF\xBF", /* four */
-    "\x80", "\xBF\xBF", "\xC2", "\xC1\x81", "\xE0\x81\x81", "\xE0\x9F\xBF", "\xE4\xB8", "\xE3\x80", "\xED\xA0\x80",
-    "\xED\xB0\xB0", "\xF0\x9F\x98", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", /* ill-formed */
+    "\xF0\x9F\x98\x80",
+    "\xF0\xA0\x80\x80",
+    "\xF0\x9D\x9F\x8E",
+    "\xF4\x8F\xBF\xBF", /* four */
+    "\x80",
+    "\xBF\xBF",
+    "\xC2",
+    "\xC1\x81",
+    "\xE0\x81\x81",
+    "\xE0\x9F\xBF",
+    "\xE4\xB8",
+    "\xE3\x80",
+    "\xED\xA0\x80",
+    "\xED\xB0\xB0",
+    "\xF0\x9F\x98",
+    "\xF0\x8F\xBF\xBF",
+    "\xF4\x90\x80\x80",
+    "\xF5\x80\x80\x80",
+    "\xFF", /* ill-formed */
 };
 enum { BITS = sizeof bits / sizeof *bits };
 
@@ -62,7 +142,8 @@ Test(split_levels, every_two_bits_about_a_border)
                 size_t n = place - strlen(bits[i]);
                 memset(text, "a 7-"[j % 4], n);
                 n = put(text, put(text, n, bits[i]), bits[j]);
-                if (i % 2) n = put(text, put(text, n, bits[(i * 31 + j * 17 + place) % BITS]), "word");
+                if (i % 2)
+                    n = put(text, put(text, n, bits[(i * 31 + j * 17 + place) % BITS]), "word");
                 hold_to_definition(page, text, n, 1 + place % 5, "two bits");
             }
 }
@@ -76,8 +157,10 @@ Test(split_levels, many_bits_at_every_place)
     char what[64];
     sprintf(what, "SEED=%llu", (unsigned long long)seed);
     for (int i = 0; i < 20000; i++) {
-        size_t n = (size_t)i % 64, want = n + below(&r, 300), from = below(&r, 3) ? 0 : below(&r, BITS);
-        size_t kinds = from ? 1 + below(&r, 6) : BITS; /* of all kinds, or of a few neighbours in the list */
+        size_t n = (size_t)i % 64, want = n + below(&r, 300),
+               from = below(&r, 3) ? 0 : below(&r, BITS);
+        /* of all kinds, or of a few neighbours in the list */
+        size_t kinds = from ? 1 + below(&r, 6) : BITS;
         memset(text, 'x', n);
         while (n < want) n = put(text, n, bits[(from + below(&r, (uint32_t)kinds)) % BITS]);
         hold_to_definition(page, text, n - below(&r, 4) % (n + 1), 1 + below(&r, 80), what);
@@ -103,11 +186,13 @@ Test(split_levels, every_first_and_second_byte)
         }
 }
 
-/* More than 32 bits can count is said by s->at. The text is the kernel's page of zeros, over and over. */
+/* More than 32 bits can count is said by s->at. The text is the kernel's page of zeros, over and
+ * over. */
 Test(split_levels, a_piece_of_more_than_four_gibibytes)
 {
     size_t n = ((size_t)1 << 32) + 3 * PAGE;
-    uint8_t *text = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *text =
+        mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (text == MAP_FAILED) cr_skip_test("no room for 4 GiB of addresses");
     madvise(text, n, MADV_HUGEPAGE);
     memcpy(text, "one two", 7);

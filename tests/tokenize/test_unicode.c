@@ -1,5 +1,5 @@
-/* Classes: the table against what tiktoken decided (frozen), and against the installed utf8proc as far as that is as
- * old. */
+/* Classes: the table against what tiktoken decided (frozen), and against the installed utf8proc as
+ * far as that is as old. */
 #include <stdlib.h>
 #include <utf8proc.h>
 
@@ -11,8 +11,8 @@
 
 Test(unicode, table_is_the_one_tiktoken_decided)
 {
-    /* CRC-32 of a byte a code point and the sizes of the classes: printed by tests/data/make_tokenize_vectors.py
-     * --classes. */
+    /* CRC-32 of a byte a code point and the sizes of the classes: printed by
+     * tests/data/make_tokenize_vectors.py --classes. */
     uint8_t *all = malloc(POINTS);
     size_t count[4] = {0};
     for (uint32_t cp = 0; cp < POINTS; cp++) count[all[cp] = (uint8_t)sgt_unicode_class(cp)]++;
@@ -34,12 +34,14 @@ Test(unicode, tables_for_vectors_agree)
 {
     for (uint32_t cp = 0; cp < 0x800; cp++) {
         sgt_class class = sgt_unicode_class(cp);
-        cr_assert_eq(sgt_unicode_two_letter[cp >> 3] >> (cp & 7) & 1, class == SGT_CLASS_LETTER, "U+%04X", cp);
+        cr_assert_eq(sgt_unicode_two_letter[cp >> 3] >> (cp & 7) & 1, class == SGT_CLASS_LETTER,
+                     "U+%04X", cp);
         cr_assert_eq(sgt_unicode_two_rest[cp >> 3] >> (cp & 7) & 1,
                      class == SGT_CLASS_NUMBER || class == SGT_CLASS_SPACE, "U+%04X", cp);
     }
     for (uint32_t group = 0; group < 1024; group++) {
-        unsigned kind = sgt_unicode_groups[group >> 2] >> 2 * (group & 3) & 3, letters = 0, others = 0;
+        unsigned kind = sgt_unicode_groups[group >> 2] >> 2 * (group & 3) & 3, letters = 0,
+                 others = 0;
         for (uint32_t cp = 64 * group; cp < 64 * group + 64; cp++) {
             letters += sgt_unicode_class(cp) == SGT_CLASS_LETTER;
             others += sgt_unicode_class(cp) == SGT_CLASS_OTHER;
@@ -52,17 +54,24 @@ Test(unicode, tables_for_vectors_agree)
 static sgt_class class_by_utf8proc(uint32_t cp)
 {
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
-    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT: case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO: return SGT_CLASS_LETTER;
-    case UTF8PROC_CATEGORY_ND: case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_NO: return SGT_CLASS_NUMBER;
-    case UTF8PROC_CATEGORY_ZS: case UTF8PROC_CATEGORY_ZL: case UTF8PROC_CATEGORY_ZP: return SGT_CLASS_SPACE;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO: return SGT_CLASS_NUMBER;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return SGT_CLASS_SPACE;
     default: return (cp >= 9 && cp <= 13) || cp == 0x85 ? SGT_CLASS_SPACE : SGT_CLASS_OTHER;
     }
 }
 
-/* A library of Unicode 16 says what the table says; an older one does not know some characters yet (category Cn), a
- * newer one knows some that are "other" to us. Any further difference means that the table, or the library, is
- * wrong. */
+/* A library of Unicode 16 says what the table says; an older one does not know some characters yet
+ * (category Cn), a newer one knows some that are "other" to us. Any further difference means that
+ * the table, or the library, is wrong. */
 Test(unicode, differs_from_utf8proc_only_where_versions_may)
 {
     unsigned older = 0, newer = 0;
@@ -75,7 +84,10 @@ Test(unicode, differs_from_utf8proc_only_where_versions_may)
         else cr_assert_fail("U+%04X: class %d, by utf8proc %d", cp, ours, theirs);
     }
     if (version <= 16)
-        cr_assert_eq(newer, 0, "Unicode %.1f gives %u characters a class that ours lacks", version, newer);
-    if (version >= 16) cr_assert_eq(older, 0, "Unicode %.1f does not know %u characters that we do", version, older);
+        cr_assert_eq(newer, 0, "Unicode %.1f gives %u characters a class that ours lacks", version,
+                     newer);
+    if (version >= 16)
+        cr_assert_eq(older, 0, "Unicode %.1f does not know %u characters that we do", version,
+                     older);
     if (version == 15) cr_assert_eq(older, 5004, "%u", older);
 }

@@ -1,4 +1,5 @@
-/* Units of text: ill-formed ones are those that Python's decoder, which follows Unicode, replaces (frozen). */
+/* Units of text: ill-formed ones are those that Python's decoder, which follows Unicode, replaces
+ * (frozen). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ Test(utf8, every_code_point_is_one_unit)
         cr_assert_eq(got, surrogate ? SGT_UTF8_ILL_FORMED : cp, "U+%04X", cp);
         cr_assert_eq(len, surrogate ? 1 : n, "U+%04X", cp);
         cr_assert_eq(sgt_utf8_valid(s, n), surrogate ? 0 : n, "U+%04X", cp);
-        for (size_t cut = 1; cut < n && !surrogate; cut++) { /* broken off: one unit, of what is there */
+        /* broken off: one unit, of what is there */
+        for (size_t cut = 1; cut < n && !surrogate; cut++) {
             cr_assert_eq(sgt_utf8_unit(s, cut, &got), cut, "U+%04X", cp);
             cr_assert_eq(got, SGT_UTF8_ILL_FORMED, "U+%04X", cp);
         }
@@ -26,8 +28,9 @@ Test(utf8, every_code_point_is_one_unit)
 /* All strings of four bytes that matter, by their first byte. */
 Test(utf8, replaces_what_python_replaces)
 {
-    static const uint8_t leads[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF,
-                                    0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
+    static const uint8_t leads[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
+                                    0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE,
+                                    0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
     const size_t kinds = sizeof leads;
     FILE *f = fopen(VECTORS "utf8.txt", "r");
     unsigned first, want, lines = 0;
@@ -35,7 +38,8 @@ Test(utf8, replaces_what_python_replaces)
     for (; fscanf(f, "%x %x", &first, &want) == 2; lines++) {
         uint32_t crc = 0;
         for (size_t i = 0; i < kinds * kinds * kinds; i++) {
-            uint8_t s[4] = {(uint8_t)first, leads[i / (kinds * kinds)], leads[i / kinds % kinds], leads[i % kinds]};
+            uint8_t s[4] = {(uint8_t)first, leads[i / (kinds * kinds)], leads[i / kinds % kinds],
+                            leads[i % kinds]};
             uint8_t out[12];
             crc = crc32_of(crc, out, sgt_utf8_replace(out, s, 4));
         }
@@ -47,7 +51,8 @@ Test(utf8, replaces_what_python_replaces)
 
 Test(utf8, counts_and_places_ill_formed_units)
 {
-    /* Unicode 16.0, table 3-8 (the first part of it), then surrogates, overlong forms, and an end too early */
+    /* Unicode 16.0, table 3-8 (the first part of it), then surrogates, overlong forms, and an end
+     * too early */
     static const struct {
         const char *s;
         size_t count;
@@ -73,7 +78,8 @@ Test(utf8, counts_and_places_ill_formed_units)
     }
     uint64_t two[3] = {7, 7, 7};
     cr_assert_eq(sgt_utf8_count_ill_formed((const uint8_t *)"\xFF\xFF\xFF", 3, two, 2), 3);
-    cr_assert(two[0] == 0 && two[1] == 1 && two[2] == 7, "only as many offsets as there is room for");
+    cr_assert(two[0] == 0 && two[1] == 1 && two[2] == 7,
+              "only as many offsets as there is room for");
 }
 
 /* ---- passing over well-formed text by vectors ---- */
@@ -94,7 +100,8 @@ static size_t count_by_units(const uint8_t *s, size_t n)
 {
     size_t count = 0;
     uint32_t cp;
-    for (size_t i = 0; i < n; count += cp == SGT_UTF8_ILL_FORMED) i += sgt_utf8_unit(s + i, n - i, &cp);
+    for (size_t i = 0; i < n; count += cp == SGT_UTF8_ILL_FORMED)
+        i += sgt_utf8_unit(s + i, n - i, &cp);
     return count;
 }
 
@@ -108,22 +115,26 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
     for (int level = 0; level <= (int)sgt_cpu(); level++) {
         const char *name = sgt_cpu_level_name((sgt_cpu_level)level);
         cr_assert_eq(sgt_cpu_limit(name, &err), SGT_OK);
-        size_t valid = sgt_utf8_valid(s + 1, n), count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
+        size_t valid = sgt_utf8_valid(s + 1, n),
+               count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
         cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
-        cr_assert_eq(valid, valid_by_units(text, n), "%s, %s: %zu bytes of %zu", name, what, valid, n);
+        cr_assert_eq(valid, valid_by_units(text, n), "%s, %s: %zu bytes of %zu", name, what, valid,
+                     n);
         cr_assert_eq(count, count_by_units(text, n), "%s, %s: %zu units", name, what, count);
     }
     free(s);
 }
 
-/* Four bytes of all kinds after well-formed text, about the borders of the blocks that vectors take. */
+/* Four bytes of all kinds after well-formed text, about the borders of the blocks that vectors
+ * take. */
 Test(utf8, four_bytes_at_borders)
 {
     static const uint8_t kinds[] = {0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0};
     uint8_t text[320];
     for (unsigned first = 0x7F; first < 0x100; first++)
         for (unsigned rest = 0; rest < 512; rest++) {
-            const uint8_t four[] = {(uint8_t)first, kinds[rest & 7], kinds[rest >> 3 & 7], kinds[rest >> 6]};
+            const uint8_t four[] = {(uint8_t)first, kinds[rest & 7], kinds[rest >> 3 & 7],
+                                    kinds[rest >> 6]};
             size_t at = 124 + (first + rest) % 72, n = sizeof text - rest % 3;
             for (size_t i = 0; i < n; i += 2) memcpy(text + i, rest & 1 ? "\xD0\xB6" : "ab", 2);
             at -= at % 2;
@@ -141,7 +152,8 @@ Test(utf8, random_text_by_every_level)
     sprintf(what, "SEED=%llu", (unsigned long long)seed);
     for (int i = 0; i < 20000; i++) {
         size_t n = hard_text(&r, text, sizeof text, i & 1);
-        if (n && i % 8 == 0) text[below(&r, (uint32_t)n)] = (uint8_t)below(&r, 256); /* one thing wrong, perhaps */
+        /* one thing wrong, perhaps */
+        if (n && i % 8 == 0) text[below(&r, (uint32_t)n)] = (uint8_t)below(&r, 256);
         hold_levels_to_units(text, n, what);
     }
 }

@@ -1,13 +1,14 @@
-/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every context, whole cases,
- * long runs. */
+/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every
+ * context, whole cases, long runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
 
 /* The same list, in the same order, stands in make_tokenize_vectors.py; @ is the code point. */
-static const char *const contexts[] = {"@",   " @",  "  @", "a@", "@a",   "1@1",        "'@",   "@'s",
-                                       "!@!", "\n@", "@ ",  "@  @", "e@\xCC\x81", " '@@", "@\n\n@", "\xE4\xB8\xAD@"};
+static const char *const contexts[] = {"@",          " @",   "  @",    "a@",           "@a", "1@1",
+                                       "'@",         "@'s",  "!@!",    "\n@",          "@ ", "@  @",
+                                       "e@\xCC\x81", " '@@", "@\n\n@", "\xE4\xB8\xAD@"};
 
 static size_t in_context(const char *context, uint32_t cp, uint8_t *out)
 {
@@ -39,7 +40,8 @@ Test(vectors, every_code_point_in_every_context)
     unsigned block, crc, lines = 0;
     cr_assert(f, "no " VECTORS "blocks.txt: tests run from the project's root");
     for (; fscanf(f, "%x %x", &block, &crc) == 2; lines++)
-        cr_assert_eq(block_crc(e, block), crc, "tiktoken tokenizes U+%04X00-U+%04XFF otherwise", block, block);
+        cr_assert_eq(block_crc(e, block), crc, "tiktoken tokenizes U+%04X00-U+%04XFF otherwise",
+                     block, block);
     cr_assert_eq(lines, 0x1100 - 8);
     fclose(f);
     sgt_encoder_free(e);
@@ -59,7 +61,8 @@ Test(vectors, cases)
         size_t count = sgt_encode(e, text, from_hex(line, text), ids);
         for (size_t i = 0; i < count; i++) {
             cr_assert(*want, "case %zu has fewer ids than %zu: %s", lines, count, line);
-            cr_assert_eq(strtoul(want, &want, 10), ids[i], "case %zu, id %zu is %u: %s", lines, i, ids[i], line);
+            cr_assert_eq(strtoul(want, &want, 10), ids[i], "case %zu, id %zu is %u: %s", lines, i,
+                         ids[i], line);
         }
         cr_assert(!*want, "case %zu has more ids than %zu: %s", lines, count, line);
     }

@@ -16,7 +16,8 @@ Test(vocab, the_embedded_merges_are_the_published_file)
     const uint8_t *embedded = sgt_vocab_gpt2_file(&n);
     sha256_hex(embedded, n, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
-    char *file = whole_file("tokenize/vocab/gpt2.bpe", &m), *said = whole_file("tokenize/vocab/gpt2.md", &n);
+    char *file = whole_file("tokenize/vocab/gpt2.bpe", &m),
+         *said = whole_file("tokenize/vocab/gpt2.md", &n);
     sha256_hex(file, m, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
     cr_assert(strstr(said, GPT2_SHA256), "tokenize/vocab/gpt2.md says another hash");
@@ -110,7 +111,8 @@ static void refused(const char *text, const char *why)
 {
     sgt_error err;
     sgt_vocab *v = NULL;
-    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, strlen(text), &err), SGT_EFORMAT, "%s", text);
+    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, strlen(text), &err),
+                 SGT_EFORMAT, "%s", text);
     cr_assert_str_eq(err.text, why);
     cr_assert_null(v);
 }
@@ -127,7 +129,8 @@ Test(vocab, merges_that_make_no_sense_are_refused)
     refused("#version: 0.2\na \xE4\xB8\xAD\n", "m: line 2: " WANTED);
 #undef WANTED
     refused("#version: 0.2\na bc\n", "m: line 2: merges a token that no earlier line makes");
-    refused("#version: 0.2\na b\nb c\na bc\nab c\n", "m: line 5: makes a token that is there already");
+    refused("#version: 0.2\na b\nb c\na bc\nab c\n",
+            "m: line 5: makes a token that is there already");
     size_t n = 14 + 4 * 65280;
     char *text = malloc(n + 1);
     strcpy(text, "#version: 0.2\n");
@@ -143,7 +146,8 @@ Test(vocab, a_short_list_of_merges_will_do)
     sgt_error err;
     sgt_vocab *v = NULL;
     uint16_t ids[8];
-    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, sizeof text - 1, &err), SGT_OK, "%s", err.text);
+    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, sizeof text - 1, &err),
+                 SGT_OK, "%s", err.text);
     cr_assert_eq(sgt_vocab_size(v), 259);
     sgt_encoder *e = new_encoder(v);
     cr_assert_eq(sgt_encode(e, "abcab!", 6, ids), 3);
@@ -173,9 +177,11 @@ Test(vocab, alphabet_goes_both_ways)
         cr_assert_eq(back, b);
     }
     uint8_t out[8];
-    static const char *const bad[] = {" ", "\n", "\xC2\xA0", "\xC5\x84", "\xC4", "\xFF", "\xC4 ", "\xE4\xB8\xAD"};
+    static const char *const bad[] = {" ",    "\n",   "\xC2\xA0", "\xC5\x84",
+                                      "\xC4", "\xFF", "\xC4 ",    "\xE4\xB8\xAD"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        cr_assert_eq(sgt_alphabet_read(&a, (const uint8_t *)bad[i], strlen(bad[i]), out), 0, "%zu", i);
+        cr_assert_eq(sgt_alphabet_read(&a, (const uint8_t *)bad[i], strlen(bad[i]), out), 0, "%zu",
+                     i);
 }
 
 Test(vocab, tokenizer_json_says_it_all)
@@ -200,14 +206,16 @@ Test(vocab, tokenizer_json_says_it_all)
     json_t *added = json_array_get(json_object_get(j, "added_tokens"), 0);
     cr_assert_eq(json_integer_value(json_object_get(added, "id")), 50256);
     cr_assert(json_is_true(json_object_get(added, "special")));
-    cr_assert(json_is_false(json_object_get(json_object_get(j, "pre_tokenizer"), "add_prefix_space")));
+    cr_assert(
+        json_is_false(json_object_get(json_object_get(j, "pre_tokenizer"), "add_prefix_space")));
 
     /* the merges are the embedded file's lines */
     size_t size, line = 0;
     const char *p = (const char *)sgt_vocab_gpt2_file(&size), *end = p + size;
     for (p = strchr(p, '\n') + 1; p < end; p = strchr(p, '\n') + 1, line++) {
         const char *merge = json_string_value(json_array_get(merges, line));
-        cr_assert(merge && !strncmp(merge, p, strlen(merge)) && p[strlen(merge)] == '\n', "merge %zu", line);
+        cr_assert(merge && !strncmp(merge, p, strlen(merge)) && p[strlen(merge)] == '\n',
+                  "merge %zu", line);
     }
     cr_assert_eq(line, 50000);
     json_decref(j);

@@ -1,4 +1,5 @@
-/* Vocabularies from files: what sgt_vocab_load makes of them, and that the encoder's ways agree on them. */
+/* Vocabularies from files: what sgt_vocab_load makes of them, and that the encoder's ways agree on
+ * them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ static void ids_are(sgt_vocab *v, const char *path)
     sgt_error err;
     sgt_encoder *e = new_encoder(v);
     size_t count = sgt_encode(e, text, n, ids);
-    cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, wanted %zu", path, count, want_n / 2);
+    cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, wanted %zu", path,
+              count, want_n / 2);
     cr_assert_eq(sgt_decode(v, ids, count, &back, &m, &err), SGT_OK, "%s", err.text);
     cr_assert(m == n && !memcmp(back, text, n), "%s: other text comes back", path);
     sgt_encoder_free(e);
@@ -41,20 +43,24 @@ static void ids_are(sgt_vocab *v, const char *path)
 
 Test(vocab_load, ids_and_text_of_every_format)
 {
-    sgt_vocab *trained = load(DATA "trained", NULL), *o200k = load(DATA "o200k/tokenizer.json", NULL);
+    sgt_vocab *trained = load(DATA "trained", NULL),
+              *o200k = load(DATA "o200k/tokenizer.json", NULL);
     sgt_vocab *ranks = load(DATA "ranks.tiktoken", NULL);
     size_t n;
     ids_are(trained, DATA "hf.ids");
     ids_are(o200k, DATA "hf-o200k.ids");
     ids_are(ranks, DATA "tiktoken-r50k.ids");
-    cr_assert(sgt_vocab_size(trained) == 700 && sgt_vocab_size(o200k) == 700 && sgt_vocab_size(ranks) == 700);
-    cr_assert(sgt_vocab_eot(trained) == 0 && sgt_vocab_eot(o200k) == 0 && sgt_vocab_eot(ranks) == 699);
+    cr_assert(sgt_vocab_size(trained) == 700 && sgt_vocab_size(o200k) == 700 &&
+              sgt_vocab_size(ranks) == 700);
+    cr_assert(sgt_vocab_eot(trained) == 0 && sgt_vocab_eot(o200k) == 0 &&
+              sgt_vocab_eot(ranks) == 699);
     cr_assert_str_eq(sgt_vocab_name(trained), "trained");
     cr_assert_str_eq(sgt_vocab_name(o200k), "tokenizer.json");
     cr_assert(!memcmp(sgt_vocab_token(trained, 0, &n), "<|endoftext|>", 13) && n == 13);
     cr_assert(!memcmp(sgt_vocab_token(trained, 1, &n), "!", 1) && n == 1);
     cr_assert_null(sgt_vocab_token(trained, 700, &n));
-    cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks)); /* the ids are others */
+    /* the ids are others */
+    cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks));
     sgt_vocab_free(trained);
     sgt_vocab_free(o200k);
     sgt_vocab_free(ranks);
@@ -129,7 +135,8 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     cr_assert_eq(sgt_vocab_from_parts(&v, &parts, &err), SGT_OK, "%s", err.text);
     /* and the merge that was found is the one it was trained by */
     for (uint32_t i = 0; i < m.count; i++)
-        for (int h = 0; h < 2; h++) cr_assert_eq(v->file->ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
+        for (int h = 0; h < 2; h++)
+            cr_assert_eq(v->file->ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
     for (uint32_t id = 1; id < count; id++) free(text[id]);
     sgt_vocab_parts_free(&parts);
     free(m.pairs);
@@ -148,8 +155,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
             size_t n = 1 + below(&r, sizeof s);
             for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, 4));
             size_t count = sgt_bpe_scan(v, s, n, scan);
-            cr_assert(sgt_bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2), "seed %llu",
-                      (unsigned long long)r.key);
+            cr_assert(sgt_bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2),
+                      "seed %llu", (unsigned long long)r.key);
             cr_assert_eq(sgt_encode(e, s, n, all), count);
             for (size_t j = 0; j < count; j++)
                 cr_assert_eq(all[j], v->file->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
@@ -162,8 +169,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 /* ---- merges against the definition ---- */
 
 /* Counts every pair of every word anew at each step. */
-static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts, size_t n, uint32_t size,
-                              uint16_t (*pairs)[2])
+static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts,
+                              size_t n, uint32_t size, uint16_t (*pairs)[2])
 {
     static uint64_t met[400][400];
     uint32_t made = 257;
@@ -210,14 +217,16 @@ Test(merges, are_those_of_the_definition)
             uint8_t s[16];
             lengths[w] = 1 + below(&r, 15);
             counts[w] = below(&r, 6) ? 1 + below(&r, 5) : 5000000000u; /* more than 32 bits hold */
-            for (size_t i = 0; i < lengths[w]; i++) words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
+            for (size_t i = 0; i < lengths[w]; i++)
+                words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
             for (size_t i = 0; i < lengths[w]; i++) s[i] = a.order[s[i]];
             cr_assert_eq(sgt_pieces_add(pieces, s, lengths[w], counts[w], &err), SGT_OK);
         }
         cr_assert_eq(sgt_merges_train(&m, pieces, 380, NULL, &err), SGT_OK, "%s", err.text);
         uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
         cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs),
-                  "seed %llu, round %d: %u merges, %u", (unsigned long long)r.key, round, m.count, count);
+                  "seed %llu, round %d: %u merges, %u", (unsigned long long)r.key, round, m.count,
+                  count);
         free(m.pairs);
         sgt_pieces_free(pieces);
     }
@@ -244,7 +253,8 @@ Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
 {
     pieces_of("\\p{L}+", "ab\u00E9\U0001DF2Ac1", "|ab\u00E9\U0001DF2Ac|1");
     pieces_of("\\p{L}+", "x\U00010D4Ay", "|x\U00010D4Ay"); /* a letter since Unicode 16 */
-    pieces_of("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b"); /* U+180E has not been white space since 6.3 */
+    /* U+180E has not been white space since 6.3 */
+    pieces_of("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b");
     pieces_of("[^\\s\\p{L}]+", "ab1 2!", "|ab|1| |2!");
     pieces_of("[\\S]+", "ab \u00E9", "|ab| |\u00E9");
     pieces_of("\\P{L}+", "ab12c", "|ab|12|c");

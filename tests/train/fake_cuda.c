@@ -38,22 +38,23 @@ static void close_fake(sgt_backend *b)
     free(f);
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     sgt_backend *cpu = ((fake *)b)->cpu;
     return cpu->put(cpu, what, tensor, first, count, from, err);
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
+               sgt_error *err)
 {
     sgt_backend *cpu = ((fake *)b)->cpu;
     return cpu->get(cpu, what, tensor, first, count, to, err);
 }
 
 /* Rows of this call and of the HOLD before it must be what they were. */
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
-                      sgt_error *err)
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
+                      double scale, sgt_error *err)
 {
     fake *f = (fake *)b;
     size_t at = f->micros++ % (HOLD + 1);
@@ -93,7 +94,8 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
 static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err)
 {
     const fake *f = (const fake *)b;
-    cr_assert(step < f->steps && f->steps - step <= LAG + 1, "metrics of step %lu after %lu", step, f->steps);
+    cr_assert(step < f->steps && f->steps - step <= LAG + 1, "metrics of step %lu after %lu", step,
+              f->steps);
     unsigned late = (unsigned)(f->steps - 1 - step);
     if (late > fake_seen.late) fake_seen.late = late;
     if (!late) fake_seen.asked_at_once++;
@@ -102,7 +104,8 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets,
+                sgt_error *err)
 {
     sgt_backend *cpu = ((fake *)b)->cpu;
     return cpu->eval(cpu, rows, loss, targets, err);
@@ -207,12 +210,13 @@ static int open_fake(sgt_backend **out, const sgt_backend_options *o, sgt_error 
 static int usable(sgt_cuda_device *d, sgt_error *err)
 {
     (void)err;
-    *d = (sgt_cuda_device){.name = "Fake H1", .major = 9, .memory = FAKE_TOTAL, .available = FAKE_TOTAL / 2};
+    *d = (sgt_cuda_device){
+        .name = "Fake H1", .major = 9, .memory = FAKE_TOTAL, .available = FAKE_TOTAL / 2};
     return SGT_OK;
 }
 
-static int estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
-                    uint64_t *bytes, sgt_error *err)
+static int estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
+                    size_t *count, uint64_t *bytes, sgt_error *err)
 {
     (void)err;
     fake_seen.options = *o;

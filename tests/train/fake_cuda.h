@@ -1,6 +1,6 @@
-/* fake_cuda.h: a CUDA library whose device is the CPU backend: with metrics a step late, rows that are read for two
- * more calls, a loss scaler whose gradient overflows every fifth step, choices, and a known peak. It holds the loop to
- * what backend.h says. */
+/* fake_cuda.h: a CUDA library whose device is the CPU backend: with metrics a step late, rows that
+ * are read for two more calls, a loss scaler whose gradient overflows every fifth step, choices,
+ * and a known peak. It holds the loop to what backend.h says. */
 #ifndef TESTS_TRAIN_FAKE_CUDA_H
 #define TESTS_TRAIN_FAKE_CUDA_H
 
@@ -15,8 +15,8 @@ extern struct fake_seen {
     uint64_t asked_at_once;      /* how often they were asked for the step just queued */
     int pinned;                  /* buffers not freed yet */
     int allocations;
-    int overwritten;             /* rows changed while they might still be read */
-    sgt_scaler put;              /* the last one put; scale 0: none was */
+    int overwritten; /* rows changed while they might still be read */
+    sgt_scaler put;  /* the last one put; scale 0: none was */
 } fake_seen;
 
 extern double fake_peak; /* FAKE_PEAK unless a test changes it */

@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* Not Criterion's, for check-step reads fixtures too. */
-#define must(ok, ...)                                       \
-    do                                                      \
-        if (!(ok)) {                                        \
+#define must(ok, ...)                                                      \
+    do                                                                     \
+        if (!(ok)) {                                                       \
             fprintf(stderr, "fixture: " __VA_ARGS__), fputc('\n', stderr); \
-            abort();                                        \
-        }                                                   \
+            abort();                                                       \
+        }                                                                  \
     while (0)
 
 static void *take(FILE *f, size_t count, size_t size)
@@ -21,7 +21,8 @@ static void *take(FILE *f, size_t count, size_t size)
     return p;
 }
 
-/* In the file each of a block's tensors comes for all layers in turn, and linear weights are (out, in). */
+/* In the file each of a block's tensors comes for all layers in turn, and linear weights are (out,
+ * in). */
 static size_t tensor_in_file(const sgt_model *m, size_t i)
 {
     size_t L = m->layers;
@@ -45,7 +46,8 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
         for (size_t r = 0; r < rows; r++)
             for (size_t c = 0; c < columns; c++) {
                 size_t from = c * rows + r;
-                flat[t.offset + r * columns + c] = size == 8 ? ((double *)raw)[from] : (double)((float *)raw)[from];
+                flat[t.offset + r * columns + c] =
+                    size == 8 ? ((double *)raw)[from] : (double)((float *)raw)[from];
             }
         free(raw);
     }
@@ -54,19 +56,22 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
 
 static void set_options(fixture *f, const int32_t *h)
 {
-    f->options = (sgt_backend_options){
-        .model = f->model,
-        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-        .batch = f->batch,
-        .seq = f->seq,
-        .threads = 2,
-        .dropout = (float)h[13] / 1000,
-        .seed = (uint64_t)h[14],
-        .ignoring = h[15] > 0,
-        .ignore = h[15] - 1,
-        .documents = h[17] > 0,
-        .eot = h[17] - 1,
-        .precision = (sgt_precision)h[16]};
+    f->options = (sgt_backend_options){.model = f->model,
+                                       .optim = {.beta1 = 0.9f,
+                                                 .beta2 = 0.95f,
+                                                 .eps = 1e-8f,
+                                                 .weight_decay = 0.1f,
+                                                 .grad_clip = 1},
+                                       .batch = f->batch,
+                                       .seq = f->seq,
+                                       .threads = 2,
+                                       .dropout = (float)h[13] / 1000,
+                                       .seed = (uint64_t)h[14],
+                                       .ignoring = h[15] > 0,
+                                       .ignore = h[15] - 1,
+                                       .documents = h[17] > 0,
+                                       .eot = h[17] - 1,
+                                       .precision = (sgt_precision)h[16]};
     f->lr = 1e-3;
     if (!h[12]) return;
     f->options.optim.kind = SGT_SGD;
@@ -99,7 +104,8 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     free(h);
     f->x = take(in, f->batch * f->seq, sizeof *f->x);
     f->y = take(in, f->batch * f->seq, sizeof *f->y);
-    f->tokens = calloc(f->batch * (f->seq + 1), sizeof *f->tokens); /* the last of each row is no input */
+    /* the last of each row is no input */
+    f->tokens = calloc(f->batch * (f->seq + 1), sizeof *f->tokens);
     f->unpin = NULL;
     for (size_t i = 0; i < (size_t)f->batch * f->seq; i++)
         f->tokens[i / f->seq * (f->seq + 1) + i % f->seq] = (uint16_t)f->x[i];
@@ -120,7 +126,8 @@ void fixture_deepen(fixture *f, uint32_t layers)
     sgt_model deep = f->model;
     deep.layers = layers;
     float *initial = calloc(sgt_model_floats(&deep), sizeof *initial);
-    size_t had = sgt_model_tensors(&f->model), has = sgt_model_tensors(&deep), after = 2 + SGT_BLOCK_TENSORS * layers;
+    size_t had = sgt_model_tensors(&f->model), has = sgt_model_tensors(&deep),
+           after = 2 + SGT_BLOCK_TENSORS * layers;
     size_t blocks = (size_t)SGT_BLOCK_TENSORS * f->model.layers;
     for (size_t i = 0; i < has; i++) {
         sgt_tensor from, to;
@@ -165,13 +172,14 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
     return fixture_open(f, &o);
 }
 
-void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale)
+void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count,
+                        double scale)
 {
     fixture_micro_step_of(f, b, 0, 0, first, count, scale);
 }
 
-void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro, uint32_t first,
-                           uint32_t count, double scale)
+void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro,
+                           uint32_t first, uint32_t count, double scale)
 {
     sgt_error err;
     sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
@@ -190,7 +198,8 @@ uint32_t fixture_targets(const fixture *f, uint32_t first, uint32_t count)
 void fixture_accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows)
 {
     double scale = 1.0 / fixture_targets(f, 0, f->batch);
-    for (uint32_t m = 0; m < f->batch / rows; m++) fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
+    for (uint32_t m = 0; m < f->batch / rows; m++)
+        fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
 }
 
 void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m)

@@ -1,4 +1,5 @@
-/* folder.h: a temporary folder for tests that write; the tests stay in the source tree, where the fixtures are. */
+/* folder.h: a temporary folder for tests that write; the tests stay in the source tree, where the
+ * fixtures are. */
 #ifndef TESTS_TRAIN_FOLDER_H
 #define TESTS_TRAIN_FOLDER_H
 

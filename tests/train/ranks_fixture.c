@@ -88,7 +88,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     world *w = ((seat *)r)->w;
     (void)why;
     pthread_mutex_lock(&w->lock);
-    for (uint32_t i = 0; i < w->size; i++) __atomic_store_n(&w->seats[i].r.given_up, 1, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < w->size; i++)
+        __atomic_store_n(&w->seats[i].r.given_up, 1, __ATOMIC_RELEASE);
     pthread_cond_broadcast(&w->news);
     pthread_mutex_unlock(&w->lock);
 }
@@ -118,8 +119,8 @@ static void let_go(sgt_ranks *r, void *at, size_t bytes)
     pthread_mutex_unlock(&w->lock);
 }
 
-static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in, size_t in_bytes,
-                sgt_error *err)
+static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
+                void *in, size_t in_bytes, sgt_error *err)
 {
     world *w = ((seat *)r)->w;
     box *mine = &w->boxes[r->rank][to], *theirs = &w->boxes[from][r->rank];

@@ -51,7 +51,7 @@ sgt_settings curve(uint64_t steps)
     s.min_lr = 1e-4;
     s.warmup = 20;
     s.eval_every = 0;
-    s.threads = 1; /* other tests run beside this one */
+    s.threads = 1;                    /* other tests run beside this one */
     s.precision = SGT_PRECISION_FP32; /* the same on every CPU */
     return s;
 }
@@ -83,8 +83,8 @@ static void request_stop(void *ctx, const sgt_metrics *m, uint64_t steps, uint64
     if (m->step + 1 == s->step) sgt_stop_request(s->stop);
 }
 
-int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop, sgt_train_result *result,
-                 sgt_error *err)
+int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop,
+          sgt_train_result *result, sgt_error *err)
 {
     sgt_stop request = {0};
     stop_at when = {stop, &request};
@@ -126,8 +126,10 @@ char *facts(const char *run)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         cr_assert(json, "%s", line);
-        static const char *const measured[] = {"ms_per_step", "tokens_per_s", "data_wait_ms", "peak_bytes"};
-        for (int i = 0; i < 4; i++) cr_assert_eq(json_object_del(json, measured[i]), 0, "%s is missing", measured[i]);
+        static const char *const measured[] = {"ms_per_step", "tokens_per_s", "data_wait_ms",
+                                               "peak_bytes"};
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(json_object_del(json, measured[i]), 0, "%s is missing", measured[i]);
         json_object_del(json, "mfu"); /* where the device's peak is known */
         json_object_del(json, "mfu_datasheet");
         json_dumpf(json, f, JSON_COMPACT);

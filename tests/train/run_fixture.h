@@ -1,10 +1,12 @@
-/* run_fixture.h: whole runs through sgt_train in the temporary folder of folder.h, and what they leave. */
+/* run_fixture.h: whole runs through sgt_train in the temporary folder of folder.h, and what they
+ * leave. */
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
 #include "sgt_train.h"
 
-extern char said[8192], warned[8192]; /* every notice and every warning of the last run, a line each */
+/* every notice and every warning of the last run, a line each */
+extern char said[8192], warned[8192];
 
 void hear(void *into, const char *line); /* a sgt_notice: appends the line to such a text */
 
@@ -17,8 +19,8 @@ extern int (*use_bf16)(sgt_error *err);
 /* What reads a --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
-/* For .init, with remove_folder for .fini. FOLDER/data.bin: 20,001 ids of the curve's text (bytes) as a shard that says
- * what they are: 256 ids; a newline begins a document. */
+/* For .init, with remove_folder for .fini. FOLDER/data.bin: 20,001 ids of the curve's text (bytes)
+ * as a shard that says what they are: 256 ids; a newline begins a document. */
 void make_data(void);
 
 /* The curve's settings, as contract and fixture have them. */
@@ -29,8 +31,8 @@ sgt_settings tiny(uint64_t steps);
 enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoint */
 
 /* sgt_train into FOLDER/name; stop after `stop` steps where that is not 0. */
-int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop, sgt_train_result *result,
-          sgt_error *err);
+int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop,
+          sgt_train_result *result, sgt_error *err);
 void must_train(sgt_settings s, const char *name, int resume);
 
 /* The log of FOLDER/run without what is measured; malloc'd. */

@@ -1,5 +1,5 @@
-/* What is known about learning rates, and what losses say: each text on a curve that was made to show it, and none on
- * healthy ones. */
+/* What is known about learning rates, and what losses say: each text on a curve that was made to
+ * show it, and none on healthy ones. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,17 +17,18 @@ Test(advice, learning_rates_by_size)
     static const struct {
         uint64_t parameters;
         double low, high, chosen;
-    } want[] = {{124439808, 3e-4, 6e-4, 3e-4},     {300000000, 1e-4, 3e-4, 1e-4},
-                {774030080, 1e-4, 2e-4, 1e-4},     {1557611200, 5e-5, 1e-4, 5e-5},
-                {123999999, 3e-4, 6e-4, 3e-4},     {UINT64_C(100000000000), 0.6e-4, 0.6e-4, 0.6e-4},
-                {62000000, 3e-4, 1.2e-3, 4.24264069e-4}, {31000000, 3e-4, 2.4e-3, 6e-4},
-                {690000, 3e-4, 0.01, 4.02168038e-3},     {1, 3e-4, 0.01, 4.02168038e-3}};
+    } want[] = {
+        {124439808, 3e-4, 6e-4, 3e-4},           {300000000, 1e-4, 3e-4, 1e-4},
+        {774030080, 1e-4, 2e-4, 1e-4},           {1557611200, 5e-5, 1e-4, 5e-5},
+        {123999999, 3e-4, 6e-4, 3e-4},           {UINT64_C(100000000000), 0.6e-4, 0.6e-4, 0.6e-4},
+        {62000000, 3e-4, 1.2e-3, 4.24264069e-4}, {31000000, 3e-4, 2.4e-3, 6e-4},
+        {690000, 3e-4, 0.01, 4.02168038e-3},     {1, 3e-4, 0.01, 4.02168038e-3}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         sgt_lr_range r = sgt_advice_lr(want[i].parameters);
         cr_expect(fabs(r.low / want[i].low - 1) < 1e-6 && fabs(r.high / want[i].high - 1) < 1e-6 &&
                       fabs(r.chosen / want[i].chosen - 1) < 1e-6,
-                  "%llu parameters: %.9g to %.9g, %.9g", (unsigned long long)want[i].parameters, r.low, r.high,
-                  r.chosen);
+                  "%llu parameters: %.9g to %.9g, %.9g", (unsigned long long)want[i].parameters,
+                  r.low, r.high, r.chosen);
     }
     cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
 }
@@ -38,10 +39,15 @@ Test(advice, learning_rates_that_are_chosen)
     static const struct {
         uint64_t parameters, rows, base;
         double lr;
-    } want[] = {{124439808, 64, 64, 3e-4},          {124439808, 128, 64, 6e-4},   {124439808, 2048, 64, 0.0096},
-                {124439808, 100000, 64, 0.01},      {124439808, 100000, 200000, 3e-4 * 0.840896415},
-                {124439808, 16, 64, 3e-4 * 0.707106781}, {124439808, 4, 64, 1.5e-4},
-                {31000000, 64, 64, 6e-4},           {31000000, 4, 64, 3e-4},
+    } want[] = {{124439808, 64, 64, 3e-4},
+                {124439808, 128, 64, 6e-4},
+                {124439808, 2048, 64, 0.0096},
+                {124439808, 100000, 64, 0.01},
+                {124439808, 100000, 200000, 3e-4 * 0.840896415},
+                {124439808, 16, 64, 3e-4 * 0.707106781},
+                {124439808, 4, 64, 1.5e-4},
+                {31000000, 64, 64, 6e-4},
+                {31000000, 4, 64, 3e-4},
                 {1557611200, 64, 64, 5e-5}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         double lr = sgt_advice_auto_lr(want[i].parameters, want[i].rows, want[i].base);
@@ -55,22 +61,22 @@ Test(advice, a_rate_outside_its_range)
         uint64_t parameters, rows;
         double lr;
         int outside;
-    } want[] = {{124439808, 64, 3e-4, 0},  {124439808, 64, 6e-4, 0},   {124439808, 64, 7e-4, 1},
-                {124439808, 64, 2e-4, -1}, {62000000, 64, 7e-4, 0},    {62000000, 64, 1.3e-3, 1},
-                {62000000, 64, 3e-4, 0},   {7000000, 64, 3e-3, 0},     {7000000, 64, 1e-5, -1},
-                {7000000, 64, 0.1, 1},     {1000, 64, 0.011, 1},       {774030080, 64, 3e-4, 1},
-                {774030080, 64, 1.5e-4, 0}, {774030080, 64, 5e-5, -1}, {1557611200, 64, 2e-4, 1},
-                {124439808, 4, 1.5e-4, 0}, {124439808, 4, 1.4e-4, -1}, {124439808, 4, 7e-4, 1},
+    } want[] = {{124439808, 64, 3e-4, 0},     {124439808, 64, 6e-4, 0},   {124439808, 64, 7e-4, 1},
+                {124439808, 64, 2e-4, -1},    {62000000, 64, 7e-4, 0},    {62000000, 64, 1.3e-3, 1},
+                {62000000, 64, 3e-4, 0},      {7000000, 64, 3e-3, 0},     {7000000, 64, 1e-5, -1},
+                {7000000, 64, 0.1, 1},        {1000, 64, 0.011, 1},       {774030080, 64, 3e-4, 1},
+                {774030080, 64, 1.5e-4, 0},   {774030080, 64, 5e-5, -1},  {1557611200, 64, 2e-4, 1},
+                {124439808, 4, 1.5e-4, 0},    {124439808, 4, 1.4e-4, -1}, {124439808, 4, 7e-4, 1},
                 {124439808, 2048, 0.0096, 0}, {124439808, 2048, 0.02, 1}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
-        cr_expect_eq(sgt_advice_lr_outside(want[i].parameters, want[i].rows, want[i].lr), want[i].outside,
-                     "%g for %llu parameters and %llu rows", want[i].lr, (unsigned long long)want[i].parameters,
-                     (unsigned long long)want[i].rows);
+        cr_expect_eq(sgt_advice_lr_outside(want[i].parameters, want[i].rows, want[i].lr),
+                     want[i].outside, "%g for %llu parameters and %llu rows", want[i].lr,
+                     (unsigned long long)want[i].parameters, (unsigned long long)want[i].rows);
     /* What is chosen is never outside. */
     for (uint64_t n = 1000; n < UINT64_C(1000000000000); n *= 3)
         for (uint64_t rows = 1; rows < 1 << 20; rows *= 2)
-            cr_expect_eq(sgt_advice_lr_outside(n, rows, sgt_advice_auto_lr(n, rows, 64)), 0, "%llu, %llu rows",
-                         (unsigned long long)n, (unsigned long long)rows);
+            cr_expect_eq(sgt_advice_lr_outside(n, rows, sgt_advice_auto_lr(n, rows, 64)), 0,
+                         "%llu, %llu rows", (unsigned long long)n, (unsigned long long)rows);
 }
 
 Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
@@ -78,8 +84,9 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
     char text[256];
     cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3));
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3));
-    cr_expect_str_eq(text, "step 3: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
-                           "look at grad_norm in log.jsonl and at --grad-clip");
+    cr_expect_str_eq(text,
+                     "step 3: the loss is not a number: start again with an lr 10 times lower "
+                     "(--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip");
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3));
     cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3));
@@ -91,7 +98,8 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
 typedef struct curve {
     double (*loss)(uint64_t step);
     uint64_t steps, tokens; /* of a step */
-    double noise;           /* standard deviation, of a normal distribution as twelve uniform numbers make one */
+    /* standard deviation, of a normal distribution as twelve uniform numbers make one */
+    double noise;
     uint64_t warmup;
     int skipping;
 } curve;
@@ -106,7 +114,8 @@ static double normal(uint64_t step)
     return sum;
 }
 
-/* Everything said, a line each, into text; lr 1e-3, rising over the warm-up, half a cosine from there to a tenth. */
+/* Everything said, a line each, into text; lr 1e-3, rising over the warm-up, half a cosine from
+ * there to a tenth. */
 static const char *diagnose(const curve *c)
 {
     static char text[2048];
@@ -115,8 +124,9 @@ static const char *diagnose(const curve *c)
     text[0] = '\0';
     sgt_diagnosis_start(&d, 1e-3, c->tokens, c->skipping);
     for (uint64_t s = 1; s <= c->steps; s++) {
-        double lr = s <= c->warmup ? 1e-3 * (double)s / (double)c->warmup
-                                   : 1e-3 * (0.55 + 0.45 * cos(M_PI * (double)s / (double)c->steps));
+        double lr = s <= c->warmup
+                        ? 1e-3 * (double)s / (double)c->warmup
+                        : 1e-3 * (0.55 + 0.45 * cos(M_PI * (double)s / (double)c->steps));
         if (sgt_diagnosis_step(&d, line, sizeof line, s, c->loss(s) + c->noise * normal(s), 1, lr))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", line);
     }
@@ -125,23 +135,34 @@ static const char *diagnose(const curve *c)
 
 static double falling(uint64_t s) { return 2.5 + 8.3 * pow((double)s + 10, -0.3); }
 static double memorizing(uint64_t s) { return 10.8 * exp(-(double)s / 60) + 0.01; }
-static double waiting(uint64_t s) { return s < 500 ? 10.8 - 0.0004 * (double)s : 10.6 * pow((double)s / 500, -0.4); }
+static double waiting(uint64_t s)
+{
+    return s < 500 ? 10.8 - 0.0004 * (double)s : 10.6 * pow((double)s / 500, -0.4);
+}
 static double stuck(uint64_t s) { return s < 100 ? 10.8 - 0.03 * (double)s : 7.8; }
 static double creeping(uint64_t s) { return 10.8 - 2e-5 * (double)s; }
 /* Wider and wider, as a rate that is too high has it. */
-static double swinging(uint64_t s) { return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1); }
+static double swinging(uint64_t s)
+{
+    return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1);
+}
 static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 3 : 0); }
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 
-/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens; and more than that. */
+/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens; and more
+ * than that. */
 Test(advice, healthy_curves_are_met_with_silence)
 {
     static const curve healthy[] = {
-        {falling, 5000, 32768, 0, 0, 0},      {falling, 5000, 32768, 0.025, 100, 0},
-        {falling, 5000, 8192, 0.05, 0, 0},    {falling, 5000, 512, 0.2, 250, 0},
-        {falling, 5000, 64, 0.56, 250, 0},    {falling, 100000, 8192, 0.05, 1000, 0},
-        {memorizing, 2000, 32768, 0.002, 0, 0}, {memorizing, 2000, 512, 0.05, 0, 0},
+        {falling, 5000, 32768, 0, 0, 0},
+        {falling, 5000, 32768, 0.025, 100, 0},
+        {falling, 5000, 8192, 0.05, 0, 0},
+        {falling, 5000, 512, 0.2, 250, 0},
+        {falling, 5000, 64, 0.56, 250, 0},
+        {falling, 100000, 8192, 0.05, 1000, 0},
+        {memorizing, 2000, 32768, 0.002, 0, 0},
+        {memorizing, 2000, 512, 0.05, 0, 0},
         {waiting, 5000, 8192, 0.05, 1000, 0},
         {falling, 5000, 640, 0.38, 250, 0}, /* ten rows of documents of many kinds: measured */
     };
@@ -159,7 +180,9 @@ Test(advice, the_kept_curve_is_healthy)
     cr_assert(f && fgets(line, sizeof line, f));
     sgt_diagnosis_start(&d, 1e-3, 12 * 64, 0);
     for (; fscanf(f, "%d %lf %lf", &step, &loss, &norm) == 3; steps++)
-        cr_expect_null(sgt_diagnosis_step(&d, text, sizeof text, (uint64_t)step + 1, loss, norm, 1e-3), "%s", text);
+        cr_expect_null(
+            sgt_diagnosis_step(&d, text, sizeof text, (uint64_t)step + 1, loss, norm, 1e-3), "%s",
+            text);
     cr_expect_eq(steps, 200);
     fclose(f);
 }
@@ -171,17 +194,21 @@ Test(advice, each_disease_once_with_its_option_and_factor)
         const char *says;
     } ill[] = {
         {{swinging, 3000, 32768, 0.025, 0, 0},
-         "the loss oscillates, up and down 4 times in the last 64 steps: lower the lr 2 to 10 times (--lr 0.0005 to "
-         "0.0001)"},
-        {{stuck, 4000, 32768, 0.025, 0, 0}, "the loss has been flat for 176 steps, at 7.8: raise the lr"},
-        {{creeping, 1000, 8192, 0.05, 50, 0}, " steps, at 10.8: raise the lr 2 to 10 times (--lr 0.002 to 0.01)"},
+         "the loss oscillates, up and down 4 times in the last 64 steps: lower the lr 2 to 10 "
+         "times (--lr 0.0005 to 0.0001)"},
+        {{stuck, 4000, 32768, 0.025, 0, 0},
+         "the loss has been flat for 176 steps, at 7.8: raise the lr"},
+        {{creeping, 1000, 8192, 0.05, 50, 0},
+         " steps, at 10.8: raise the lr 2 to 10 times (--lr 0.002 to 0.01)"},
         {{spiking, 1000, 32768, 0.025, 0, 0}, "step 700: the loss spikes: 6.6"},
         {{spiking, 1000, 8192, 0.05, 0, 0},
-         " standard deviations above the mean of the last 128 steps: --skip-spikes 6 leaves such updates out"},
+         " standard deviations above the mean of the last 128 steps: --skip-spikes 6 leaves such "
+         "updates out"},
         {{breaking, 300, 8192, 0.05, 0, 0},
-         "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); look at grad_norm in "
-         "log.jsonl and at --grad-clip"},
-        {{overflowing, 300, 8192, 0.05, 0, 0}, "step 50: the loss is infinite: start again with an lr 10 times lower"},
+         "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
+         "look at grad_norm in log.jsonl and at --grad-clip"},
+        {{overflowing, 300, 8192, 0.05, 0, 0},
+         "step 50: the loss is infinite: start again with an lr 10 times lower"},
     };
     for (size_t i = 0; i < sizeof ill / sizeof *ill; i++) {
         const char *text = diagnose(&ill[i].c), *line = strchr(text, '\n');
@@ -204,8 +231,9 @@ static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(
 static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
 static double above_for_50(uint64_t s) { return s >= 200 && s < 231 ? 10.8 : 10; }
 
-/* The mean of 20 steps above that of the first 20 for 50 steps, and not for 49; above a first step's loss and a tenth,
- * if the loss rises before there are 20; and at the run's last step, if one is known. */
+/* The mean of 20 steps above that of the first 20 for 50 steps, and not for 49; above a first
+ * step's loss and a tenth, if the loss rises before there are 20; and at the run's last step, if
+ * one is known. */
 Test(advice, divergence)
 {
     static const struct {
@@ -213,20 +241,25 @@ Test(advice, divergence)
         const char *says;
     } ill[] = {
         {{losing, 300, 8192, 0.05, 0, 0},
-         "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 steps, 10.2"},
-        {{losing_late, 3000, 8192, 0.05, 0, 0}, "diverged: the loss is above where it started; lower --lr (20 over"},
+         "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 "
+         "steps, 10.2"},
+        {{losing_late, 3000, 8192, 0.05, 0, 0},
+         "diverged: the loss is above where it started; lower --lr (20 over"},
         {{losing_at_once, 100, 8192, 0, 0, 0},
-         "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 steps, 10.8 at the "
-         "first step; --lr auto chooses a rate)"},
+         "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 "
+         "steps, 10.8 at the first step; --lr auto chooses a rate)"},
     };
     for (size_t i = 0; i < sizeof ill / sizeof *ill; i++)
-        cr_expect(strstr(diagnose(&ill[i].c), ill[i].says), "curve %zu: %s", i, diagnose(&ill[i].c));
+        cr_expect(strstr(diagnose(&ill[i].c), ill[i].says), "curve %zu: %s", i,
+                  diagnose(&ill[i].c));
     curve swings = {losing_and_swinging, 300, 8192, 0, 0, 0};
     const char *text = diagnose(&swings), *line = strstr(text, "diverged");
     cr_expect(line && strchr(line, '\n')[1] == '\0', "nothing more once it has diverged: %s", text);
     curve numbers = {losing_numbers, 200, 8192, 0, 0, 0}, well = {recovering, 1000, 8192, 0, 0, 0};
-    curve long_enough = {above_for_50, 280, 1 << 30, 0, 0, 0}, short_of = {above_for_49, 280, 1 << 30, 0, 0, 0};
-    cr_expect(!strstr(diagnose(&numbers), "diverged"), "said once, as not a number: %s", diagnose(&numbers));
+    curve long_enough = {above_for_50, 280, 1 << 30, 0, 0, 0},
+          short_of = {above_for_49, 280, 1 << 30, 0, 0, 0};
+    cr_expect(!strstr(diagnose(&numbers), "diverged"), "said once, as not a number: %s",
+              diagnose(&numbers));
     cr_expect(!strstr(diagnose(&well), "diverged"), "%s", diagnose(&well));
     cr_expect(strstr(diagnose(&long_enough), "step 249: diverged"), "%s", diagnose(&long_enough));
     cr_expect(!strstr(diagnose(&short_of), "diverged"), "%s", diagnose(&short_of));
@@ -241,7 +274,8 @@ Test(advice, divergence_at_the_end_and_without_numbers)
         sgt_diagnosis_start(&d, 1e-3, 8192, 0);
         d.steps = known ? 60 : 0;
         const char *last = NULL;
-        for (uint64_t s = 1; s <= 60; s++) last = sgt_diagnosis_step(&d, text, sizeof text, s, losing(s), 1, 1e-3);
+        for (uint64_t s = 1; s <= 60; s++)
+            last = sgt_diagnosis_step(&d, text, sizeof text, s, losing(s), 1, 1e-3);
         cr_expect_eq(d.diverged, known);
         cr_expect_eq(last != NULL, known);
         cr_expect(!known || d.grave);
@@ -256,8 +290,9 @@ Test(advice, divergence_at_the_end_and_without_numbers)
 
 /* ---- recorded curves ---- */
 
-/* Losses of three models at eight rates each, from too low to too high (tests/data/measure_lr.sh has recorded them): a
- * rate is told as too high from `high` on, as diverging from 1 on, and lower ones have nothing said about them. */
+/* Losses of three models at eight rates each, from too low to too high (tests/data/measure_lr.sh
+ * has recorded them): a rate is told as too high from `high` on, as diverging from 1 on, and lower
+ * ones have nothing said about them. */
 Test(advice, recorded_curves_at_eight_rates)
 {
     static const struct {
@@ -271,7 +306,9 @@ Test(advice, recorded_curves_at_eight_rates)
     FILE *f = fopen(FIXTURES "rates/curves.txt", "r");
     cr_assert(f);
     while (fgets(line, sizeof line, f)) {
-        cr_assert_eq(sscanf(line, "%15s %15s %u %u %u %lf", vocabulary, model, &rows, &tokens, &steps, &rate), 6);
+        cr_assert_eq(sscanf(line, "%15s %15s %u %u %u %lf", vocabulary, model, &rows, &tokens,
+                            &steps, &rate),
+                     6);
         const sgt_schedule schedule = {SGT_COSINE, rate, rate / 10, steps / 20, steps};
         sgt_diagnosis d;
         sgt_diagnosis_start(&d, rate, rows * tokens, 0);
@@ -280,34 +317,45 @@ Test(advice, recorded_curves_at_eight_rates)
         char *at = line;
         text[0] = '\0';
         for (uint64_t s = 0; s < steps; s++)
-            if (sgt_diagnosis_step(&d, said, sizeof said, s + 1, strtod(at, &at), 1, sgt_schedule_lr(&schedule, s)))
+            if (sgt_diagnosis_step(&d, said, sizeof said, s + 1, strtod(at, &at), 1,
+                                   sgt_schedule_lr(&schedule, s)))
                 snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", said);
         double high = models[curves / 8].high;
         cr_expect_str_eq(model, models[curves++ / 8].model);
-        if (rate >= 1) cr_expect(strstr(text, "diverged: the loss is above where it started; lower --lr"));
-        else if (rate >= high) cr_expect(strstr(text, "the lr is too high: the loss rose from "), "%s %g", model, rate);
+        if (rate >= 1)
+            cr_expect(strstr(text, "diverged: the loss is above where it started; lower --lr"));
+        else if (rate >= high)
+            cr_expect(strstr(text, "the lr is too high: the loss rose from "), "%s %g", model,
+                      rate);
         else cr_expect_str_empty(text, "%s at %g: %s", model, rate, text);
-        cr_expect(!*text || strchr(text, '\n')[1] == '\0', "%s at %g, one line: %s", model, rate, text);
+        cr_expect(!*text || strchr(text, '\n')[1] == '\0', "%s at %g, one line: %s", model, rate,
+                  text);
     }
     cr_expect_eq(curves, 24);
     fclose(f);
 }
 
-/* One swing short, or as many over a longer time, is none; nor are swings that so few tokens explain. */
-static double seven_turns(uint64_t s) { return s >= 200 && s < 228 ? (s / 4 % 2 ? 5 : 4) : s < 200 ? 4.5 : 5; }
+/* One swing short, or as many over a longer time, is none; nor are swings that so few tokens
+ * explain. */
+static double seven_turns(uint64_t s)
+{
+    return s >= 200 && s < 228 ? (s / 4 % 2 ? 5 : 4) : s < 200 ? 4.5 : 5;
+}
 static double slow_turns(uint64_t s) { return s / 16 % 2 ? 5 : 4; }
 static double four_swings(uint64_t s) { return s >= 200 && s < 232 ? (s / 4 % 2 ? 5 : 4) : 4.5; }
 Test(advice, swings_are_counted)
 {
     const curve few = {seven_turns, 250, 32768, 0, 0, 0}, slow = {slow_turns, 250, 32768, 0, 0, 0},
-                enough = {four_swings, 250, 32768, 0, 0, 0}, chance = {four_swings, 250, 600, 0, 0, 0};
+                enough = {four_swings, 250, 32768, 0, 0, 0},
+                chance = {four_swings, 250, 600, 0, 0, 0};
     cr_expect_not(strstr(diagnose(&few), "oscillates"), "%s", diagnose(&few));
     cr_expect_not(strstr(diagnose(&slow), "oscillates"), "%s", diagnose(&slow));
     cr_expect(strstr(diagnose(&enough), "oscillates"), "%s", diagnose(&enough));
     cr_expect_str_empty(diagnose(&chance));
 }
 
-/* GPT-3's table D.1: its smallest and largest model, 300 billion tokens each: 2.60 and 3640 petaflop/s-days. */
+/* GPT-3's table D.1: its smallest and largest model, 300 billion tokens each: 2.60 and 3640
+ * petaflop/s-days. */
 Test(advice, petaflop_days_are_those_of_gpt_3s_table)
 {
     cr_expect_float_eq(sgt_pf_days(125000000, 300e9), 2.60, 0.005);

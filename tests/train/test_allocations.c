@@ -1,7 +1,8 @@
-/* Nothing is allocated inside a step: malloc and its kin are ours in this program, and note who calls them while steps
- * run: the loop, the backend, the loader's threads, the log. What oneDNN allocates for itself inside a product is not
- * ours to change, nor is what the compiler's runtime libraries do for it: calls from those three are left out, and from
- * those alone. Sanitizers have a malloc of their own, so there it is skipped. */
+/* Nothing is allocated inside a step: malloc and its kin are ours in this program, and note who
+ * calls them while steps run: the loop, the backend, the loader's threads, the log. What oneDNN
+ * allocates for itself inside a product is not ours to change, nor is what the compiler's runtime
+ * libraries do for it: calls from those three are left out, and from those alone. Sanitizers have a
+ * malloc of their own, so there it is skipped. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +19,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
 #define OWN_MALLOC 0
 #endif
 #endif
@@ -32,7 +34,8 @@ static int counting; /* atomic */
 static struct {
     void *caller;   /* a return address, or NULL; atomic */
     unsigned calls; /* atomic */
-} seen[CALLERS];    /* hashed by caller: oneDNN alone calls thousands of times a step, from few places */
+} seen
+    [CALLERS]; /* hashed by caller: oneDNN alone calls thousands of times a step, from few places */
 static unsigned lost; /* calls that found no room; atomic */
 
 static void note(void *caller)
@@ -41,7 +44,8 @@ static void note(void *caller)
     for (size_t i = 0; i < CALLERS; i++) {
         size_t at = ((uintptr_t)caller * 0x9e3779b97f4a7c15u + i) % CALLERS;
         void *there = NULL;
-        if (__atomic_compare_exchange_n(&seen[at].caller, &there, caller, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+        if (__atomic_compare_exchange_n(&seen[at].caller, &there, caller, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED) ||
             there == caller) {
             __atomic_fetch_add(&seen[at].calls, 1, __ATOMIC_RELAXED);
             return;
@@ -90,7 +94,8 @@ int posix_memalign(void **p, size_t align, size_t n)
 
 static int is_left_out(const char *library)
 {
-    static const char *const names[] = {"libdnnl.", "libstdc++.", "libgomp.", "libomp.", "libgcc_s."};
+    static const char *const names[] = {"libdnnl.", "libstdc++.", "libgomp.", "libomp.",
+                                        "libgcc_s."};
     const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0) return 1;
@@ -106,7 +111,8 @@ static unsigned ours(char *where, size_t n)
         if (!seen[i].caller) continue;
         if (!dladdr(seen[i].caller, &info) || !info.dli_fname) info.dli_fname = "nowhere";
         if (is_left_out(info.dli_fname)) continue;
-        snprintf(where, n, "%s+%#zx (%s)", info.dli_fname, (size_t)((char *)seen[i].caller - (char *)info.dli_fbase),
+        snprintf(where, n, "%s+%#zx (%s)", info.dli_fname,
+                 (size_t)((char *)seen[i].caller - (char *)info.dli_fbase),
                  info.dli_sname ? info.dli_sname : "?");
         found += seen[i].calls;
     }
@@ -135,7 +141,8 @@ static void expect_none(const char *profile)
     sgt_error err;
     sgt_settings s;
     sgt_train_result r;
-    sgt_train_options o = {.run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
+    sgt_train_options o = {
+        .run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
     sgt_settings_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";

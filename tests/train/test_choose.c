@@ -62,9 +62,10 @@ Test(choose, weights_are_the_softmax_at_that_temperature)
         sgt_choice c = {.temperature = T};
         cr_assert_eq(kept(&c, w), N);
         for (size_t i = 0; i < N; i++) {
-            double want = exp(((double)logits[i] - (double)logits[3]) / T); /* exp, quotient: a few roundings each */
-            cr_expect(fabs(w[i] / w[3] / want - 1) < 64 * DBL_EPSILON, "T %g, id %zu: %g, not %g", T, i, w[i] / w[3],
-                      want);
+            /* exp, quotient: a few roundings each */
+            double want = exp(((double)logits[i] - (double)logits[3]) / T);
+            cr_expect(fabs(w[i] / w[3] / want - 1) < 64 * DBL_EPSILON, "T %g, id %zu: %g, not %g",
+                      T, i, w[i] / w[3], want);
         }
     }
 }
@@ -77,7 +78,8 @@ Test(choose, top_k_keeps_what_no_k_others_exceed)
         size_t n = kept(&c, w);
         cr_expect(n >= (k < N ? k : N));
         for (size_t i = 0; i < N; i++)
-            cr_expect_eq(w[i] > 0, above(i) < k, "top-k %u: id %zu with %zu above it", (unsigned)k, i, above(i));
+            cr_expect_eq(w[i] > 0, above(i) < k, "top-k %u: id %zu with %zu above it", (unsigned)k,
+                         i, above(i));
     }
 }
 
@@ -87,12 +89,14 @@ static void expect_share(const sgt_choice *c, const double all[N])
     double w[N], total = 0, sum = 0;
     size_t n = kept(c, w);
     for (size_t i = 0; i < N; i++) total += all[i], sum += w[i] > 0 ? all[i] : 0;
-    cr_expect(n >= 1 && sum >= c->top_p * total * (1 - 1e-12), "top-p %g: a share of %g", c->top_p, sum / total);
+    cr_expect(n >= 1 && sum >= c->top_p * total * (1 - 1e-12), "top-p %g: a share of %g", c->top_p,
+              sum / total);
     for (size_t i = 0; i < N; i++) {
         if (all[i] == 0) cr_expect(w[i] == 0, "id %zu is not among the top-k", i);
         else
             cr_expect_eq(w[i] > 0, mass_before(i, all) < c->top_p * total * (1 - 1e-12),
-                         "top-p %g: id %zu, %g before it", c->top_p, i, mass_before(i, all) / total);
+                         "top-p %g: id %zu, %g before it", c->top_p, i,
+                         mass_before(i, all) / total);
     }
 }
 
@@ -121,14 +125,16 @@ Test(choose, every_id_is_drawn_as_often_as_it_weighs)
         size_t count[N] = {0};
         kept(&choices[a], w);
         for (size_t i = 0; i < N; i++) total += w[i];
-        for (int d = 0; d < DRAWS; d++) count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
+        for (int d = 0; d < DRAWS; d++)
+            count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
         /* an interval of u holds as many of a grid's points as it is long, or one more */
         for (size_t i = 0; i < N; i++)
-            cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1, "choice %zu, id %zu: %zu draws of %g", a, i,
-                      count[i], w[i] / total * DRAWS);
+            cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1,
+                      "choice %zu, id %zu: %zu draws of %g", a, i, count[i], w[i] / total * DRAWS);
     }
     sgt_choice one = {.temperature = 1};
-    cr_expect(sgt_choose(&one, logits, N, 0, room) >= 0 && sgt_choose(&one, logits, N, 1 - 0x1p-53, room) < N);
+    cr_expect(sgt_choose(&one, logits, N, 0, room) >= 0 &&
+              sgt_choose(&one, logits, N, 1 - 0x1p-53, room) < N);
 }
 
 Test(choose, nothing_is_drawn_at_temperature_0)
@@ -136,7 +142,8 @@ Test(choose, nothing_is_drawn_at_temperature_0)
     sgt_choice c = {.temperature = 0, .top_k = 9, .top_p = 0.5};
     logits[20] = logits[41] = 9;
     for (int d = 0; d < 10; d++) cr_expect_eq(sgt_choose(&c, logits, N, d / 10.0, room), 20);
-    c = (sgt_choice){.temperature = 1e-300}; /* the limit: both of the largest, and no division goes wrong */
+    /* the limit: both of the largest, and no division goes wrong */
+    c = (sgt_choice){.temperature = 1e-300};
     cr_expect_eq(sgt_choose(&c, logits, N, 0.4, room), 20);
     cr_expect_eq(sgt_choose(&c, logits, N, 0.6, room), 41);
 }
@@ -161,7 +168,8 @@ Test(choose, what_is_no_number_is_refused)
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1, .top_p = 0.99}, logits, N, 0, room), 5);
 }
 
-/* Uniform: of 4096 draws in 16 equal parts, 256 each with a deviation of sqrt(240) = 15.5; five of those. */
+/* Uniform: of 4096 draws in 16 equal parts, 256 each with a deviation of sqrt(240) = 15.5; five of
+ * those. */
 Test(choose, draws_are_uniform_and_their_own)
 {
     unsigned part[16] = {0};
@@ -170,9 +178,11 @@ Test(choose, draws_are_uniform_and_their_own)
             for (uint64_t at = 0; at < 64; at++) {
                 double u = sgt_choose_draw(seed, sample, at);
                 cr_assert(u >= 0 && u < 1);
-                cr_expect(u != sgt_choose_draw(seed + 1, sample, at) && u != sgt_choose_draw(seed, sample + 1, at) &&
+                cr_expect(u != sgt_choose_draw(seed + 1, sample, at) &&
+                          u != sgt_choose_draw(seed, sample + 1, at) &&
                           u != sgt_choose_draw(seed, sample, at + 1));
                 part[(int)(u * 16)]++;
             }
-    for (int i = 0; i < 16; i++) cr_expect(part[i] > 256 - 78 && part[i] < 256 + 78, "%u in part %d", part[i], i);
+    for (int i = 0; i < 16; i++)
+        cr_expect(part[i] > 256 - 78 && part[i] < 256 + 78, "%u in part %d", part[i], i);
 }

@@ -9,7 +9,9 @@
 
 TestSuite(config, .init = make_folder, .fini = remove_folder);
 
-#define GOOD "\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":256,\"n_positions\":16"
+#define GOOD                                                                                   \
+    "\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":256,\"n_" \
+    "positions\":16"
 
 static int read_config(const char *text, sgt_model *m, sgt_error *err)
 {
@@ -19,17 +21,25 @@ static int read_config(const char *text, sgt_model *m, sgt_error *err)
 
 Test(config, what_is_written_is_read_again)
 {
-    sgt_model m = {
-        .layers = 3, .channels = 52, .heads = 4, .vocab = 251, .positions = 13, .gelu = SGT_GELU_ERF, .eps = 1e-5f};
+    sgt_model m = {.layers = 3,
+                   .channels = 52,
+                   .heads = 4,
+                   .vocab = 251,
+                   .positions = 13,
+                   .gelu = SGT_GELU_ERF,
+                   .eps = 1e-5f};
     sgt_model got;
     sgt_error err;
     cr_assert_eq(sgt_config_write(&m, folder, 250, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
     cr_expect(memcmp(&m, &got, sizeof m) == 0);
-    char *text = get_file("config.json", NULL), *generation = get_file("generation_config.json", NULL);
-    cr_expect(strstr(text, "\"activation_function\": \"gelu\"") && strstr(text, "\"eos_token_id\": 250"));
-    cr_expect(strstr(text, "\"layer_norm_epsilon\": 1e-5") || strstr(text, "\"layer_norm_epsilon\": 1e-05"), "%s",
-              text);
+    char *text = get_file("config.json", NULL),
+         *generation = get_file("generation_config.json", NULL);
+    cr_expect(strstr(text, "\"activation_function\": \"gelu\"") &&
+              strstr(text, "\"eos_token_id\": 250"));
+    cr_expect(strstr(text, "\"layer_norm_epsilon\": 1e-5") ||
+                  strstr(text, "\"layer_norm_epsilon\": 1e-05"),
+              "%s", text);
     cr_expect(strstr(generation, "\"bos_token_id\": 250"));
     free(text);
     free(generation);
@@ -40,19 +50,29 @@ Test(config, defaults_are_gpt2s)
     sgt_model m;
     sgt_error err;
     cr_assert_eq(read_config("{" GOOD "}", &m, &err), 0, "%s", err.text);
-    cr_expect(m.gelu == SGT_GELU_TANH && m.eps == 1e-5f && m.layers == 2 && m.vocab == 256 && !m.untied);
-    cr_assert_eq(read_config("{" GOOD ",\"n_inner\":256,\"activation_function\":\"gelu\",\"tie_word_embeddings\":true,"
-                             "\"n_ctx\":16,\"summary_type\":\"cls_index\"}",
+    cr_expect(m.gelu == SGT_GELU_TANH && m.eps == 1e-5f && m.layers == 2 && m.vocab == 256 &&
+              !m.untied);
+    cr_assert_eq(read_config("{" GOOD
+                             ",\"n_inner\":256,\"activation_function\":\"gelu\",\"tie_word_"
+                             "embeddings\":true,\"n_ctx\":16,\"summary_type\":\"cls_index\"}",
                              &m, &err),
                  0, "%s", err.text);
     cr_expect_eq(m.gelu, SGT_GELU_ERF);
-    cr_assert_eq(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, &err), 0, "%s", err.text);
+    cr_assert_eq(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, &err),
+                 0, "%s", err.text);
     cr_expect_eq(m.eps, 1e-5f);
 }
 
 Test(config, a_head_with_a_weight_of_its_own_is_kept)
 {
-    sgt_model m = {.layers = 1, .channels = 8, .heads = 1, .vocab = 9, .positions = 4, .eps = 1e-5f, .untied = 1}, got;
+    sgt_model m = {.layers = 1,
+                   .channels = 8,
+                   .heads = 1,
+                   .vocab = 9,
+                   .positions = 4,
+                   .eps = 1e-5f,
+                   .untied = 1},
+              got;
     sgt_error err;
     cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
@@ -64,7 +84,13 @@ Test(config, an_epsilon_of_any_digits_is_kept)
 {
     static const float eps[] = {1e-5f, 1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f};
     for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
-        sgt_model m = {.layers = 1, .channels = 8, .heads = 1, .vocab = 9, .positions = 4, .eps = eps[i]}, got;
+        sgt_model m = {.layers = 1,
+                       .channels = 8,
+                       .heads = 1,
+                       .vocab = 9,
+                       .positions = 4,
+                       .eps = eps[i]},
+                  got;
         sgt_error err;
         cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
         cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
@@ -82,17 +108,21 @@ Test(config, other_models_are_refused_by_name)
         {"{\"model_type\":\"gpt2\",\"n_layer\":2.5}", "n_layer is not a positive whole number"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":-2}", "n_layer is not a positive whole number"},
         {"{" GOOD ",\"n_inner\":100}", "n_inner is not four times n_embd"},
-        {"{" GOOD ",\"activation_function\":\"relu\"}", "activation_function 'relu' is neither gelu_new nor gelu"},
+        {"{" GOOD ",\"activation_function\":\"relu\"}",
+         "activation_function 'relu' is neither gelu_new nor gelu"},
         {"{" GOOD ",\"tie_word_embeddings\":0}", "tie_word_embeddings is neither true nor false"},
         {"{" GOOD ",\"scale_attn_by_inverse_layer_idx\":true}",
          "scale_attn_by_inverse_layer_idx is not false: sgt trains GPT-2 as published"},
         {"{" GOOD ",\"layer_norm_epsilon\":0}", "LayerNorm's epsilon is 0"},
         {"{" GOOD ",\"layer_norm_epsilon\":\"1e-5\"}", "layer_norm_epsilon is not a number"},
-        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,\"vocab_size\":256,\"n_positions\":16}",
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,\"vocab_size\":256,\"n_"
+         "positions\":16}",
          "5 heads do not divide 64 channels"},
-        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":99999,\"n_positions\":16}",
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":99999,"
+         "\"n_positions\":16}",
          "a vocabulary of 99999, must be 1 to 65536"},
-        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_positions\":2000000}",
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_"
+         "positions\":2000000}",
          "2000000 positions, must be 1 to 1048576"},
         {"[]", "not a JSON object"},
     };

@@ -1,5 +1,5 @@
-/* The CPU backend on several ranks, which are threads here: sums in the order of ranks, the same bits in all of them
- * whichever way gradients travel, and one rank's numbers. */
+/* The CPU backend on several ranks, which are threads here: sums in the order of ranks, the same
+ * bits in all of them whichever way gradients travel, and one rank's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static job job_of(const fixture *f, uint32_t ranks, uint32_t micro)
     job j = {.f = f, .o = f->options, .micro = micro, .fails = UINT32_MAX};
     j.o.batch = f->batch / ranks / micro;
     j.o.accum = micro;
-    j.o.threads = ranks > 2 ? 1 : 2; /* more threads than cores, and OpenMP's would wait for each other's turns */
+    /* more threads than cores, and OpenMP's would wait for each other's turns */
+    j.o.threads = ranks > 2 ? 1 : 2;
     return j;
 }
 
@@ -45,13 +46,15 @@ static void free_job(job *j)
 }
 
 /* Each rank has rows of its own, one after the other: which ones changes no sum. */
-static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step, sgt_error *err)
+static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step,
+                       sgt_error *err)
 {
     const fixture *f = j->f;
     int rc = SGT_OK;
     for (uint32_t a = 0; a < j->micro && rc == SGT_OK; a++) {
         uint32_t first = ((r ? r->rank : 0) * j->micro + a) * j->o.batch;
-        sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
+        sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1),
+                          .targets = f->y + first * f->seq};
         rc = b->micro_step(b, step, a, &rows, 1.0 / (f->batch * f->seq), err);
     }
     return rc;
@@ -66,7 +69,9 @@ static int steps(const job *j, sgt_backend *b, sgt_ranks *r, seen *s)
             r->give_up(r, &s->err);
             return SGT_EIO;
         }
-        if ((rc = micro_steps(j, b, r, i, &s->err)) < 0 || (rc = b->update(b, i, 1e-3, &s->err)) < 0) return rc;
+        if ((rc = micro_steps(j, b, r, i, &s->err)) < 0 ||
+            (rc = b->update(b, i, 1e-3, &s->err)) < 0)
+            return rc;
         rc = b->metrics(b, i, &s->m[i], &s->err);
         if (i == 0 && j->fails == UINT32_MAX) s->grads = flat_state(b, &j->f->model, SGT_GRADIENTS);
     }
@@ -118,7 +123,8 @@ static void check_sums(const job *j, uint32_t ranks)
         free(g);
     }
     for (uint32_t i = 0; i < ranks; i++)
-        cr_expect_arr_eq(j->ranks[i].grads, want, n * sizeof(float), "%u ranks: gradients of rank %u", ranks, i);
+        cr_expect_arr_eq(j->ranks[i].grads, want, n * sizeof(float),
+                         "%u ranks: gradients of rank %u", ranks, i);
     free(want);
 }
 
@@ -126,10 +132,13 @@ static void check_same(const job *a, const job *b, uint32_t ranks)
 {
     size_t n = sgt_model_floats(&a->f->model) * sizeof(float);
     for (uint32_t i = 0; i < ranks; i++) {
-        cr_expect_arr_eq(b->ranks[i].params, a->ranks[0].params, n, "parameters of rank %u of %u", i, ranks);
-        cr_expect_arr_eq(b->ranks[i].moments, a->ranks[0].moments, n, "moments of rank %u of %u", i, ranks);
+        cr_expect_arr_eq(b->ranks[i].params, a->ranks[0].params, n, "parameters of rank %u of %u",
+                         i, ranks);
+        cr_expect_arr_eq(b->ranks[i].moments, a->ranks[0].moments, n, "moments of rank %u of %u", i,
+                         ranks);
         for (int s = 0; s < STEPS; s++)
-            cr_expect_arr_eq(&b->ranks[i].m[s], &a->ranks[0].m[s], sizeof(sgt_step_metrics), "metrics of rank %u", i);
+            cr_expect_arr_eq(&b->ranks[i].m[s], &a->ranks[0].m[s], sizeof(sgt_step_metrics),
+                             "metrics of rank %u", i);
     }
 }
 
@@ -138,15 +147,17 @@ static void check_numbers(const job *one, const job *j)
 {
     for (int s = 0; s < STEPS; s++) {
         const sgt_step_metrics *a = &one->ranks[0].m[s], *b = &j->ranks[0].m[s];
-        cr_expect_float_eq(b->loss, a->loss, 5e-6, "step %d: loss %.9f, not %.9f", s, b->loss, a->loss);
-        cr_expect_float_eq(b->grad_norm / a->grad_norm, 1, 5e-6, "step %d: norm %.9f, not %.9f", s, b->grad_norm,
-                           a->grad_norm);
+        cr_expect_float_eq(b->loss, a->loss, 5e-6, "step %d: loss %.9f, not %.9f", s, b->loss,
+                           a->loss);
+        cr_expect_float_eq(b->grad_norm / a->grad_norm, 1, 5e-6, "step %d: norm %.9f, not %.9f", s,
+                           b->grad_norm, a->grad_norm);
     }
 }
 
 static void no_failure(const job *j, uint32_t ranks)
 {
-    for (uint32_t i = 0; i < ranks; i++) cr_assert_eq(j->ranks[i].rc, 0, "rank %u: %s", i, j->ranks[i].err.text);
+    for (uint32_t i = 0; i < ranks; i++)
+        cr_assert_eq(j->ranks[i].rc, 0, "rank %u: %s", i, j->ranks[i].err.text);
 }
 
 static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer)
@@ -199,7 +210,8 @@ static void in_16_bits(sgt_precision precision)
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
 Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
 
-/* Parts of more numbers than are swapped at a time, and of more than one task of the optimizer's. */
+/* Parts of more numbers than are swapped at a time, and of more than one task of the
+ * optimizer's. */
 Test(cpu_ranks, parts_that_are_long)
 {
     fixture f;
@@ -232,7 +244,8 @@ Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
         job j = job_of(&f, 4, 1);
         j.fails = 2;
         as_ranks(4, way, work, &j);
-        for (int i = 0; i < 4; i++) cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
+        for (int i = 0; i < 4; i++)
+            cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
         free_job(&j);
     }
     fixture_free(&f);
@@ -262,8 +275,9 @@ Test(cpu_ranks, what_is_refused, .timeout = 30)
         if (seeds) j.o.seed = LARGE_SEED;
         as_ranks(2, BY_MEMORY, differ, &j);
         cr_expect_eq(j.ranks[1].rc, SGT_EUSAGE);
-        cr_expect_str_eq(j.ranks[1].err.text,
-                         "its options or its CPU are not those of rank 0 (all ranks run the same command)");
+        cr_expect_str_eq(
+            j.ranks[1].err.text,
+            "its options or its CPU are not those of rank 0 (all ranks run the same command)");
         cr_expect_lt(j.ranks[0].rc, 0);
     }
 
@@ -271,8 +285,8 @@ Test(cpu_ranks, what_is_refused, .timeout = 30)
     as_ranks(2, 0, work, &j);
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(j.ranks[i].rc, SGT_EUNSUPPORTED);
-        cr_expect_str_eq(j.ranks[i].err.text, "CPU ranks on several machines: gradients go by MPI (mpirun or srun "
-                                              "instead of torchrun)");
+        cr_expect_str_eq(j.ranks[i].err.text, "CPU ranks on several machines: gradients go by MPI "
+                                              "(mpirun or srun instead of torchrun)");
     }
 
     j = job_of(&f, 2, 1);

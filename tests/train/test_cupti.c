@@ -1,5 +1,6 @@
-/* What the GPU did, from records made by hand: a CUPTI of our own in the library's place. It keeps what it is told,
- * takes buffers as CUPTI does, and hands them back when it is flushed or when one is full. */
+/* What the GPU did, from records made by hand: a CUPTI of our own in the library's place. It keeps
+ * what it is told, takes buffers as CUPTI does, and hands them back when it is flushed or when one
+ * is full. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static struct {
 static size_t size_of(int kind)
 {
     switch (kind) {
-    case SGT_CUPTI_KERNEL: return sizeof(sgt_cupti_kernel) + 64; /* the library's may be longer than what we know */
+    case SGT_CUPTI_KERNEL:
+        return sizeof(sgt_cupti_kernel) + 64; /* the library's may be longer than what we know */
     case SGT_CUPTI_MEMCPY: return sizeof(sgt_cupti_copy) + 24;
     case SGT_CUPTI_MEMSET: return sizeof(sgt_cupti_fill) + 16;
     case SGT_CUPTI_MARKER: return sizeof(sgt_cupti_marker) + 8;
@@ -90,8 +92,8 @@ static sgt_cupti_result unsubscribe(sgt_cupti_subscriber s)
     return 0;
 }
 
-static sgt_cupti_result enable_callback(uint32_t on, sgt_cupti_subscriber s, sgt_cupti_domain domain,
-                                        sgt_cupti_callback_id which)
+static sgt_cupti_result enable_callback(uint32_t on, sgt_cupti_subscriber s,
+                                        sgt_cupti_domain domain, sgt_cupti_callback_id which)
 {
     (void)s;
     cr_expect(on == 1 && domain == SGT_CUPTI_DOMAIN_RESOURCE);
@@ -102,7 +104,8 @@ static sgt_cupti_result enable_callback(uint32_t on, sgt_cupti_subscriber s, sgt
 static sgt_cupti_result callback_name(sgt_cupti_domain domain, uint32_t which, const char **name)
 {
     static const char *const runtime[] = {"cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020",
-                                          "cudaGraphLaunch_v10000", "cudaMemcpyAsync_ptsz_v7000", "cudaMemcpy_v3020"};
+                                          "cudaGraphLaunch_v10000", "cudaMemcpyAsync_ptsz_v7000",
+                                          "cudaMemcpy_v3020"};
     static const char *const driver[] = {"cuLaunchKernelEx", "cuStreamSynchronize", "cuMy_value"};
     *name = domain == SGT_CUPTI_DOMAIN_RUNTIME ? runtime[which] : driver[which];
     return 0;
@@ -226,14 +229,15 @@ static const seen *get(const char *category, int n)
     return NULL;
 }
 
-static void expect(const char *category, int n, const char *name, const char *track, uint64_t from, uint64_t to)
+static void expect(const char *category, int n, const char *name, const char *track, uint64_t from,
+                   uint64_t to)
 {
     const seen *s = get(category, n);
     cr_assert(s, "%s %d is missing", category, n);
     cr_expect_str_eq(s->name, name);
     cr_expect_str_eq(s->track, track);
-    cr_expect(s->s.start == from && s->s.end == to, "%s: %llu to %llu", name, (unsigned long long)s->s.start,
-              (unsigned long long)s->s.end);
+    cr_expect(s->s.start == from && s->s.end == to, "%s: %llu to %llu", name,
+              (unsigned long long)s->s.start, (unsigned long long)s->s.end);
 }
 
 static sgt_cupti *start(sgt_cupti_what what)
@@ -258,25 +262,43 @@ static sgt_cupti_counts stop(sgt_cupti *p)
 
 /* ---- records ---- */
 
-static void kernel(const char *name, uint32_t stream, uint64_t from, uint64_t to, uint32_t correlation, uint64_t node)
+static void kernel(const char *name, uint32_t stream, uint64_t from, uint64_t to,
+                   uint32_t correlation, uint64_t node)
 {
-    EMIT((sgt_cupti_kernel){.kind = SGT_CUPTI_KERNEL, .name = name, .stream = stream, .start = from, .end = to,
-                            .correlation = correlation, .node = node, .grid = {3, 5, 7}, .block = {32, 4, 2},
-                            .registers = 168, .static_shared = 1024, .dynamic_shared = 231424});
+    EMIT((sgt_cupti_kernel){.kind = SGT_CUPTI_KERNEL,
+                            .name = name,
+                            .stream = stream,
+                            .start = from,
+                            .end = to,
+                            .correlation = correlation,
+                            .node = node,
+                            .grid = {3, 5, 7},
+                            .block = {32, 4, 2},
+                            .registers = 168,
+                            .static_shared = 1024,
+                            .dynamic_shared = 231424});
 }
 
-static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t thread, uint32_t correlation)
+static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t thread,
+                 uint32_t correlation)
 {
-    EMIT((sgt_cupti_call){.kind = kind, .callback = which, .start = from, .end = to, .thread = thread,
+    EMIT((sgt_cupti_call){.kind = kind,
+                          .callback = which,
+                          .start = from,
+                          .end = to,
+                          .thread = thread,
                           .correlation = correlation});
 }
 
 /* A launch as CUPTI tells it: what it belongs to, the call, and what it started. */
-static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to, uint32_t correlation)
+static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to,
+                   uint32_t correlation)
 {
     if (fake.depth)
-        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
-                                     .external = fake.stack[fake.depth - 1], .correlation = correlation});
+        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                     .external_kind = SGT_CUPTI_CUSTOM0,
+                                     .external = fake.stack[fake.depth - 1],
+                                     .correlation = correlation});
     call(SGT_CUPTI_RUNTIME, 0, from - 5, from - 1, 11, correlation);
     kernel(name, stream, from, to, correlation, 0);
 }
@@ -285,11 +307,20 @@ Test(cupti, kernels_copies_and_fills)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     kernel("_Z6kernelPf", 7, 1000, 1500, 42, 0);
-    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY, .copied = SGT_CUPTI_HOST_TO_DEVICE, .bytes = 131200, .start = 10,
-                          .end = 20, .stream = 13});
-    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY, .copied = SGT_CUPTI_DEVICE_TO_HOST, .start = 30, .end = 31,
-                          .device = 2, .stream = 13});
-    EMIT((sgt_cupti_fill){.kind = SGT_CUPTI_MEMSET, .bytes = 4096, .value = 1, .start = 40, .end = 45, .stream = 7});
+    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY,
+                          .copied = SGT_CUPTI_HOST_TO_DEVICE,
+                          .bytes = 131200,
+                          .start = 10,
+                          .end = 20,
+                          .stream = 13});
+    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY,
+                          .copied = SGT_CUPTI_DEVICE_TO_HOST,
+                          .start = 30,
+                          .end = 31,
+                          .device = 2,
+                          .stream = 13});
+    EMIT((sgt_cupti_fill){
+        .kind = SGT_CUPTI_MEMSET, .bytes = 4096, .value = 1, .start = 40, .end = 45, .stream = 7});
     EMIT((sgt_cupti_call){.kind = 33});
     sgt_cupti_counts c = stop(p);
     cr_expect(c.kernels == 1 && c.copies == 2 && c.fills == 1 && c.calls == 0 && c.lost == 0);
@@ -302,7 +333,8 @@ Test(cupti, kernels_copies_and_fills)
     cr_expect_str_eq(k->args[0].key, "blocks");
     cr_expect(k->args[0].value == 105 && k->args[1].value == 256 && k->args[2].value == 168 &&
               k->args[3].value == 232448);
-    cr_expect(strcmp(copy->args[0].key, "bytes") == 0 && copy->args[0].value == 131200 && !copy->args[1].key);
+    cr_expect(strcmp(copy->args[0].key, "bytes") == 0 && copy->args[0].value == 131200 &&
+              !copy->args[1].key);
     cr_expect_eq(get("fill", 0)->s.args[0].value, 4096);
     sgt_cupti_close(p);
     cr_expect_eq(fake.subscribers, 0);
@@ -327,7 +359,8 @@ Test(cupti, calls_of_the_host)
     expect("call", 2, "cudaMemcpyAsync", "CUDA calls, thread 1", 410, 411);
     expect("wait", 1, "cudaMemcpy", "CUDA calls, thread 1", 420, 430);
     expect("call", 3, "cuMy_value", "CUDA calls, thread 1", 440, 441);
-    cr_expect(get("call", 0)->s.flow == 9 && get("call", 0)->s.starts_flow && !get("call", 0)->s.on_device);
+    cr_expect(get("call", 0)->s.flow == 9 && get("call", 0)->s.starts_flow &&
+              !get("call", 0)->s.on_device);
     cr_expect(get("call", 1)->s.flow == 2 && get("call", 1)->s.starts_flow);
     cr_expect(get("wait", 0)->s.flow == 0 && get("call", 2)->s.flow == 0);
     sgt_cupti_close(p);
@@ -337,7 +370,8 @@ Test(cupti, kernels_belong_to_the_innermost_range)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     sgt_cupti_push(p, "h.0 forward");
-    launch("b", 7, 120, 130, 12); /* records come as their kernels end, on any stream: in no order */
+    /* records come as their kernels end, on any stream: in no order */
+    launch("b", 7, 120, 130, 12);
     launch("c", 8, 125, 140, 3);
     launch("a", 7, 100, 110, 1);
     sgt_cupti_push(p, "attention");
@@ -362,7 +396,8 @@ Test(cupti, kernels_belong_to_the_innermost_range)
 
 static void node(int which, uintptr_t id, uintptr_t original)
 {
-    sgt_cupti_graph_data data = {.node = (sgt_cupti_node)id, .original_node = (sgt_cupti_node)original};
+    sgt_cupti_graph_data data = {.node = (sgt_cupti_node)id,
+                                 .original_node = (sgt_cupti_node)original};
     sgt_cupti_resource resource = {.descriptor = &data};
     fake.callback(fake.ctx, SGT_CUPTI_DOMAIN_RESOURCE, (sgt_cupti_callback_id)which, &resource);
 }
@@ -382,11 +417,15 @@ Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
     node(SGT_CUPTI_NODE_CREATED, 903, 0);
     sgt_cupti_pop(p);
     cr_expect_eq(fake.depth, 0); /* CUPTI hears of a range while it listens alone */
-    for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i); /* numbers in another order */
+    /* numbers in another order */
+    for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i);
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
-    sgt_cupti_push(p, "micro-step"); /* around the launch of the graph: the nodes' own ranges count */
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = fake.stack[fake.depth - 1], .correlation = 5});
+    /* around the launch of the graph: the nodes' own ranges count */
+    sgt_cupti_push(p, "micro-step");
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                 .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = fake.stack[fake.depth - 1],
+                                 .correlation = 5});
     call(SGT_CUPTI_RUNTIME, 2, 50, 60, 11, 5);
     sgt_cupti_pop(p);
     kernel("a", 7, 100, 110, 5, 13);
@@ -408,8 +447,10 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     sgt_cupti_push(p, "h.0 forward");
     for (uint32_t i = 1; i <= MANY; i++) kernel("k", 7, 10 * i, 10 * i + 9, i, 0);
     for (uint32_t i = 1; i <= MANY; i++)
-        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
-                                     .external = 1, .correlation = i});
+        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                     .external_kind = SGT_CUPTI_CUSTOM0,
+                                     .external = 1,
+                                     .correlation = i});
     sgt_cupti_pop(p);
     cr_expect_eq(stop(p).kernels, MANY);
     cr_expect_geq(fake.buffers, 3);
@@ -418,10 +459,14 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
     sgt_cupti_push(p, "h.1 forward");
     kernel("k", 7, 10, 19, 1, 0);
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = 2, .correlation = 1});
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = 77, .correlation = 1}); /* nobody's */
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                 .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = 2,
+                                 .correlation = 1});
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                 .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = 77,
+                                 .correlation = 1}); /* nobody's */
     sgt_cupti_pop(p);
     cr_expect_eq(stop(p).kernels, 1);
     expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
@@ -433,7 +478,8 @@ Test(cupti, counting_switches_on_what_it_needs_alone)
     sgt_cupti *p = start(SGT_CUPTI_COUNT);
     sgt_cupti_counts c;
     cr_expect(fake.on[SGT_CUPTI_KERNEL] && fake.on[SGT_CUPTI_MEMCPY] && fake.on[SGT_CUPTI_MEMSET]);
-    cr_expect_not(fake.on[SGT_CUPTI_RUNTIME] || fake.on[SGT_CUPTI_DRIVER] || fake.on[SGT_CUPTI_MARKER]);
+    cr_expect_not(fake.on[SGT_CUPTI_RUNTIME] || fake.on[SGT_CUPTI_DRIVER] ||
+                  fake.on[SGT_CUPTI_MARKER]);
     sgt_cupti_push(p, "h.0 forward");
     cr_expect_eq(fake.depth, 0);
     launch("a", 7, 100, 110, 1);
@@ -463,8 +509,13 @@ Test(cupti, times_are_of_the_clock_of_traces)
 
 static void marker(int flags, uint32_t id, uint64_t time, const char *name)
 {
-    EMIT((sgt_cupti_marker){.kind = SGT_CUPTI_MARKER, .flags = flags, .id = id, .time = time, .name = name,
-                            .object_kind = SGT_CUPTI_OBJECT_THREAD, .thread = 11});
+    EMIT((sgt_cupti_marker){.kind = SGT_CUPTI_MARKER,
+                            .flags = flags,
+                            .id = id,
+                            .time = time,
+                            .name = name,
+                            .object_kind = SGT_CUPTI_OBJECT_THREAD,
+                            .thread = 11});
 }
 
 Test(cupti, markers_of_other_libraries)
@@ -517,7 +568,9 @@ Test(cupti, the_library_of_this_machine)
     sgt_error err = {0};
     sgt_cupti *p = NULL;
     if (sgt_cupti_open(&p, &err) == SGT_OK) sgt_cupti_close(p);
-    else cr_expect(strncmp(err.text, "--profile: ", 11) == 0 && !strchr(err.text, '\n'), "%s", err.text);
+    else
+        cr_expect(strncmp(err.text, "--profile: ", 11) == 0 && !strchr(err.text, '\n'), "%s",
+                  err.text);
 }
 
 Test(cupti, ranges_without_a_profile)
@@ -541,19 +594,23 @@ static void expect_short(const char *name, const char *wanted)
 Test(cupti, names_of_kernels)
 {
     char out[8];
-    expect_short("nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT");
+    expect_short("nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
+                 "nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT");
     expect_short("_Z6kernelPf", "kernel");
     expect_short("_ZL6kernelPf", "kernel");
     expect_short("_Z10embed_rowsI13__nv_bfloat16EvPT_PKiS2_S2_mmm", "embed_rows");
-    expect_short("_ZN39_GLOBAL__N__700057b0_7_tiny_cu_a4bb45239layernormI13__nv_bfloat16EEvPT_", "layernorm");
+    expect_short("_ZN39_GLOBAL__N__700057b0_7_tiny_cu_a4bb45239layernormI13__nv_bfloat16EEvPT_",
+                 "layernorm");
     expect_short("_ZN12_GLOBAL__N_19layernormIfEEvPT_", "layernorm");
     expect_short("_ZN7cutlass13device_kernelIN4cute5tupleIJiEEEEEvT_", "cutlass::device_kernel");
-    expect_short("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi", "at::native::vectorized_elementwise_kernel");
+    expect_short("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi",
+                 "at::native::vectorized_elementwise_kernel");
     expect_short("_Z", "_Z");
     expect_short("_Zebra", "_Zebra");
     expect_short("_Z99short", "_Z99short");
     expect_short("_Z99999999999999999999999999x", "_Z99999999999999999999999999x");
     expect_short("", "");
-    cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, "_ZN7cutlass13device_kernelEv"), "cutlass");
+    cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, "_ZN7cutlass13device_kernelEv"),
+                     "cutlass");
     cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, "a_long_name"), "a_long_");
 }

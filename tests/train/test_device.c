@@ -1,5 +1,6 @@
-/* What the loop and the run directory owe a device that works beside the host: metrics a step late, rows that stay, a
- * loss scaler, choices made by timing, a peak to be measured against. fake_cuda.h stands for the device. */
+/* What the loop and the run directory owe a device that works beside the host: metrics a step late,
+ * rows that stay, a loss scaler, choices made by timing, a peak to be measured against. fake_cuda.h
+ * stands for the device. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -37,7 +38,10 @@ static json_t *line(const char *run, int step)
     return json;
 }
 
-static double number(const json_t *json, const char *name) { return json_number_value(json_object_get(json, name)); }
+static double number(const json_t *json, const char *name)
+{
+    return json_number_value(json_object_get(json, name));
+}
 
 /* ---- options ---- */
 
@@ -67,11 +71,12 @@ Test(device, every_option_reaches_the_backend)
     cr_expect(o->ignoring && o->ignore == 0 && o->batch == 2 && o->accum == 2 && o->seq == 32);
     char *text = get_file("r/options.json", NULL);
     static const char *const kept[] = {
-        "\"precision\": \"fp16\"", "\"loss-scale\": 1024",    "\"recompute\": \"block\"", "\"attention\": \"naive\"",
-        "\"optimizer\": \"sgd\"",  "\"momentum\": 0.5",       "\"nesterov\": true",       "\"dropout\": 0.25",
-        "\"ignore-index\": 0",     "\"no-fuse\": true",       "\"no-graphs\": true",      "\"no-overlap\": true",
-        "\"no-pad-vocab\": true",  "\"deterministic\": true", "\"batching\": \"simd\"",   "\"device\": \"cuda\"",
-        "\"variant\": \"none\""};
+        "\"precision\": \"fp16\"",  "\"loss-scale\": 1024",    "\"recompute\": \"block\"",
+        "\"attention\": \"naive\"", "\"optimizer\": \"sgd\"",  "\"momentum\": 0.5",
+        "\"nesterov\": true",       "\"dropout\": 0.25",       "\"ignore-index\": 0",
+        "\"no-fuse\": true",        "\"no-graphs\": true",     "\"no-overlap\": true",
+        "\"no-pad-vocab\": true",   "\"deterministic\": true", "\"batching\": \"simd\"",
+        "\"device\": \"cuda\"",     "\"variant\": \"none\""};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         cr_expect(strstr(text, kept[i]), "%s lacks %s", text, kept[i]);
     cr_expect_not(strstr(text, "betas") || strstr(text, "sync-metrics"), "%s", text);
@@ -85,8 +90,9 @@ Test(device, defaults_of_a_device)
     s.accum = 1;
     must_train(s, "r", 0);
     const sgt_backend_options *o = &fake_seen.options;
-    cr_expect(o->batch == 64 && o->precision == SGT_PRECISION_BF16 && o->loss_scale == 65536 && o->dropout == 0 &&
-              !o->ignoring && o->attention == SGT_ATTENTION_AUTO && o->optim.kind == SGT_ADAMW && !o->choices);
+    cr_expect(o->batch == 64 && o->precision == SGT_PRECISION_BF16 && o->loss_scale == 65536 &&
+              o->dropout == 0 && !o->ignoring && o->attention == SGT_ATTENTION_AUTO &&
+              o->optim.kind == SGT_ADAMW && !o->choices);
 }
 
 /* ---- the loop ---- */
@@ -97,7 +103,8 @@ Test(device, metrics_come_a_step_late_and_every_line_is_there)
     s.save_every = 4;
     must_train(s, "late", 0);
     cr_expect_eq(fake_seen.late, 1);
-    cr_expect_eq(fake_seen.asked_at_once, 3, "at the two saves and at the end: %lu", fake_seen.asked_at_once);
+    cr_expect_eq(fake_seen.asked_at_once, 3, "at the two saves and at the end: %lu",
+                 fake_seen.asked_at_once);
     s = on_cuda(9);
     s.save_every = 4;
     s.sync_metrics = 1;
@@ -137,7 +144,8 @@ Test(device, stopped_and_resumed_is_undisturbed)
 
 /* ---- what is measured ---- */
 
-/* The study's figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for attention at T=1024. */
+/* The study's figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for
+ * attention at T=1024. */
 Test(device, operations_of_a_token)
 {
     sgt_model m;
@@ -158,14 +166,15 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     cr_assert_eq(sgt_model_named(&m, "2x16x2", NULL), 0);
     m.vocab = 256;
     json_t *json = line("r", 1);
-    double want = number(json, "tokens_per_s") * sgt_flops_per_token(&m, 32) / FAKE_PEAK, got = number(json, "mfu");
+    double want = number(json, "tokens_per_s") * sgt_flops_per_token(&m, 32) / FAKE_PEAK,
+           got = number(json, "mfu");
     /* tokens_per_s has 6 digits in the log, mfu 4 */
     cr_expect(fabs(got / want - 1) <= 1e-5 + 5e-4, "%g, not %g", got, want);
     cr_expect(fabs(number(json, "mfu_datasheet") / got - FAKE_PEAK / FAKE_DATASHEET) <= 1e-3);
     cr_expect_eq(number(json, "peak_bytes"), FAKE_MEMORY);
     json_decref(json);
-    cr_expect(strstr(said, "Fake H1, fp16: products of matrices reach 1 TFLOP/s, measured (mfu), of 2 on the datasheet "
-                           "(mfu_datasheet)\n"),
+    cr_expect(strstr(said, "Fake H1, fp16: products of matrices reach 1 TFLOP/s, measured (mfu), "
+                           "of 2 on the datasheet (mfu_datasheet)\n"),
               "%s", said);
     must_train(tiny(1), "cpu", 0);
     json = line("cpu", 0);
@@ -173,8 +182,8 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     json_decref(json);
 }
 
-/* What is measured too low, by a CPU whose cores others had, is raised by the first step that shows it; a GPU's steps,
- * whose metrics come late, raise nothing. */
+/* What is measured too low, by a CPU whose cores others had, is raised by the first step that shows
+ * it; a GPU's steps, whose metrics come late, raise nothing. */
 Test(device, mfu_is_never_above_1)
 {
     double peak = 8e9, third = 24e9;
@@ -185,8 +194,10 @@ Test(device, mfu_is_never_above_1)
     cr_expect_eq(peak, 16e9, "the best that was seen");
     cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0.5);
     cr_expect_eq(sgt_mfu(8e9, &third, 1), 0.3333, "as the log writes it");
-    const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN}; /* of a clock that jumped */
-    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
+    /* of a clock that jumped */
+    const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+        cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
     cr_expect_eq(peak, 16e9);
     peak = 0;
     cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0, "not known");
@@ -230,15 +241,18 @@ Test(device, the_scaler_goes_on_where_it_stood)
     sgt_error err;
     sgt_checkpoint_state st;
     must_train(scaled(12), "whole", 0);
-    for (uint64_t stop = 3; stop <= 4; stop++) { /* just before and just after a step that overflows */
+    /* just before and just after a step that overflows */
+    for (uint64_t stop = 3; stop <= 4; stop++) {
         char name[8] = {'c', (char)('0' + stop), 0}, dir[64];
-        cr_assert_eq(train(scaled(12), name, 0, 0, stop - 1, NULL, &err), SGT_ESTOPPED); /* told a step late */
+        /* told a step late */
+        cr_assert_eq(train(scaled(12), name, 0, 0, stop - 1, NULL, &err), SGT_ESTOPPED);
         snprintf(dir, sizeof dir, "%s/step-0000000%d", name, (int)stop);
         cr_assert_eq(sgt_checkpoint_read(&st, in_folder(dir), &err), 0, "%s", err.text);
-        cr_expect(st.scaling && st.scaler.scale == (stop == 3 ? 2048 : 1024) && st.scaler.skipped == stop - 3 &&
-                  st.scaler.good_steps == (stop == 3 ? 1 : 0));
+        cr_expect(st.scaling && st.scaler.scale == (stop == 3 ? 2048 : 1024) &&
+                  st.scaler.skipped == stop - 3 && st.scaler.good_steps == (stop == 3 ? 1 : 0));
         must_train(scaled(12), name, 1);
-        cr_expect(fake_seen.put.scale == st.scaler.scale && fake_seen.put.good_steps == st.scaler.good_steps &&
+        cr_expect(fake_seen.put.scale == st.scaler.scale &&
+                  fake_seen.put.good_steps == st.scaler.good_steps &&
                   fake_seen.put.skipped == st.scaler.skipped);
         cr_expect_str_empty(warned);
         same_facts("whole", name);
@@ -246,20 +260,20 @@ Test(device, the_scaler_goes_on_where_it_stood)
     }
     /* other precisions have none */
     must_train(on_cuda(2), "bf16", 0);
-    cr_assert_eq(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), &err), 0, "%s",
+                 err.text);
     cr_expect_not(st.scaling);
     sgt_checkpoint_state_free(&st);
 }
 
 Test(device, a_scaler_that_cannot_be_is_refused)
 {
-    static const char *const bad[][2] = {{"{\"scale\":0,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
-                                         {"{\"scale\":1,\"good_steps\":-1,\"skipped\":0}",
-                                          "the scaler is out of range"},
-                                         {"{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}",
-                                          "the scaler is out of range"},
-                                         {"{\"scale\":1}", "scaler: Object item not found: good_steps"},
-                                         {"7", "scaler: Expected object, got integer"}};
+    static const char *const bad[][2] = {
+        {"{\"scale\":0,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1,\"good_steps\":-1,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1}", "scaler: Object item not found: good_steps"},
+        {"7", "scaler: Expected object, got integer"}};
     sgt_error err;
     must_train(scaled(2), "r", 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -269,7 +283,8 @@ Test(device, a_scaler_that_cannot_be_is_refused)
         json_object_set_new(json, "scaler", json_loads(bad[i][0], JSON_DECODE_ANY, NULL));
         cr_assert_eq(json_dump_file(json, in_folder("r/step-00000002/state.json"), 0), 0);
         json_decref(json);
-        cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000002"), &err), SGT_EFORMAT, "taken: %s", bad[i][0]);
+        cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000002"), &err), SGT_EFORMAT,
+                     "taken: %s", bad[i][0]);
         cr_expect(strstr(err.text, bad[i][1]), "%s", err.text);
         sgt_checkpoint_state_free(&st);
     }
@@ -318,15 +333,19 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s.threads = 1;
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_THREADS] = 1;
     must_train(s, "r", 1);
-    cr_expect(strstr(warned, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA\n"), "%s", warned);
-    cr_expect(strstr(warned, "; the checkpoint is from cuda, sm_90, fake 1.0: the bits will differ"), "%s", warned);
+    cr_expect(strstr(warned, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA\n"),
+              "%s", warned);
+    cr_expect(
+        strstr(warned, "; the checkpoint is from cuda, sm_90, fake 1.0: the bits will differ"),
+        "%s", warned);
     char *text = get_file("r/options.json", NULL);
     cr_expect(strstr(text, "\"precision\": \"fp32\"") && strstr(text, "\"attention\": \"auto\"") &&
                   !strstr(text, "no-graphs"),
               "%s", text);
     free(text);
     must_train(tiny(4), "cpu", 0);
-    same_bytes("r/step-00000004/model.safetensors", "cpu/step-00000004/model.safetensors"); /* the fake is a CPU */
+    /* the fake is a CPU */
+    same_bytes("r/step-00000004/model.safetensors", "cpu/step-00000004/model.safetensors");
     /* what was asked for by name is refused */
     s.no_graphs = 1;
     s.given[SGT_SET_NO_GRAPHS] = 1;
@@ -343,7 +362,8 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
     s.precision = SGT_PRECISION_FP16;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--precision: it is \"fp16\" here and was \"bf16\" in"), "%s", err.text);
+    cr_expect(strstr(err.text, "--precision: it is \"fp16\" here and was \"bf16\" in"), "%s",
+              err.text);
 }
 
 /* ---- estimates ---- */
@@ -357,13 +377,15 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
     s.recompute = SGT_RECOMPUTE_GELU;
     cr_assert_eq(sgt_train_estimate_memory(&s, &o, &e, &err), 0, "%s", err.text);
     cr_expect_str_eq(e.device, "cuda");
-    cr_expect(e.count == 2 && e.total == FAKE_MEMORY && e.available == FAKE_TOTAL / 2 && e.model.vocab == 256);
+    cr_expect(e.count == 2 && e.total == FAKE_MEMORY && e.available == FAKE_TOTAL / 2 &&
+              e.model.vocab == 256);
     cr_expect_eq(fake_seen.options.recompute, SGT_RECOMPUTE_GELU);
     cr_expect_not(exists("r"));
     sgt_settings_free(&s);
 }
 
-/* Half of the device is free and the fake needs less whatever it is asked: an epoch's rows, and nothing again. */
+/* Half of the device is free and the fake needs less whatever it is asked: an epoch's rows, and
+ * nothing again. */
 Test(device, what_memory_decides_reaches_the_backend)
 {
     sgt_error err;
@@ -372,8 +394,9 @@ Test(device, what_memory_decides_reaches_the_backend)
     s.batch_auto = 1;
     s.memory_limit = FAKE_MEMORY - 1;
     cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_ENOMEM);
-    cr_expect(strstr(err.text, "--batch-size auto: the model and its step need 117.7 MiB with one row, more than the "
-                               "117.7 MiB of --memory-limit"), "%s", err.text);
+    cr_expect(strstr(err.text, "--batch-size auto: the model and its step need 117.7 MiB with one "
+                               "row, more than the 117.7 MiB of --memory-limit"),
+              "%s", err.text);
     cr_expect_not(exists("r"));
     s = on_cuda(1);
     s.recompute = SGT_RECOMPUTE_AUTO;

@@ -30,7 +30,8 @@ Test(directory, rotation_and_latest)
     s.save_every = 2;
     s.keep = 0;
     must_train(s, "all", 0);
-    cr_expect(exists("all/step-00000002") && exists("all/step-00000004") && exists("all/step-00000006"));
+    cr_expect(exists("all/step-00000002") && exists("all/step-00000004") &&
+              exists("all/step-00000006"));
 }
 
 Test(directory, one_with_a_checkpoint_is_neither_overwritten_nor_shared)
@@ -38,8 +39,10 @@ Test(directory, one_with_a_checkpoint_is_neither_overwritten_nor_shared)
     sgt_error err;
     must_train(tiny(2), "r", 0);
     cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/r: it holds step-00000002 (--resume goes on from there, --force starts over)"), "%s",
-              err.text);
+    cr_expect(
+        strstr(err.text,
+               "/r: it holds step-00000002 (--resume goes on from there, --force starts over)"),
+        "%s", err.text);
     cr_expect_eq(train(tiny(3), "r", 1, 1, 0, NULL, &err), SGT_EUSAGE);
     cr_assert_eq(train(tiny(3), "r", 0, 1, 0, NULL, &err), 0, "%s", err.text);
     cr_expect(exists("r/step-00000003") && !exists("r/step-00000002"));
@@ -72,10 +75,12 @@ Test(directory, what_is_not_whole_is_passed_over)
     cr_expect(strstr(warned, "(a file cut short?)"), "%s", warned);
     cr_expect(strstr(warned, "/r/step-00000003: its state.json is of step 2\n"), "%s", warned);
     cr_expect_not(exists("r/.step-00000003.tmp") || exists("r/step-00000003"));
-    cr_expect_not(exists("r/latest.00112233445566aa.tmp") || exists("r/options.json.00112233445566aa.tmp") ||
+    cr_expect_not(exists("r/latest.00112233445566aa.tmp") ||
+                  exists("r/options.json.00112233445566aa.tmp") ||
                   exists("r/log.jsonl.00112233445566aa.tmp"));
     same_facts("r", "whole");
-    same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
+    same_bytes("r/step-00000004/optimizer.safetensors",
+               "whole/step-00000004/optimizer.safetensors");
 }
 
 Test(directory, one_without_a_whole_checkpoint_is_started_over)
@@ -105,15 +110,18 @@ Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
     cr_expect_str_empty(warned);
 }
 
-/* Two started at once, neither of which has seen a checkpoint: the second to get the folder must not empty it. */
+/* Two started at once, neither of which has seen a checkpoint: the second to get the folder must
+ * not empty it. */
 Test(directory, what_another_process_has_just_saved_stays)
 {
     sgt_run *r;
     sgt_error err;
     must_train(tiny(2), "r", 0);
     cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
-              "%s", err.text);
+    cr_expect(
+        strstr(err.text,
+               "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
+        "%s", err.text);
     cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
     cr_assert_eq(sgt_run_open(&r, in_folder("r"), 2, 0, NULL, &err), 0, "%s", err.text);
     sgt_run_close(r);
@@ -143,10 +151,10 @@ Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 Test(directory, state_says_where_the_run_stands)
 {
     static const char zeros[] =
-        "{\"version\":1,\"step\":0,\"tokens\":0,\"documents\":0,\"sampler\":{\"sampling\":\"shuffle\",\"seed\":1,"
-        "\"next_batch\":0},\"schedule\":{\"kind\":\"cosine\",\"lr\":1,\"min_lr\":0,\"warmup\":0,\"steps\":1},"
-        "\"data\":{\"hash\":\"0\"},\"machine\":{\"device\":\"cpu\",\"cpu_level\":\"\",\"library\":\"\"},"
-        "\"options\":{}}";
+        "{\"version\":1,\"step\":0,\"tokens\":0,\"documents\":0,\"sampler\":{\"sampling\":"
+        "\"shuffle\",\"seed\":1,\"next_batch\":0},\"schedule\":{\"kind\":\"cosine\",\"lr\":1,\"min_"
+        "lr\":0,\"warmup\":0,\"steps\":1},\"data\":{\"hash\":\"0\"},\"machine\":{\"device\":"
+        "\"cpu\",\"cpu_level\":\"\",\"library\":\"\"},\"options\":{}}";
     sgt_error err;
     sgt_checkpoint_state st;
     must_train(tiny(4), "r", 0);
@@ -163,18 +171,22 @@ Test(directory, state_says_where_the_run_stands)
     sgt_checkpoint_state_free(&st);
     put_file("r/step-00000004/state.json", zeros, strlen(zeros));
     cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
-    cr_expect(strstr(err.text, "/r/step-00000004/state.json: a count is out of range"), "%s", err.text);
+    cr_expect(strstr(err.text, "/r/step-00000004/state.json: a count is out of range"), "%s",
+              err.text);
     sgt_checkpoint_state_free(&st);
     /* a newer program's checkpoint is neither passed over nor started over */
     put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
     for (int resume = 0; resume < 2; resume++) {
         cr_expect_eq(train(tiny(8), "r", resume, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-        cr_expect(strstr(err.text, "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)"), "%s", err.text);
+        cr_expect(
+            strstr(err.text, "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)"),
+            "%s", err.text);
     }
     cr_expect(exists("r/step-00000004/model.safetensors"));
 }
 
-/* No room for a copy of 23 MB, from the end of the first step on; what writing by itself takes fits. */
+/* No room for a copy of 23 MB, from the end of the first step on; what writing by itself takes
+ * fits. */
 static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     unsigned long pages = 0;
@@ -210,17 +222,21 @@ Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
     s.save_every = 2;
     must_train(s, "whole", 0);
     cr_expect_not(strstr(said, "copy of the checkpoint"), "%s", said);
-    sgt_train_options o = {.run = in_folder("r"), .notice = {hear, said}, .progress = leave_little_memory};
+    sgt_train_options o = {
+        .run = in_folder("r"), .notice = {hear, said}, .progress = leave_little_memory};
     said[0] = '\0';
     int rc = sgt_train(&s, &o, &r, &err);
     cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
     cr_assert_eq(rc, 0, "%s", err.text);
     sgt_train_result_free(&r);
     const char *line = strstr(said, "a copy of the checkpoint: ");
-    cr_expect(line && strstr(line, " of memory: Cannot allocate memory: training waits while it is written\n"), "%s",
-              said);
+    cr_expect(
+        line && strstr(line,
+                       " of memory: Cannot allocate memory: training waits while it is written\n"),
+        "%s", said);
     cr_expect(line && !strstr(line + 1, "a copy of the checkpoint"), "said once: %s", said);
     same_facts("r", "whole");
     same_bytes("r/step-00000002/state.json", "whole/step-00000002/state.json");
-    same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
+    same_bytes("r/step-00000004/optimizer.safetensors",
+               "whole/step-00000004/optimizer.safetensors");
 }

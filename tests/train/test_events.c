@@ -1,4 +1,5 @@
-/* TensorBoard's event files, read back byte by byte by a reader of the test's own: records, sums, fields. */
+/* TensorBoard's event files, read back byte by byte by a reader of the test's own: records, sums,
+ * fields. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -78,10 +79,10 @@ static void read_value(event *e, const unsigned char *p, const unsigned char *en
 {
     uint64_t v;
     cr_assert_lt(e->values, SGT_METRICS);
-    while (p < end)
-        switch (field(&p, &v)) {
+    while (p < end) switch (field(&p, &v)) {
         case 1 << 3 | 2:
-            snprintf(e->value[e->values].tag, sizeof e->value->tag, "%.*s", (int)v, (const char *)p);
+            snprintf(e->value[e->values].tag, sizeof e->value->tag, "%.*s", (int)v,
+                     (const char *)p);
             p += v;
             break;
         case 2 << 3 | 5: memcpy(&e->value[e->values].value, &(uint32_t){(uint32_t)v}, 4); break;
@@ -94,8 +95,7 @@ static event read_event(const unsigned char *p, size_t n)
 {
     event e = {.step = -1};
     uint64_t v;
-    for (const unsigned char *end = p + n; p < end;)
-        switch (field(&p, &v)) {
+    for (const unsigned char *end = p + n; p < end;) switch (field(&p, &v)) {
         case 1 << 3 | 1: memcpy(&e.wall_time, &v, 8); break;
         case 2 << 3: e.step = (int64_t)v; break;
         case 3 << 3 | 2:
@@ -169,16 +169,18 @@ static void same_numbers(const event *e, const char *line)
     cr_assert(json, "%s", line);
     cr_expect_eq(e->step, json_integer_value(json_object_get(json, "step")));
     cr_expect_eq(e->values, json_object_size(json) - 1);
-    json_object_foreach (json, name, v) {
+    json_object_foreach(json, name, v)
+    {
         if (strcmp(name, "step") == 0) continue;
         cr_assert_lt(i, e->values);
         cr_expect_str_eq(e->value[i].tag, name);
         double want = json_number_value(v), got = (double)e->value[i].value;
-        int digits = strcmp(name, "data_wait_ms") && strcmp(name, "mfu") ? 6 : 4; /* that the log has at least */
+        /* that the log has at least */
+        int digits = strcmp(name, "data_wait_ms") && strcmp(name, "mfu") ? 6 : 4;
         if (json_is_null(v)) cr_expect_not(isfinite(got), "%s", name);
         else
-            cr_expect(fabs(got - want) <= fabs(want) * (pow(10, 1 - digits) + 0x1p-24), "%s: %.9g, not %.9g", name, got,
-                      want);
+            cr_expect(fabs(got - want) <= fabs(want) * (pow(10, 1 - digits) + 0x1p-24),
+                      "%s: %.9g, not %.9g", name, got, want);
         i++;
     }
     json_decref(json);
@@ -265,9 +267,9 @@ Test(events, files_that_cannot_be_written)
 
 /* ---- the same bytes as protobuf-c's ---- */
 
-/* fixtures/events.bin was written by sgt_events_open at step 300 and three times sgt_events_add, when protobuf-c still
- * encoded events. All bytes are required but those of the time: 8 behind the first key, which are taken over here
- * together with the sum of them. */
+/* fixtures/events.bin was written by sgt_events_open at step 300 and three times sgt_events_add,
+ * when protobuf-c still encoded events. All bytes are required but those of the time: 8 behind the
+ * first key, which are taken over here together with the sum of them. */
 static void take_times(unsigned char *ours, const unsigned char *theirs, size_t n)
 {
     for (size_t at = 0; at + 21 <= n;) {
@@ -283,11 +285,28 @@ static void take_times(unsigned char *ours, const unsigned char *theirs, size_t 
 Test(events, the_bytes_are_those_of_protobuf_c)
 {
     static const sgt_metrics steps[] = {
-        {.loss = 10.8249, .lr = 3e-4, .loss_scale = 1, .tokens = 512, .ms_per_step = 12.5, .tokens_per_s = 40960,
+        {.loss = 10.8249,
+         .lr = 3e-4,
+         .loss_scale = 1,
+         .tokens = 512,
+         .ms_per_step = 12.5,
+         .tokens_per_s = 40960,
          .peak_bytes = 123456789},
-        {.step = 300, .loss = (double)NAN, .grad_norm = HUGE_VAL, .lr = -0.0, .loss_scale = 65536, .skipped = 3,
-         .skipping = 1, .spikes = 2, .evaluated = 1, .val_loss = 5.25, .tokens = (uint64_t)1 << 40, .epoch = 1.5,
-         .mfu = .4, .mfu_datasheet = .3, .data_wait_ms = 1e-3},
+        {.step = 300,
+         .loss = (double)NAN,
+         .grad_norm = HUGE_VAL,
+         .lr = -0.0,
+         .loss_scale = 65536,
+         .skipped = 3,
+         .skipping = 1,
+         .spikes = 2,
+         .evaluated = 1,
+         .val_loss = 5.25,
+         .tokens = (uint64_t)1 << 40,
+         .epoch = 1.5,
+         .mfu = .4,
+         .mfu_datasheet = .3,
+         .data_wait_ms = 1e-3},
         {.step = (uint64_t)1 << 40, .loss = 1e-44, .grad_norm = 1e39, .lr = 1e30, .tokens = 1}};
     char names[4][192], *ours;
     unsigned char theirs[1024];
@@ -307,7 +326,7 @@ Test(events, the_bytes_are_those_of_protobuf_c)
     cr_assert_eq(n, want);
     take_times((unsigned char *)ours, theirs, n);
     for (size_t i = 0; i < n; i++)
-        cr_assert_eq((unsigned char)ours[i], theirs[i], "byte %zu is %02x, not %02x", i, (unsigned char)ours[i],
-                     theirs[i]);
+        cr_assert_eq((unsigned char)ours[i], theirs[i], "byte %zu is %02x, not %02x", i,
+                     (unsigned char)ours[i], theirs[i]);
     free(ours);
 }

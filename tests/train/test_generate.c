@@ -1,5 +1,5 @@
-/* Text by a cache of keys and values: the same numbers as the training step's forward pass, the same bits however the
- * work is cut, and the same ids as transformers. */
+/* Text by a cache of keys and values: the same numbers as the training step's forward pass, the
+ * same bits however the work is cut, and the same ids as transformers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
@@ -26,16 +26,19 @@ static void put_all(sgt_decoder *d, const sgt_model *m, const float *flat, size_
         sgt_model_tensor(m, i, &t);
         for (size_t at = 0; at < t.count; at += piece) {
             size_t n = t.count - at < piece ? t.count - at : piece;
-            cr_assert_eq(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, &err), 0, "%s", err.text);
+            cr_assert_eq(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, &err), 0, "%s",
+                         err.text);
         }
     }
 }
 
-static sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16, size_t piece)
+static sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16,
+                            size_t piece)
 {
     sgt_error err;
     sgt_decoder *d;
-    sgt_decoder_options o = {.model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
+    sgt_decoder_options o = {
+        .model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
     cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
     put_all(d, &f->model, f->initial, piece);
     return d;
@@ -50,15 +53,18 @@ static sgt_decoder *load(const char *name, uint32_t sequences, int threads)
     snprintf(dir, sizeof dir, SAMPLE "%s", name);
     cr_assert_eq(sgt_checkpoint_shape(&o.model, dir, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, &err), 0, "%s",
+                 err.text);
     return d;
 }
 
-/* The fixture's rows as sequences, all of their logits (B, T, V): `step` positions of each at a time. */
+/* The fixture's rows as sequences, all of their logits (B, T, V): `step` positions of each at a
+ * time. */
 static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
 {
     size_t V = f->model.vocab, T = f->seq, B = f->batch;
-    float *all = malloc(B * T * V * sizeof *all), *some = malloc(SGT_DECODER_ROWS * V * sizeof *some);
+    float *all = malloc(B * T * V * sizeof *all),
+          *some = malloc(SGT_DECODER_ROWS * V * sizeof *some);
     for (uint32_t t = 0; t < T; t += step) {
         sgt_decoder_row rows[SGT_DECODER_ROWS];
         size_t n = 0;
@@ -68,17 +74,19 @@ static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
         cr_assert(n <= SGT_DECODER_ROWS);
         sgt_decoder_run(d, rows, n, some);
         for (size_t i = 0; i < n; i++)
-            memcpy(all + (rows[i].sequence * T + rows[i].position) * V, some + i * V, V * sizeof *all);
+            memcpy(all + (rows[i].sequence * T + rows[i].position) * V, some + i * V,
+                   V * sizeof *all);
     }
     free(some);
     return all;
 }
 
-static void same_bits(const fixture *f, sgt_decoder *d, const float *want, uint32_t step, const char *what)
+static void same_bits(const fixture *f, sgt_decoder *d, const float *want, uint32_t step,
+                      const char *what)
 {
     float *got = all_logits(f, d, step);
-    cr_expect_eq(memcmp(got, want, (size_t)f->batch * f->seq * f->model.vocab * sizeof *got), 0, "%s, %u at a time",
-                 what, step);
+    cr_expect_eq(memcmp(got, want, (size_t)f->batch * f->seq * f->model.vocab * sizeof *got), 0,
+                 "%s, %u at a time", what, step);
     free(got);
 }
 
@@ -92,8 +100,8 @@ static double loss_of(const float *logits, size_t V, int32_t target)
     return max + log(sum) - (double)logits[target];
 }
 
-/* The mean loss to what the training step's is held to; each position's to twice that beside the backend's, which is as
- * far from the truth. */
+/* The mean loss to what the training step's is held to; each position's to twice that beside the
+ * backend's, which is as far from the truth. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
     sgt_error err;
@@ -112,12 +120,13 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     for (size_t i = 0; i < n; i++) {
         if (o.ignoring && f.y[i] == o.ignore) continue;
         double loss = loss_of(logits + i * V, V, f.y[i]);
-        cr_expect_float_eq(loss, (double)losses[i], 1e-5, "%s, position %zu: %.9f, not %.9f", name, i, loss,
-                           (double)losses[i]);
+        cr_expect_float_eq(loss, (double)losses[i], 1e-5, "%s, position %zu: %.9f, not %.9f", name,
+                           i, loss, (double)losses[i]);
         mean += loss, count++;
     }
     mean /= (double)count;
-    if (f.options.dropout == 0) cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
+    if (f.options.dropout == 0)
+        cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
     b->close(b);
     sgt_decoder_close(d);
     free(logits);
@@ -142,7 +151,8 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
     same_bits(&f, one, want, 1, "positions run again");
     for (int threads = 2; threads <= 5; threads++) {
-        sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997); /* pieces that no row's end meets */
+        /* pieces that no row's end meets */
+        sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997);
         same_bits(&f, d, want, 1, "more threads");
         same_bits(&f, d, want, 7, "more threads");
         sgt_decoder_close(d);
@@ -182,9 +192,13 @@ Test(generate, too_large_a_model_is_said)
 {
     sgt_error err;
     sgt_decoder *d;
-    sgt_decoder_options o = {
-        .model = {.layers = 1024, .channels = 32768, .heads = 1, .vocab = 65536, .positions = 1 << 20, .eps = 1e-5f},
-        .sequences = 64};
+    sgt_decoder_options o = {.model = {.layers = 1024,
+                                       .channels = 32768,
+                                       .heads = 1,
+                                       .vocab = 65536,
+                                       .positions = 1 << 20,
+                                       .eps = 1e-5f},
+                             .sequences = 64};
     cr_expect_eq(sgt_decoder_open(&d, &o, &err), SGT_ENOMEM);
     cr_expect(strstr(err.text, "the keys and values of 64 sequences need "), "%s", err.text);
     fixture f;
@@ -192,7 +206,8 @@ Test(generate, too_large_a_model_is_said)
     d = decoder(&f, 1, 1, 0, 1000);
     sgt_backend *b = sgt_decoder_loads(d);
     cr_expect_eq(b->put(b, SGT_MOMENT1, 0, 0, 1, f.initial, &err), SGT_EUSAGE);
-    cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE, "past the tensor's end");
+    cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE,
+                 "past the tensor's end");
     sgt_decoder_close(d);
     sgt_decoder_close(NULL);
     fixture_free(&f);
@@ -204,13 +219,20 @@ static void write_llmc(const fixture *f, const char *name, const char *path)
     const sgt_model *m = &f->model;
     size_t n = sgt_model_parameters(m) * sizeof(float);
     char *bytes = calloc(1, 1024 + n);
-    const int32_t header[] = {20240326, 3, (int32_t)m->positions, (int32_t)m->vocab, (int32_t)m->layers,
-                              (int32_t)m->heads, (int32_t)m->channels, (int32_t)m->vocab};
+    const int32_t header[] = {20240326,
+                              3,
+                              (int32_t)m->positions,
+                              (int32_t)m->vocab,
+                              (int32_t)m->layers,
+                              (int32_t)m->heads,
+                              (int32_t)m->channels,
+                              (int32_t)m->vocab};
     memcpy(bytes, header, sizeof header);
     char from[128];
     snprintf(from, sizeof from, FIXTURES "%s.bin", name);
     FILE *in = fopen(from, "rb");
-    cr_assert(in && fseek(in, 1024 + 2L * f->batch * f->seq * 4, SEEK_SET) == 0 && fread(bytes + 1024, 1, n, in) == n);
+    cr_assert(in && fseek(in, 1024 + 2L * f->batch * f->seq * 4, SEEK_SET) == 0 &&
+              fread(bytes + 1024, 1, n, in) == n);
     fclose(in);
     put_file(path, bytes, 1024 + n);
     free(bytes);
@@ -227,7 +249,8 @@ Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
     float *want = all_logits(&f, d, 4);
     cr_assert_eq(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), &err), 0, "%s", err.text);
     cr_assert_eq(sgt_decoder_open(&other, &o, &err), 0, "%s", err.text);
-    int rc = sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
+    int rc =
+        sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
     cr_assert_eq(rc, 0, "%s", err.text);
     same_bits(&f, other, want, 4, "llm.c's file");
     sgt_decoder_close(d);
@@ -278,7 +301,8 @@ static int take_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *e
     return SGT_OK;
 }
 
-static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o, heard *h, sgt_error *err)
+static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o,
+                    heard *h, sgt_error *err)
 {
     notices[0] = 0;
     o.notice = (sgt_notice){.say = hear};
@@ -288,7 +312,8 @@ static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_gener
     return sgt_generate(d, p, count, &o, NULL, err);
 }
 
-static void must_generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o, heard *h)
+static void must_generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o,
+                          heard *h)
 {
     sgt_error err;
     memset(h, 0, sizeof *h);
@@ -307,8 +332,8 @@ static size_t read_ids(uint16_t *ids, const char *text)
 }
 
 /* make_sample.py's lines of that model: prompts, and what transformers makes of them. */
-static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST], uint16_t (*out)[MOST],
-                          size_t *lengths)
+static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST],
+                          uint16_t (*out)[MOST], size_t *lengths)
 {
     char line[4096];
     size_t count = 0;
@@ -316,7 +341,7 @@ static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)
     cr_assert(f, "run from the source tree");
     while (fgets(line, sizeof line, f)) {
         char *save, *name = strtok_r(line, "\t", &save), *before = strtok_r(NULL, "\t", &save),
-             *after = strtok_r(NULL, "\t", &save);
+                    *after = strtok_r(NULL, "\t", &save);
         if (strcmp(name, model)) continue;
         prompts[count] = (sgt_prompt){.ids = in[count], .count = read_ids(in[count], before)};
         lengths[count] = read_ids(out[count], after);
@@ -339,8 +364,8 @@ static void as_transformers(const char *model, uint32_t sequences, int threads)
         size_t n = lengths[i] < 40 ? lengths[i] : 40;
         cr_assert_geq(n, 20);
         for (size_t k = 0; k < n; k++)
-            cr_assert_eq(h.ids[i][k], out[i][k], "%s, prompt %zu: token %zu is %u, not %u", model, i, k, h.ids[i][k],
-                         out[i][k]);
+            cr_assert_eq(h.ids[i][k], out[i][k], "%s, prompt %zu: token %zu is %u, not %u", model,
+                         i, k, h.ids[i][k], out[i][k]);
     }
     sgt_decoder_close(d);
 }
@@ -356,7 +381,8 @@ Test(generate, greedy_is_what_transformers_has)
 static void prompts_of(sgt_prompt *p, uint16_t *ids)
 {
     for (uint16_t i = 0; i < 64; i++) ids[i] = (uint16_t)(i * 37 % 97);
-    for (size_t i = 0; i < 36; i++) p[i] = (sgt_prompt){.ids = ids + i, .count = 1 + i / 3, .sample = i % 3};
+    for (size_t i = 0; i < 36; i++)
+        p[i] = (sgt_prompt){.ids = ids + i, .count = 1 + i / 3, .sample = i % 3};
     for (size_t i = 0; i < 36; i++) p[i].ids = ids + i / 3;
 }
 
@@ -366,8 +392,9 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     uint16_t ids[64];
     sgt_prompt p[36];
     prompts_of(p, ids);
-    sgt_generate_options o = {
-        .choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3}, .tokens = 90, .eot = 38};
+    sgt_generate_options o = {.choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3},
+                              .tokens = 90,
+                              .eot = 38};
     sgt_decoder *alone = load("erf", 1, 1);
     must_generate(alone, p, 36, o, &want);
     static const struct {
@@ -380,7 +407,8 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
         for (size_t i = 0; i < 36; i++)
             cr_expect(got.count[i] == want.count[i] && got.why[i] == want.why[i] &&
                           !memcmp(got.ids[i], want.ids[i], want.count[i] * sizeof(uint16_t)),
-                      "prompt %zu, %u sequences, %d threads", i, ways[w].sequences, ways[w].threads);
+                      "prompt %zu, %u sequences, %d threads", i, ways[w].sequences,
+                      ways[w].threads);
         sgt_decoder_close(d);
     }
     size_t texts = 0, whole = 0, pairs = 0;
@@ -388,9 +416,11 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
         texts += want.why[i] == SGT_END_TEXT;
         whole += want.why[i] == SGT_END_TOKENS;
         cr_expect_eq(want.why[i] == SGT_END_TOKENS, want.count[i] == 90);
-        for (size_t k = 0; k < want.count[i]; k++) cr_expect_neq(want.ids[i][k], 38, "the end of a text is handed out");
+        for (size_t k = 0; k < want.count[i]; k++)
+            cr_expect_neq(want.ids[i][k], 38, "the end of a text is handed out");
         if (i % 3 && want.count[i] > 20 && want.count[i - 1] > 20)
-            cr_expect(++pairs && memcmp(want.ids[i], want.ids[i - 1], 40), "two samples of a prompt are the same");
+            cr_expect(++pairs && memcmp(want.ids[i], want.ids[i - 1], 40),
+                      "two samples of a prompt are the same");
     }
     cr_expect(texts > 0 && whole + texts == 36 && pairs > 3, "%zu ended, %zu pairs", texts, pairs);
     o.choice.seed = 4;
@@ -411,11 +441,14 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
     must_generate(d, p, 2, o, &whole);
-    cr_expect_str_eq(notices, "a prompt of 100 tokens: its last 70 count, the model has no more positions\n"
-                              "the model's 70 positions are full: it goes on from the last 35 tokens\n");
-    cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0, "the last 70 of a prompt of 100");
+    cr_expect_str_eq(notices,
+                     "a prompt of 100 tokens: its last 70 count, the model has no more positions\n"
+                     "the model's 70 positions are full: it goes on from the last 35 tokens\n");
+    cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0,
+                 "the last 70 of a prompt of 100");
     memcpy(all + 100, whole.ids[0], TOKENS * 2);
-    /* 70 tokens give the first; then 35 and it are 36, and after 34 more the window is full again */
+    /* 70 tokens give the first; then 35 and it are 36, and after 34 more the window is full
+     * again */
     for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
         sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
         o.tokens = 35;
@@ -424,11 +457,13 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     }
     sgt_decoder_close(d);
 
-    sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1}; /* each token sees itself alone */
+    /* each token sees itself alone */
+    sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1};
     sgt_error err;
     cr_assert_eq(sgt_checkpoint_shape(&small.model, SAMPLE "erf", &err), 0);
     cr_assert_eq(sgt_decoder_open(&d, &small, &err), 0);
-    cr_assert_eq(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, &err), 0);
+    cr_assert_eq(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, &err),
+                 0);
     o.tokens = 20;
     must_generate(d, p, 1, o, &whole);
     cr_expect_eq(whole.count[0], 20);
@@ -468,8 +503,8 @@ Test(generate, what_ends_it_early_is_said)
     o.tokens = 3;
     h = (heard){0};
     cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EFORMAT);
-    cr_expect_str_eq(err.text, "token 1 of prompt 1: what the model computes is not a number (its weights are damaged, "
-                               "or its training diverged)");
+    cr_expect_str_eq(err.text, "token 1 of prompt 1: what the model computes is not a number (its "
+                               "weights are damaged, or its training diverged)");
     sgt_decoder_close(d);
 }
 
@@ -487,7 +522,8 @@ static void *work(void *wrong)
     for (int r = 0; r < ROUNDS; r++) {
         for (size_t t; (t = sgt_team_take(&shared.team)) < TASKS;) shared.done[r][t]++;
         sgt_team_barrier(&shared.team, TEAM);
-        for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1; /* plain reads: meeting orders them */
+        /* plain reads: meeting orders them */
+        for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1;
     }
     return NULL;
 }
@@ -496,7 +532,8 @@ Test(generate, a_team_does_each_task_once_and_sees_all_of_a_round)
 {
     pthread_t threads[TEAM];
     int wrong[TEAM] = {0};
-    for (int i = 0; i < TEAM; i++) cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
+    for (int i = 0; i < TEAM; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
     for (int i = 0; i < TEAM; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < TEAM; i++) cr_expect_eq(wrong[i], 0);
 }

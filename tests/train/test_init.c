@@ -1,4 +1,5 @@
-/* Models to start from: llm.c's files, tensors in several files, and that nothing but the parameters is taken. */
+/* Models to start from: llm.c's files, tensors in several files, and that nothing but the
+ * parameters is taken. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 TestSuite(init, .init = make_data, .fini = remove_folder);
 
 /* Sizes that tell any two dimensions apart, and are no multiples of a block's. */
-static const sgt_model shape = {.layers = 3, .channels = 70, .heads = 7, .vocab = 101, .positions = 13, .eps = 1e-5f};
+static const sgt_model shape = {
+    .layers = 3, .channels = 70, .heads = 7, .vocab = 101, .positions = 13, .eps = 1e-5f};
 #define PADDED 128
 
 /* A backend that takes parameters and nothing else. */
@@ -25,8 +27,8 @@ typedef struct taker {
     float *flat;
 } taker;
 
-static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-                sgt_error *err)
+static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+                const float *from, sgt_error *err)
 {
     const taker *k = (const taker *)b;
     sgt_tensor t;
@@ -38,7 +40,8 @@ static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, siz
     return SGT_OK;
 }
 
-/* Numbers that bfloat16 holds, each tensor's and element's own: 8 bits of fraction, other signs and exponents. */
+/* Numbers that bfloat16 holds, each tensor's and element's own: 8 bits of fraction, other signs and
+ * exponents. */
 static float number(size_t tensor, size_t i)
 {
     uint32_t h = (uint32_t)(tensor * 7919 + i) * 2654435761u;
@@ -82,17 +85,21 @@ static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k,
 static void put_llmc(const char *name, const sgt_model *m, const float *flat, int version)
 {
     FILE *f = fopen(in_folder(name), "wb");
-    int32_t header[256] = {20240326, version, (int32_t)m->positions, (int32_t)m->vocab, (int32_t)m->layers,
-                           (int32_t)m->heads, (int32_t)m->channels, PADDED};
+    int32_t header[256] = {
+        20240326,           version,           (int32_t)m->positions, (int32_t)m->vocab,
+        (int32_t)m->layers, (int32_t)m->heads, (int32_t)m->channels,  PADDED};
     cr_assert(f);
     if (m->vocab > PADDED) header[7] = 256;
     fwrite(header, sizeof header, 1, f);
     put_tensor(f, m, flat, 0, version);
-    for (size_t i = 0; i < ((size_t)header[7] - m->vocab) * m->channels; i++) put_number(f, NAN, version);
+    for (size_t i = 0; i < ((size_t)header[7] - m->vocab) * m->channels; i++)
+        put_number(f, NAN, version);
     put_tensor(f, m, flat, 1, version);
     for (size_t kind = 0; kind < SGT_BLOCK_TENSORS; kind++)
-        for (size_t l = 0; l < m->layers; l++) put_tensor(f, m, flat, 2 + l * SGT_BLOCK_TENSORS + kind, version);
-    for (size_t i = 0; i < 2; i++) put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
+        for (size_t l = 0; l < m->layers; l++)
+            put_tensor(f, m, flat, 2 + l * SGT_BLOCK_TENSORS + kind, version);
+    for (size_t i = 0; i < 2; i++)
+        put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
     fclose(f);
 }
 
@@ -105,7 +112,8 @@ static void loads(const char *name, const sgt_model *m, const float *flat)
     cr_assert_eq(sgt_checkpoint_shape(&got, in_folder(name), &err), 0, "%s", err.text);
     cr_expect(memcmp(&got, m, sizeof got) == 0, "another shape");
     cr_assert_eq(sgt_checkpoint_load_model(in_folder(name), &k.calls, m, &err), 0, "%s", err.text);
-    cr_expect(memcmp(k.flat, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers", name);
+    cr_expect(memcmp(k.flat, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers",
+              name);
     free(k.flat);
 }
 
@@ -119,7 +127,8 @@ Test(init, llm_c_in_both_precisions)
     free(flat);
 }
 
-/* The file with word `at` of its header changed, or cut to `size` bytes, is refused by this message after its path. */
+/* The file with word `at` of its header changed, or cut to `size` bytes, is refused by this message
+ * after its path. */
 static void refused(int at, int32_t word, long size, const char *why)
 {
     sgt_error err;
@@ -132,7 +141,8 @@ static void refused(int at, int32_t word, long size, const char *why)
     put_file("bad.bin", bytes, size < 0 ? n + 1 : size ? (size_t)size : n);
     free(bytes);
     snprintf(want, sizeof want, "%s: %s", in_folder("bad.bin"), why);
-    cr_expect_eq(sgt_checkpoint_shape(&m, in_folder("bad.bin"), &err), SGT_EFORMAT, "taken: %s", why);
+    cr_expect_eq(sgt_checkpoint_shape(&m, in_folder("bad.bin"), &err), SGT_EFORMAT, "taken: %s",
+                 why);
     cr_expect_str_eq(err.text, want);
 }
 
@@ -144,12 +154,14 @@ Test(init, llm_c_files_that_are_wrong)
     /* 3 blocks of 12 C^2 + 13 C, embeddings of 128 and 13 rows, a last LayerNorm */
     long bytes = 1024 + 2 * (3 * (12 * 70 * 70 + 13 * 70) + (128 + 13) * 70 + 2 * 70);
     char why[128];
-    refused(0, 20240520, 0, "its first number is 20240520, not 20240326: it is no model of llm.c's");
+    refused(0, 20240520, 0,
+            "its first number is 20240520, not 20240326: it is no model of llm.c's");
     refused(1, 1, 0, "version 1, neither 3 (float32) nor 5 (bfloat16)");
     refused(4, 0, 0, "word 4 of its header is 0");
     refused(7, 100, 0, "a vocabulary of 101, padded to 100");
     refused(-1, 0, 1000, "1000 bytes, and a model of llm.c's has a header of 1024");
-    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld (a file cut short?)", bytes - 1, bytes);
+    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld (a file cut short?)", bytes - 1,
+             bytes);
     refused(-1, 0, bytes - 1, why);
     snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld", bytes + 1, bytes);
     refused(-1, 0, -1, why);
@@ -164,7 +176,9 @@ static void put_parts(const sgt_model *m, const float *flat)
     sgt_error err;
     sgt_safetensors_writer *w[2];
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(sgt_safetensors_begin(&w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"), &err), 0);
+        cr_assert_eq(sgt_safetensors_begin(
+                         &w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"), &err),
+                     0);
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < sgt_model_tensors(m); k++) {
             sgt_tensor t;
@@ -180,14 +194,16 @@ static void no_model(const char *index, const char *why)
 {
     sgt_error err;
     put_file("s/model.safetensors.index.json", index, strlen(index));
-    cr_expect_lt(sgt_checkpoint_load_model(in_folder("s"), NULL, &shape, &err), 0, "taken: %s", index);
+    cr_expect_lt(sgt_checkpoint_load_model(in_folder("s"), NULL, &shape, &err), 0, "taken: %s",
+                 index);
     cr_expect(strstr(err.text, why), "%s", err.text);
 }
 
 Test(init, tensors_in_several_files)
 {
-    static const char index[] = "{\"metadata\": {}, \"weight_map\": {\"wte.weight\": \"a.safetensors\", "
-                                "\"wpe.weight\": \"b.safetensors\", \"ln_f.weight\": \"a.safetensors\"}}";
+    static const char index[] =
+        "{\"metadata\": {}, \"weight_map\": {\"wte.weight\": \"a.safetensors\", \"wpe.weight\": "
+        "\"b.safetensors\", \"ln_f.weight\": \"a.safetensors\"}}";
     sgt_error err;
     float *flat = numbers(&shape);
     cr_assert_eq(sgt_make_folders(in_folder("s"), &err), 0);
@@ -196,19 +212,21 @@ Test(init, tensors_in_several_files)
     put_file("s/model.safetensors.index.json", index, strlen(index));
     loads("s", &shape, flat);
     free(flat);
-    no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\"}}", "/s/model.safetensors: no tensor wpe.weight");
+    no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\"}}",
+             "/s/model.safetensors: no tensor wpe.weight");
     no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\", \"x\": \"c.safetensors\"}}",
              "/s/c.safetensors: No such file or directory");
-    no_model("{\"weight_map\": {\"wte.weight\": \"../a.safetensors\"}}",
-             "/s/model.safetensors.index.json: tensor wte.weight: not the name of a file beside it");
+    no_model(
+        "{\"weight_map\": {\"wte.weight\": \"../a.safetensors\"}}",
+        "/s/model.safetensors.index.json: tensor wte.weight: not the name of a file beside it");
     no_model("{}", "/s/model.safetensors.index.json: no weight_map in it");
     no_model("{", "/s/model.safetensors.index.json: ");
 }
 
 /* ---- runs ---- */
 
-/* From llm.c's file, from a checkpoint and from one without optimizer state: the same run, for nothing but the
- * parameters is taken. */
+/* From llm.c's file, from a checkpoint and from one without optimizer state: the same run, for
+ * nothing but the parameters is taken. */
 Test(init, a_run_starts_with_fresh_optimizer_state)
 {
     sgt_error err;
@@ -216,7 +234,8 @@ Test(init, a_run_starts_with_fresh_optimizer_state)
     must_train(tiny(4), "first", 0);
     cr_assert_eq(sgt_config_read(&m, in_folder("first/step-00000004"), &err), 0, "%s", err.text);
     taker k = {{.put = take}, &m, calloc(sgt_model_floats(&m), sizeof(float))};
-    cr_assert_eq(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, &err), 0,
+                 "%s", err.text);
     put_llmc("first.bin", &m, k.flat, 3);
     free(k.flat);
     static const char *const from[] = {"first/step-00000004", "first.bin", "first/step-00000004"};

@@ -1,5 +1,6 @@
-/* --document-mask: where documents begin is the loader's to say, by .idx files or the end-of-text id; without it the
- * backend tells by that id. What is masked and how is tests/step/documents.c's. */
+/* --document-mask: where documents begin is the loader's to say, by .idx files or the end-of-text
+ * id; without it the backend tells by that id. What is masked and how is
+ * tests/step/documents.c's. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,8 @@ Test(masking, the_index_says_where_documents_begin)
     must_train(masked(4), "nowhere", 0);
     cr_expect(same_run("by-id", "by-index"));
     cr_expect(same_run("plain", "nowhere"), "rows of one document are rows without a mask");
-    cr_expect(!same_run("plain", "by-id") && !same_run("by-id", "elsewhere") && !same_run("plain", "elsewhere"));
+    cr_expect(!same_run("plain", "by-id") && !same_run("by-id", "elsewhere") &&
+              !same_run("plain", "elsewhere"));
 }
 
 Test(masking, however_rows_are_made)
@@ -97,8 +99,9 @@ Test(masking, of_data_without_an_id)
     sgt_settings s = masked(2);
     s.init = FIXTURES "curve"; /* of 256 ids: they are not GPT-2's */
     cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "data.bin does not say which id begins a document (sgt-tokenize's shards do)"), "%s",
-              err.text);
+    cr_expect(strstr(err.text,
+                     "data.bin does not say which id begins a document (sgt-tokenize's shards do)"),
+              "%s", err.text);
     put_index(at_newlines);
     must_train(s, "run", 0);
 }
@@ -120,7 +123,8 @@ static double loss_of(const fixture *f, int32_t eot, const int32_t *starts)
     return loss;
 }
 
-/* The most frequent id of the rows ends documents: told by the id, and told where they begin, they are the same. */
+/* The most frequent id of the rows ends documents: told by the id, and told where they begin, they
+ * are the same. */
 Test(masking, rows_that_say_it)
 {
     fixture f;

@@ -12,7 +12,10 @@ Test(model, published_sizes)
     static const struct {
         const char *name;
         uint64_t parameters;
-    } known[] = {{"gpt2", 124439808}, {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200}};
+    } known[] = {{"gpt2", 124439808},
+                 {"gpt2-medium", 354823168},
+                 {"gpt2-large", 774030080},
+                 {"gpt2-xl", 1557611200}};
     for (size_t i = 0; i < 4; i++) {
         sgt_model m;
         sgt_error err;
@@ -27,7 +30,8 @@ Test(model, shapes_as_typed)
     static const struct {
         const char *name, *message;
     } bad[] = {
-        {"gpt3", "--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4"},
+        {"gpt3", "--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or "
+                 "LAYERSxCHANNELSxHEADS such as 4x256x4"},
         {"4x256", NULL},
         {"4x256x4x", NULL},
         {"4 x256x4", NULL},
@@ -43,9 +47,11 @@ Test(model, shapes_as_typed)
     sgt_model m;
     sgt_error err;
     cr_assert_eq(sgt_model_named(&m, "3x52x4", &err), 0);
-    cr_expect(m.layers == 3 && m.channels == 52 && m.heads == 4 && m.vocab == 50257 && m.positions == 1024);
+    cr_expect(m.layers == 3 && m.channels == 52 && m.heads == 4 && m.vocab == 50257 &&
+              m.positions == 1024);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        cr_expect_eq(sgt_model_named(&m, bad[i].name, &err), SGT_EUSAGE, "'%s' was taken", bad[i].name);
+        cr_expect_eq(sgt_model_named(&m, bad[i].name, &err), SGT_EUSAGE, "'%s' was taken",
+                     bad[i].name);
         if (bad[i].message) cr_expect_str_eq(err.text, bad[i].message);
     }
 }
@@ -95,7 +101,8 @@ static float *initial(const sgt_model *m, uint64_t seed, int threads)
     return p;
 }
 
-/* The first four moments of n draws of a normal distribution stray by four standard errors at most. */
+/* The first four moments of n draws of a normal distribution stray by four standard errors at
+ * most. */
 static void check_normal(const float *x, size_t n, double sigma, const char *name)
 {
     double mean = 0, m2 = 0, m3 = 0, m4 = 0, count = (double)n;
@@ -107,7 +114,8 @@ static void check_normal(const float *x, size_t n, double sigma, const char *nam
         m4 += d * d * d * d / count;
     }
     cr_expect_lt(fabs(mean) / sigma * sqrt(count), 4, "%s: mean %g", name, mean);
-    cr_expect_lt(fabs(m2 - 1) * sqrt(count / 2), 4, "%s: variance %g of what it should be", name, m2);
+    cr_expect_lt(fabs(m2 - 1) * sqrt(count / 2), 4, "%s: variance %g of what it should be", name,
+                 m2);
     cr_expect_lt(fabs(m3) * sqrt(count / 15), 4, "%s: third moment %g", name, m3);
     cr_expect_lt(fabs(m4 - 3) * sqrt(count / 96), 4, "%s: fourth moment %g", name, m4);
 }
@@ -124,9 +132,11 @@ Test(model, initial_parameters_are_gpt2s)
         sgt_tensor t;
         sgt_model_tensor(&m, i, &t);
         int projection = strstr(t.name, "c_proj.weight") != NULL;
-        if (t.dims == 2) check_normal(p + t.offset, t.count, projection ? 0.02 / sqrt(4) : 0.02, t.name);
+        if (t.dims == 2)
+            check_normal(p + t.offset, t.count, projection ? 0.02 / sqrt(4) : 0.02, t.name);
         float want = strstr(t.name, "ln_") && strstr(t.name, ".weight") ? 1 : 0;
-        for (size_t j = 0; t.dims == 1 && j < t.count; j++) cr_assert_eq(p[t.offset + j], want, "%s", t.name);
+        for (size_t j = 0; t.dims == 1 && j < t.count; j++)
+            cr_assert_eq(p[t.offset + j], want, "%s", t.name);
     }
     free(p);
 }
@@ -141,7 +151,8 @@ Test(model, initial_parameters_depend_on_the_seed_alone)
     float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3), *other = initial(&m, 8, 1);
     cr_expect(memcmp(one, three, bytes) == 0, "3 threads drew other numbers than 1");
     cr_expect(memcmp(one, other, bytes) != 0, "another seed drew the same numbers");
-    /* element k is the same whatever comes before it: the first row of wte begins the draw of any vocabulary */
+    /* element k is the same whatever comes before it: the first row of wte begins the draw of any
+     * vocabulary */
     m.vocab = 100;
     float *fewer = initial(&m, 7, 1);
     cr_expect(memcmp(one, fewer, 100 * 32 * sizeof(float)) == 0);

@@ -1,6 +1,7 @@
-/* Rows of a single token against the same steps in double. A position that sees itself alone takes its own value
- * whatever its score, so that attention is the identity on values: queries and keys have no gradient at all, and
- * AdamW, which divides each gradient by its own size, would make full steps of what rounding leaves in its place. */
+/* Rows of a single token against the same steps in double. A position that sees itself alone takes
+ * its own value whatever its score, so that attention is the identity on values: queries and keys
+ * have no gradient at all, and AdamW, which divides each gradient by its own size, would make full
+ * steps of what rounding leaves in its place. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +12,13 @@
 enum { L = 2, C = 16, V = 37, ROWS = 8, STEPS = 50, MOST = 4 * C };
 static const double LR = 1e-3;
 
-/* All numbers in the model's flat layout; of one row the activations that its backward pass needs. */
+/* All numbers in the model's flat layout; of one row the activations that its backward pass
+ * needs. */
 typedef struct twin {
     sgt_model model;
     double *p, *g, *m, *v;
-    double in[L + 1][C], mid[L][C], ln1[L][C], value[L][C], ln2[L][C], fc[L][4 * C], gelu[L][4 * C], last[C];
+    double in[L + 1][C], mid[L][C], ln1[L][C], value[L][C], ln2[L][C], fc[L][4 * C], gelu[L][4 * C],
+        last[C];
 } twin;
 
 static size_t at(const twin *t, size_t tensor)
@@ -33,7 +36,8 @@ static size_t in_block(const twin *t, size_t layer, size_t which)
 /* ---- layers; a backward pass adds to dx and to the gradients of its tensors ---- */
 
 /* out (n) = x (k) w + b, w being columns `from` on of rows `ld` apart. */
-static void linear(const twin *t, double *out, const double *x, size_t w, size_t b, size_t k, size_t n, size_t ld)
+static void linear(const twin *t, double *out, const double *x, size_t w, size_t b, size_t k,
+                   size_t n, size_t ld)
 {
     for (size_t j = 0; j < n; j++) {
         out[j] = t->p[b + j];
@@ -41,8 +45,8 @@ static void linear(const twin *t, double *out, const double *x, size_t w, size_t
     }
 }
 
-static void linear_backward(twin *t, double *dx, const double *dout, const double *x, size_t w, size_t b, size_t k,
-                            size_t n, size_t ld)
+static void linear_backward(twin *t, double *dx, const double *dout, const double *x, size_t w,
+                            size_t b, size_t k, size_t n, size_t ld)
 {
     for (size_t j = 0; j < n; j++) {
         t->g[b + j] += dout[j];
@@ -69,7 +73,8 @@ static void layernorm(const twin *t, double *out, const double *x, size_t w, siz
     for (int c = 0; c < C; c++) out[c] = out[c] * t->p[w + (size_t)c] + t->p[b + (size_t)c];
 }
 
-static void layernorm_backward(twin *t, double *dx, const double *dout, const double *x, size_t w, size_t b)
+static void layernorm_backward(twin *t, double *dx, const double *dout, const double *x, size_t w,
+                               size_t b)
 {
     double xhat[C], g[C], mean = 0, along = 0, rstd = normalize(xhat, x);
     for (size_t c = 0; c < C; c++) {
@@ -95,14 +100,16 @@ static void block(twin *t, size_t l)
 {
     double y[C], slope;
     layernorm(t, t->ln1[l], t->in[l], in_block(t, l, SGT_LN1_W), in_block(t, l, SGT_LN1_B));
-    linear(t, t->value[l], t->ln1[l], in_block(t, l, SGT_QKV_W) + 2 * C, in_block(t, l, SGT_QKV_B) + 2 * C, C, C,
-           3 * C);
+    linear(t, t->value[l], t->ln1[l], in_block(t, l, SGT_QKV_W) + 2 * C,
+           in_block(t, l, SGT_QKV_B) + 2 * C, C, C, 3 * C);
     linear(t, y, t->value[l], in_block(t, l, SGT_PROJ_W), in_block(t, l, SGT_PROJ_B), C, C, C);
     for (int c = 0; c < C; c++) t->mid[l][c] = t->in[l][c] + y[c];
     layernorm(t, t->ln2[l], t->mid[l], in_block(t, l, SGT_LN2_W), in_block(t, l, SGT_LN2_B));
-    linear(t, t->fc[l], t->ln2[l], in_block(t, l, SGT_FC_W), in_block(t, l, SGT_FC_B), C, 4 * C, 4 * C);
+    linear(t, t->fc[l], t->ln2[l], in_block(t, l, SGT_FC_W), in_block(t, l, SGT_FC_B), C, 4 * C,
+           4 * C);
     for (int c = 0; c < 4 * C; c++) t->gelu[l][c] = gelu_tanh(t->fc[l][c], &slope);
-    linear(t, y, t->gelu[l], in_block(t, l, SGT_FCPROJ_W), in_block(t, l, SGT_FCPROJ_B), 4 * C, C, C);
+    linear(t, y, t->gelu[l], in_block(t, l, SGT_FCPROJ_W), in_block(t, l, SGT_FCPROJ_B), 4 * C, C,
+           C);
     for (int c = 0; c < C; c++) t->in[l + 1][c] = t->mid[l][c] + y[c];
 }
 
@@ -110,18 +117,23 @@ static void block(twin *t, size_t l)
 static void block_backward(twin *t, double d[C], size_t l)
 {
     double wide[MOST] = {0}, narrow[C] = {0}, value[C] = {0}, slope;
-    linear_backward(t, wide, d, t->gelu[l], in_block(t, l, SGT_FCPROJ_W), in_block(t, l, SGT_FCPROJ_B), 4 * C, C, C);
+    linear_backward(t, wide, d, t->gelu[l], in_block(t, l, SGT_FCPROJ_W),
+                    in_block(t, l, SGT_FCPROJ_B), 4 * C, C, C);
     for (int c = 0; c < 4 * C; c++) {
         gelu_tanh(t->fc[l][c], &slope);
         wide[c] *= slope;
     }
-    linear_backward(t, narrow, wide, t->ln2[l], in_block(t, l, SGT_FC_W), in_block(t, l, SGT_FC_B), C, 4 * C, 4 * C);
-    layernorm_backward(t, d, narrow, t->mid[l], in_block(t, l, SGT_LN2_W), in_block(t, l, SGT_LN2_B));
-    linear_backward(t, value, d, t->value[l], in_block(t, l, SGT_PROJ_W), in_block(t, l, SGT_PROJ_B), C, C, C);
+    linear_backward(t, narrow, wide, t->ln2[l], in_block(t, l, SGT_FC_W), in_block(t, l, SGT_FC_B),
+                    C, 4 * C, 4 * C);
+    layernorm_backward(t, d, narrow, t->mid[l], in_block(t, l, SGT_LN2_W),
+                       in_block(t, l, SGT_LN2_B));
+    linear_backward(t, value, d, t->value[l], in_block(t, l, SGT_PROJ_W),
+                    in_block(t, l, SGT_PROJ_B), C, C, C);
     memset(narrow, 0, sizeof narrow);
-    linear_backward(t, narrow, value, t->ln1[l], in_block(t, l, SGT_QKV_W) + 2 * C, in_block(t, l, SGT_QKV_B) + 2 * C,
-                    C, C, 3 * C);
-    layernorm_backward(t, d, narrow, t->in[l], in_block(t, l, SGT_LN1_W), in_block(t, l, SGT_LN1_B));
+    linear_backward(t, narrow, value, t->ln1[l], in_block(t, l, SGT_QKV_W) + 2 * C,
+                    in_block(t, l, SGT_QKV_B) + 2 * C, C, C, 3 * C);
+    layernorm_backward(t, d, narrow, t->in[l], in_block(t, l, SGT_LN1_W),
+                       in_block(t, l, SGT_LN1_B));
 }
 
 /* Its loss; gradients of loss / ROWS are added. */
@@ -170,14 +182,16 @@ static double update(twin *t, const sgt_optim *o, int step)
             t->m[i] = b1 * t->m[i] + (1 - b1) * g;
             t->v[i] = b2 * t->v[i] + (1 - b2) * g * g;
             double decay = x.dims == 2 ? (double)o->weight_decay : 0;
-            t->p[i] -= LR * (t->m[i] / c1 / (sqrt(t->v[i] / c2) + (double)o->eps) + decay * t->p[i]);
+            t->p[i] -=
+                LR * (t->m[i] / c1 / (sqrt(t->v[i] / c2) + (double)o->eps) + decay * t->p[i]);
         }
     }
     memset(t->g, 0, n * sizeof *t->g);
     return norm;
 }
 
-/* Takes the backend's parameters, matrices ten times larger: values and the keys' scores are about 1 then. */
+/* Takes the backend's parameters, matrices ten times larger: values and the keys' scores are about
+ * 1 then. */
 static void twin_open(twin *t, sgt_backend *b, const sgt_model *model)
 {
     size_t n = sgt_model_floats(model);
@@ -188,7 +202,8 @@ static void twin_open(twin *t, sgt_backend *b, const sgt_model *model)
         sgt_model_tensor(model, k, &x);
         float *p = malloc(x.count * sizeof *p);
         cr_assert_eq(b->get(b, SGT_PARAMETERS, k, 0, x.count, p, NULL), 0);
-        for (size_t i = 0; i < x.count; i++) t->p[x.offset + i] = (double)(x.dims == 2 ? p[i] *= 10 : p[i]);
+        for (size_t i = 0; i < x.count; i++)
+            t->p[x.offset + i] = (double)(x.dims == 2 ? p[i] *= 10 : p[i]);
         cr_assert_eq(b->put(b, SGT_PARAMETERS, k, 0, x.count, p, NULL), 0);
         free(p);
     }
@@ -202,14 +217,15 @@ static double difference(const twin *t, sgt_backend *b)
         sgt_model_tensor(&t->model, k, &x);
         float *p = malloc(x.count * sizeof *p);
         cr_assert_eq(b->get(b, SGT_PARAMETERS, k, 0, x.count, p, NULL), 0);
-        for (size_t i = 0; i < x.count; i++) worst = fmax(worst, fabs((double)p[i] - t->p[x.offset + i]));
+        for (size_t i = 0; i < x.count; i++)
+            worst = fmax(worst, fabs((double)p[i] - t->p[x.offset + i]));
         free(p);
     }
     return worst;
 }
 
-/* Each step rounds a parameter, of at most about 1, by at most 2^-24: fifty of them by 3e-6. PyTorch's float32 is off
- * by 6e-7. */
+/* Each step rounds a parameter, of at most about 1, by at most 2^-24: fifty of them by 3e-6.
+ * PyTorch's float32 is off by 6e-7. */
 Test(one_token, parameters_after_fifty_steps_as_in_double)
 {
     sgt_error err = {0};
@@ -218,8 +234,11 @@ Test(one_token, parameters_after_fifty_steps_as_in_double)
     uint16_t tokens[2 * ROWS];
     sgt_backend_options o = {
         .model = {.layers = L, .channels = C, .heads = 2, .vocab = V, .positions = 4, .eps = 1e-5f},
-        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-        .batch = ROWS, .seq = 1, .threads = 1};
+        .optim =
+            {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
+        .batch = ROWS,
+        .seq = 1,
+        .threads = 1};
     cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_init_parameters(b, &o.model, 5, 1, &err), 0);
     twin_open(&t, b, &o.model);
@@ -227,14 +246,16 @@ Test(one_token, parameters_after_fifty_steps_as_in_double)
         sgt_step_metrics m;
         sgt_batch rows = {.tokens = tokens};
         double loss = 0, norm;
-        for (unsigned i = 0; i < 2 * ROWS; i++) tokens[i] = (uint16_t)((i * 7 + (unsigned)s * 5 + i / 2 * i) % V);
+        for (unsigned i = 0; i < 2 * ROWS; i++)
+            tokens[i] = (uint16_t)((i * 7 + (unsigned)s * 5 + i / 2 * i) % V);
         for (int r = 0; r < ROWS; r++) loss += row(&t, tokens[2 * r], tokens[2 * r + 1]) / ROWS;
         norm = update(&t, &o.optim, s);
         cr_assert_eq(b->micro_step(b, (uint64_t)s, 0, &rows, 1.0 / ROWS, &err), 0, "%s", err.text);
         cr_assert_eq(b->update(b, (uint64_t)s, LR, &err), 0, "%s", err.text);
         cr_assert_eq(b->metrics(b, (uint64_t)s, &m, &err), 0, "%s", err.text);
         cr_expect_float_eq(m.loss, loss, 5e-6, "step %d: loss %.9f, not %.9f", s, m.loss, loss);
-        cr_expect_float_eq(m.grad_norm / norm, 1, 5e-6, "step %d: norm %.9f, not %.9f", s, m.grad_norm, norm);
+        cr_expect_float_eq(m.grad_norm / norm, 1, 5e-6, "step %d: norm %.9f, not %.9f", s,
+                           m.grad_norm, norm);
     }
     cr_expect_leq(difference(&t, b), 3e-6, "parameters differ by %g", difference(&t, b));
     free(t.p);

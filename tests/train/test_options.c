@@ -1,4 +1,5 @@
-/* What a step on a CPU may be asked for beside AdamW in float32, against PyTorch in float64 and against itself. */
+/* What a step on a CPU may be asked for beside AdamW in float32, against PyTorch in float64 and
+ * against itself. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,24 +20,27 @@ static double last_bit(const fixture *f)
     return p == SGT_PRECISION_BF16 ? 0x1p-8 : p == SGT_PRECISION_FP16 ? 0x1p-11 : 0;
 }
 
-/* How far gradients may be off, of their norm. float32: 5e-6, which is about 2^6 units. Where operands are rounded, the
- * reference rounds at the same places, but a number that far from its own may fall on a halfway point's other side: of
- * all numbers 2 * 2^6 * 2^-24 / last bit do, and are off by one last bit then. About 16 roundings lie one after another
- * on a gradient's way; left out, each would be worth a third of a last bit on every number. */
+/* How far gradients may be off, of their norm. float32: 5e-6, which is about 2^6 units. Where
+ * operands are rounded, the reference rounds at the same places, but a number that far from its own
+ * may fall on a halfway point's other side: of all numbers 2 * 2^6 * 2^-24 / last bit do, and are
+ * off by one last bit then. About 16 roundings lie one after another on a gradient's way; left out,
+ * each would be worth a third of a last bit on every number. */
 static double gradient_bound(const fixture *f)
 {
     double bit = last_bit(f);
     return bit > 0 ? sqrt(16 * 0x1p-17 / bit) * bit : 5e-6;
 }
 
-/* The forward pass has about 2^15 numbers with errors of 2^2 units: 2^15 * 2^-21 / last bit of them are off by a last
- * bit, each in the loss of one of N positions, whose logits are below 1/2; such errors add as their squares do. */
+/* The forward pass has about 2^15 numbers with errors of 2^2 units: 2^15 * 2^-21 / last bit of them
+ * are off by a last bit, each in the loss of one of N positions, whose logits are below 1/2; such
+ * errors add as their squares do. */
 static double loss_bound(const fixture *f)
 {
     return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);
 }
 
-/* Of a tensor's norm and of the whole's; of a tensor of a few numbers one may be off by a last bit. */
+/* Of a tensor's norm and of the whole's; of a tensor of a few numbers one may be off by a last
+ * bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
@@ -51,19 +55,21 @@ static void check_gradients(const fixture *f, sgt_backend *b)
             norm += f->grads[j] * f->grads[j];
         }
         all += diff, whole += norm;
-        cr_expect_leq(sqrt(diff / norm), fmax(5e-6, last_bit(f)), "gradient of %s: relative error %g", t.name,
-                      sqrt(diff / norm));
+        cr_expect_leq(sqrt(diff / norm), fmax(5e-6, last_bit(f)),
+                      "gradient of %s: relative error %g", t.name, sqrt(diff / norm));
     }
-    cr_expect_leq(sqrt(all / whole), gradient_bound(f), "gradient: relative error %g", sqrt(all / whole));
+    cr_expect_leq(sqrt(all / whole), gradient_bound(f), "gradient: relative error %g",
+                  sqrt(all / whole));
     free(g);
 }
 
-/* With gradients good to so much of their norm, which is clipped to 1: AdamW's first steps are lr long whatever a
- * gradient's size, so that one near 0 may move a parameter by lr/5; SGD's three steps weigh a gradient by at most 8 lr
- * in all, and each rounds a parameter below 2. */
+/* With gradients good to so much of their norm, which is clipped to 1: AdamW's first steps are lr
+ * long whatever a gradient's size, so that one near 0 may move a parameter by lr/5; SGD's three
+ * steps weigh a gradient by at most 8 lr in all, and each rounds a parameter below 2. */
 static double parameter_bound(const fixture *f)
 {
-    return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23 : f->lr / 5;
+    return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23
+                                            : f->lr / 5;
 }
 
 static void check_evaluation(const fixture *f, sgt_backend *b)
@@ -73,8 +79,8 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
     sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect_eq(targets, fixture_targets(f, 0, f->batch));
-    cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f), "evaluation: %.9f, not %.9f",
-                       loss / (double)targets, f->loss[f->steps]);
+    cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f),
+                       "evaluation: %.9f, not %.9f", loss / (double)targets, f->loss[f->steps]);
 }
 
 static void against_reference(const char *name, uint32_t micro)
@@ -89,14 +95,17 @@ static void against_reference(const char *name, uint32_t micro)
         fixture_accumulate(&f, b, s, o.batch);
         if (s == 0) check_gradients(&f, b);
         fixture_finish(&f, b, s, &m);
-        cr_expect_float_eq(m.loss, f.loss[s], loss_bound(&f), "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
-        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f), "step %u: norm %.9f, not %.9f", s,
-                           m.grad_norm, f.norm[s]);
+        cr_expect_float_eq(m.loss, f.loss[s], loss_bound(&f), "step %u: loss %.9f, not %.9f", s,
+                           m.loss, f.loss[s]);
+        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f),
+                           "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
     }
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     double worst = 0;
-    for (size_t i = 0; i < sgt_model_floats(&f.model); i++) worst = fmax(worst, fabs((double)p[i] - f.final[i]));
-    cr_expect_leq(worst, parameter_bound(&f), "parameters after %u steps differ by %g", f.steps, worst);
+    for (size_t i = 0; i < sgt_model_floats(&f.model); i++)
+        worst = fmax(worst, fabs((double)p[i] - f.final[i]));
+    cr_expect_leq(worst, parameter_bound(&f), "parameters after %u steps differ by %g", f.steps,
+                  worst);
     free(p);
     if (micro == 1) check_evaluation(&f, b);
     b->close(b);
@@ -116,8 +125,8 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
 }
 
-/* Documents that begin within tiles, beside one another and at both ends of a row; with dropout, whose elements do not
- * know of them. */
+/* Documents that begin within tiles, beside one another and at both ends of a row; with dropout,
+ * whose elements do not know of them. */
 Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_documents", micro);
@@ -136,8 +145,8 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no trace, down to the
- * bits; and it does where documents see one another. */
+/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no
+ * trace, down to the bits; and it does where documents see one another. */
 Test(options, a_document_does_not_see_the_one_before)
 {
     for (int masked = 0; masked <= 1; masked++) {
@@ -150,7 +159,8 @@ Test(options, a_document_does_not_see_the_one_before)
         for (int other = 0; other < 2; other++) {
             for (uint32_t b = 0; b < f.batch; b++)
                 for (uint32_t t = 0; t < 41 + b; t++) {
-                    f.tokens[b * (f.seq + 1) + t] = t == 40 + b ? 5 : (uint16_t)(6 + t * (other ? 7 : 3) % 30);
+                    f.tokens[b * (f.seq + 1) + t] =
+                        t == 40 + b ? 5 : (uint16_t)(6 + t * (other ? 7 : 3) % 30);
                     if (t < 40 + b) f.y[b * f.seq + t] = 36;
                 }
             g[other] = step_gradients(&f, &f.options, &loss[other]);
@@ -178,14 +188,15 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
         g[i] = step_gradients(&f, &o, &loss[i]);
     }
     size_t bytes = sgt_model_floats(&f.model) * sizeof *g[0];
-    cr_expect(loss[0] == loss[1] && memcmp(g[0], g[1], bytes) == 0, "losses %.9g and %.9g", loss[0], loss[1]);
+    cr_expect(loss[0] == loss[1] && memcmp(g[0], g[1], bytes) == 0, "losses %.9g and %.9g", loss[0],
+              loss[1]);
     cr_expect(loss[0] != loss[2] && memcmp(g[0], g[2], bytes) != 0);
     for (int i = 0; i < 3; i++) free(g[i]);
     fixture_free(&f);
 }
 
-/* The reference rounds operands where the backend does: our own head rounds others than one of whole logits, and our
- * own attention rounds besides. */
+/* The reference rounds operands where the backend does: our own head rounds others than one of
+ * whole logits, and our own attention rounds besides. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};
@@ -195,7 +206,8 @@ Test(options, bf16_as_pytorch_with_rounded_operands)
 
 static void keep_notice(void *ctx, const char *text) { snprintf(ctx, 200, "%s", text); }
 
-/* What the bits depend on is in the level's name, and what is slower than the option sounds is said. */
+/* What the bits depend on is in the level's name, and what is slower than the option sounds is
+ * said. */
 static void check_path(sgt_precision precision, const char *level, const char *said)
 {
     char notice[200] = "";
@@ -216,7 +228,8 @@ Test(options, the_level_says_how_products_are_made)
     check_path(SGT_PRECISION_FP32, "", "");
     check_path(SGT_PRECISION_BF16, bf16 ? "/bf16" : "/rounded",
                bf16 ? "" : "--precision bf16: operands are rounded to it and multiplied in fp32");
-    check_path(SGT_PRECISION_FP16, "/rounded", "--precision fp16: operands are rounded to it and multiplied in fp32");
+    check_path(SGT_PRECISION_FP16, "/rounded",
+               "--precision fp16: operands are rounded to it and multiplied in fp32");
 }
 
 /* A level that has no products of bfloat16; each test is a process of its own. */
@@ -236,7 +249,8 @@ Test(options, fp16_as_pytorch_with_rounded_operands)
 
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
-/* Through a checkpoint and back, under transformers' names: the head is no part of "transformer". */
+/* Through a checkpoint and back, under transformers' names: the head is no part of
+ * "transformer". */
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     fixture f;
@@ -245,8 +259,10 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     sgt_safetensors *s;
     fixture_load(&f, "options_untied", SGT_GELU_TANH);
     sgt_backend *b = fixture_open(&f, &f.options), *other = fixture_open(&f, &f.options);
-    sgt_checkpoint_state state = {.sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
-    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, &err), 0, "%s", err.text);
+    sgt_checkpoint_state state = {
+        .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
+    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, &err), 0, "%s",
+                 err.text);
     cr_assert_eq(sgt_config_read(&m, folder, &err), 0, "%s", err.text);
     cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
     float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
@@ -256,7 +272,8 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     float *p = flat_state(other, &m, SGT_PARAMETERS);
     cr_expect(memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p) == 0);
     cr_assert_eq(sgt_safetensors_open(&s, in_folder("model.safetensors"), &err), 0, "%s", err.text);
-    cr_expect(sgt_safetensors_find(s, "lm_head.weight") && sgt_safetensors_find(s, "transformer.ln_f.bias"));
+    cr_expect(sgt_safetensors_find(s, "lm_head.weight") &&
+              sgt_safetensors_find(s, "transformer.ln_f.bias"));
     sgt_safetensors_close(s);
     free(p);
     free(zeros);
@@ -265,7 +282,8 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     fixture_free(&f);
 }
 
-/* fp16's loss scale: what overflows leaves no trace but a smaller scale; AdamW's first update is still its first. */
+/* fp16's loss scale: what overflows leaves no trace but a smaller scale; AdamW's first update is
+ * still its first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)
 {
     fixture f;
@@ -284,9 +302,12 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
         cr_expect_eq(m.loss_scale, scale);
         cr_assert_eq(b->get_scaler(b, &scaler, NULL), 0);
         if (isfinite(m.grad_norm)) break;
-        float *p = flat_state(b, &f.model, SGT_PARAMETERS), *v = flat_state(b, &f.model, SGT_MOMENT2);
-        cr_expect(memcmp(p, f.initial, sgt_model_floats(&f.model) * sizeof *p) == 0, "parameters changed");
-        for (size_t i = 0; i < sgt_model_floats(&f.model); i++) cr_assert_eq(v[i], 0, "a moment changed");
+        float *p = flat_state(b, &f.model, SGT_PARAMETERS),
+              *v = flat_state(b, &f.model, SGT_MOMENT2);
+        cr_expect(memcmp(p, f.initial, sgt_model_floats(&f.model) * sizeof *p) == 0,
+                  "parameters changed");
+        for (size_t i = 0; i < sgt_model_floats(&f.model); i++)
+            cr_assert_eq(v[i], 0, "a moment changed");
         free(p);
         free(v);
         cr_expect(m.skipped == step + 1 && scaler.skipped == step + 1 && scaler.good_steps == 0);
@@ -299,7 +320,8 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     sgt_backend *first = fixture_open(&f, &o);
     fixture_accumulate(&f, first, 0, f.batch);
     fixture_finish(&f, first, 0, &m);
-    float *got = flat_state(b, &f.model, SGT_PARAMETERS), *want = flat_state(first, &f.model, SGT_PARAMETERS);
+    float *got = flat_state(b, &f.model, SGT_PARAMETERS),
+          *want = flat_state(first, &f.model, SGT_PARAMETERS);
     cr_expect(memcmp(got, want, sgt_model_floats(&f.model) * sizeof *got) == 0);
     free(got);
     free(want);
@@ -321,7 +343,8 @@ Test(options, good_steps_double_the_scale)
         fixture_finish(&f, b, step, &m);
         cr_expect(m.loss_scale == 1024 && m.skipped == 5);
         cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
-        cr_expect(s.scale == (step == 7 ? 1024 : 2048) && s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
+        cr_expect(s.scale == (step == 7 ? 1024 : 2048) &&
+                  s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
     }
     b->close(b);
     f.options.precision = SGT_PRECISION_BF16; /* no scale, but updates left out are counted */
@@ -352,7 +375,8 @@ Test(options, a_step_without_a_target)
         sgt_model_tensor(&f.model, i, &t);
         for (size_t j = t.offset; j < t.offset + t.count; j++) {
             double want = f.initial[j] * (t.dims > 1 ? 1 - f.lr * 0.1 : 1);
-            cr_assert_float_eq(p[j], want, 0x1p-23 * fabs(want), "%s: %g, not %g", t.name, (double)p[j], want);
+            cr_assert_float_eq(p[j], want, 0x1p-23 * fabs(want), "%s: %g, not %g", t.name,
+                               (double)p[j], want);
         }
     }
     free(p);
@@ -363,7 +387,8 @@ Test(options, a_step_without_a_target)
     fixture_free(&f);
 }
 
-/* Without targets of their own rows give the token after each, and the ignored id is looked for there too. */
+/* Without targets of their own rows give the token after each, and the ignored id is looked for
+ * there too. */
 Test(options, ignored_ids_among_rows)
 {
     fixture f;
@@ -376,7 +401,9 @@ Test(options, ignored_ids_among_rows)
     sgt_batch rows = {.tokens = f.tokens};
     fixture_accumulate(&f, b, 0, f.batch);
     fixture_finish(&f, b, 0, &beside);
-    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows, 1.0 / fixture_targets(&f, 0, f.batch), NULL), 0);
+    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows,
+                                        1.0 / fixture_targets(&f, 0, f.batch), NULL),
+                 0);
     fixture_finish(&f, rows_alone, 0, &within);
     cr_expect_lt(fixture_targets(&f, 0, f.batch), f.batch * T);
     cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
@@ -392,8 +419,12 @@ Test(options, what_a_cpu_lacks_is_refused_by_name)
         int code;
         const char *text;
     } bad[] = {
-        {{.attention = SGT_ATTENTION_CUDNN}, SGT_EUNSUPPORTED, "--attention cudnn: needs --device cuda"},
-        {{.attention = SGT_ATTENTION_NAIVE}, SGT_EUNSUPPORTED, "--attention naive: needs --device cuda"},
+        {{.attention = SGT_ATTENTION_CUDNN},
+         SGT_EUNSUPPORTED,
+         "--attention cudnn: needs --device cuda"},
+        {{.attention = SGT_ATTENTION_NAIVE},
+         SGT_EUNSUPPORTED,
+         "--attention naive: needs --device cuda"},
         {{.no_fuse = 1}, SGT_EUNSUPPORTED, "--no-fuse: needs --device cuda"},
         {{.no_graphs = 1}, SGT_EUNSUPPORTED, "--no-graphs: needs --device cuda"},
         {{.no_overlap = 1}, SGT_EUNSUPPORTED, "--no-overlap: needs --device cuda"},

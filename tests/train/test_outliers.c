@@ -22,10 +22,16 @@ Test(outliers, only_what_is_kept_is_looked_back_at)
 {
     sgt_outliers o = {0};
     for (int i = 0; i < SGT_OUTLIER_STEPS; i++)
-        cr_expect_eq(sgt_outliers_take(&o, 3, i == 7 ? 100 : i % 2 ? 3 : 1, 1), 0, "step %d comes too early", i);
+        cr_expect_eq(sgt_outliers_take(&o, 3,
+                                       i == 7  ? 100
+                                       : i % 2 ? 3
+                                               : 1,
+                                       1),
+                     0, "step %d comes too early", i);
     for (int i = 0; i < 8; i++) cr_expect_eq(sgt_outliers_take(&o, 3, i % 2 ? 3 : 1, 1), 0);
     /* the 100 has gone; 1s and 3s are left, and norms of 1 */
-    for (int i = 0; i < 20; i++) cr_expect_eq(sgt_outliers_take(&o, 3, 5.001, 1), 1, "the %dth of a row", i);
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(sgt_outliers_take(&o, 3, 5.001, 1), 1, "the %dth of a row", i);
     cr_expect(o.spikes == 20 && o.taken == SGT_OUTLIER_STEPS + 8);
     cr_expect_eq(sgt_outliers_take(&o, 3, 4.999, 1), 0, "below the third deviation");
     cr_expect_eq(sgt_outliers_take(&o, 3, -50, 1), 0, "far below is no spike");
@@ -34,7 +40,8 @@ Test(outliers, only_what_is_kept_is_looked_back_at)
 Test(outliers, either_number_is_enough)
 {
     sgt_outliers o = {0};
-    for (int i = 0; i < SGT_OUTLIER_STEPS; i++) sgt_outliers_take(&o, 4, i % 2 ? 3 : 1, i % 2 ? 0.5 : 1.5);
+    for (int i = 0; i < SGT_OUTLIER_STEPS; i++)
+        sgt_outliers_take(&o, 4, i % 2 ? 3 : 1, i % 2 ? 0.5 : 1.5);
     cr_expect_eq(sgt_outliers_take(&o, 4, 2, 3.1), 1);
     cr_expect_eq(sgt_outliers_take(&o, 4, 6.1, 1), 1);
     cr_expect_eq(sgt_outliers_take(&o, 4, 5.9, 2.9), 0);

@@ -1,4 +1,5 @@
-/* Rows that are padded: --sampling documents through sgt_train. Padding has no part in a loss, whatever id it is. */
+/* Rows that are padded: --sampling documents through sgt_train. Padding has no part in a loss,
+ * whatever id it is. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -47,7 +48,8 @@ static double alone(const uint16_t *tokens, uint32_t length)
     sgt_error err;
     double loss = 0;
     uint64_t targets = 0;
-    sgt_backend_options o = {.optim = {.kind = SGT_ADAMW}, .batch = 1, .seq = length - 1, .threads = 1};
+    sgt_backend_options o = {
+        .optim = {.kind = SGT_ADAMW}, .batch = 1, .seq = length - 1, .threads = 1};
     if (length < 2) return 0;
     cr_assert_eq(sgt_model_named(&o.model, "2x16x2", &err), 0);
     o.model.vocab = 256;
@@ -77,8 +79,8 @@ Test(padding, a_steps_loss_is_its_documents)
         targets += sgt_cursor_lengths(c)[r] - 1;
     }
     cr_assert_lt(targets, 4 * T, "these rows have no padding");
-    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f", logged("run", "loss", 0),
-                       loss / targets);
+    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f",
+                       logged("run", "loss", 0), loss / targets);
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
@@ -106,7 +108,8 @@ Test(padding, changes_no_bit)
     s.accum = 1;
     must_train(s, "large", 0);
     for (size_t i = 0; i < 6; i++)
-        cr_expect_float_eq(logged("one", "loss", i), logged("large", "loss", i), 2e-5, "step %zu", i);
+        cr_expect_float_eq(logged("one", "loss", i), logged("large", "loss", i), 2e-5, "step %zu",
+                           i);
 }
 
 Test(padding, resumes_with_the_same_bits)
@@ -126,8 +129,8 @@ Test(padding, resumes_with_the_same_bits)
     s.sampling = SGT_SAMPLING_SHUFFLE;
     s.given[SGT_SET_SAMPLING] = 1;
     cr_assert_eq(train(s, "cut", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the run to resume (leave "
-                               "it out, or start a new --run)");
+    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the "
+                               "run to resume (leave it out, or start a new --run)");
 }
 
 /* A device that is steps behind gets the targets of the rows it was given. */
@@ -144,7 +147,8 @@ Test(padding, on_a_device_that_lags)
     use_cuda = NULL;
     s = documents(6);
     must_train(s, "cpu", 0);
-    for (size_t i = 0; i < 6; i++) cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
+    for (size_t i = 0; i < 6; i++)
+        cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
 }
 
 /* Validation by documents too, each time the same. */
@@ -166,7 +170,8 @@ Test(padding, evaluates)
     s.eval_every = 2;
     must_train(s, "run", 0);
     cr_expect_eq(logged("run", "val_loss", 1), logged("run", "val_loss", 3));
-    cr_expect_float_eq(logged("run", "val_loss", 1), log(256), .1, "an untrained model knows nothing");
+    cr_expect_float_eq(logged("run", "val_loss", 1), log(256), .1,
+                       "an untrained model knows nothing");
     s.pad = 7;
     must_train(s, "other", 0);
     same_facts("run", "other");
@@ -227,20 +232,24 @@ Test(padding, rows_of_examples)
     int32_t targets[LOCAL * T];
     for (uint32_t rank = 0; rank < 2; rank++) {
         sgt_examples e = {0};
-        sgt_example_rows rows = {.seed = 3, .batch = B, .seq = T, .rank = rank, .ranks = 2, .pad = 99};
+        sgt_example_rows rows = {
+            .seed = 3, .batch = B, .seq = T, .rank = rank, .ranks = 2, .pad = 99};
         cr_assert_eq(some_examples("some.jsonl", &e, NULL), 0);
         cr_assert_eq(sgt_examples_arrange(&e, "x", &rows, NULL, NULL), 0);
         for (uint64_t k = 0; k * B < 2 * EXAMPLES; k++) { /* two epochs: each example twice */
             sgt_examples_batch(&e, k, tokens, targets);
             for (size_t r = 0; r < LOCAL; r++) {
-                uint64_t row = k * B + rank + r * 2, i = sgt_sampler_window(&e.order, NULL, row).offset;
+                uint64_t row = k * B + rank + r * 2,
+                         i = sgt_sampler_window(&e.order, NULL, row).offset;
                 uint64_t n = prompts[i] + completions[i];
                 seen[row / EXAMPLES * EXAMPLES + i]++;
                 for (uint64_t t = 0; t <= T; t++) {
                     uint16_t id = t < n ? example_token(e.starts[i] + t) : 99;
                     cr_assert_eq(tokens[r * (T + 1) + t], id);
                     int32_t wanted = t >= prompts[i] && t < n ? id : SGT_IGNORED;
-                    if (t) cr_assert_eq(targets[r * T + t - 1], wanted, "example %lu, target %lu", i, t - 1);
+                    if (t)
+                        cr_assert_eq(targets[r * T + t - 1], wanted, "example %lu, target %lu", i,
+                                     t - 1);
                 }
             }
         }
@@ -257,9 +266,12 @@ Test(padding, a_steps_loss_is_its_completions)
     sgt_examples e = {0};
     sgt_example_rows rows = {.seed = 1, .batch = 4, .seq = T, .ranks = 1, .pad = 10};
     must_train(prompted(2), "run", 0);
-    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill the row of 48 tokens"), "%s", said);
-    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 completions are cut to the row of 48 tokens"), "%s", said);
-    cr_assert(some_examples("some.jsonl", &e, NULL) == 0 && sgt_examples_arrange(&e, "x", &rows, NULL, NULL) == 0);
+    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill the row of 48 tokens"), "%s",
+                       said);
+    cr_expect_not_null(
+        strstr(said, "some.jsonl: 2 of 9 completions are cut to the row of 48 tokens"), "%s", said);
+    cr_assert(some_examples("some.jsonl", &e, NULL) == 0 &&
+              sgt_examples_arrange(&e, "x", &rows, NULL, NULL) == 0);
     for (uint64_t row = 0; row < 4; row++) {
         uint64_t i = sgt_sampler_window(&e.order, NULL, row).offset;
         uint32_t n = prompts[i] + completions[i], p = prompts[i];
@@ -268,8 +280,8 @@ Test(padding, a_steps_loss_is_its_completions)
         loss += alone(e.tokens + e.starts[i], n) - alone(e.tokens + e.starts[i], p);
         targets += n - p;
     }
-    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f", logged("run", "loss", 0),
-                       loss / targets);
+    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f",
+                       logged("run", "loss", 0), loss / targets);
     sgt_examples_free(&e);
 }
 
@@ -287,13 +299,15 @@ Test(padding, examples_resume_and_accumulate)
     s.pad = 77;
     must_train(s, "large", 0);
     for (size_t i = 0; i < 8; i++)
-        cr_expect_float_eq(logged("whole", "loss", i), logged("large", "loss", i), 2e-5, "step %zu", i);
+        cr_expect_float_eq(logged("whole", "loss", i), logged("large", "loss", i), 2e-5, "step %zu",
+                           i);
     use_cuda = &fake_cuda;
     s = prompted(8);
     s.device = SGT_DEVICE_CUDA;
     must_train(s, "lags", 0);
     use_cuda = NULL;
-    for (size_t i = 0; i < 8; i++) cr_expect_eq(logged("whole", "loss", i), logged("lags", "loss", i));
+    for (size_t i = 0; i < 8; i++)
+        cr_expect_eq(logged("whole", "loss", i), logged("lags", "loss", i));
 }
 
 Test(padding, examples_that_cannot_be)
@@ -308,7 +322,8 @@ Test(padding, examples_that_cannot_be)
     s.model = NULL;
     int rc = train(s, "run", 0, 0, 0, NULL, &err);
     cr_expect_eq(rc, SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
+    cr_expect_str_eq(err.text,
+                     "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
     s = prompted(2);
     use_examples = NULL;
     cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);

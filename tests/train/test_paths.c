@@ -5,7 +5,8 @@
 #include "paths.h"
 
 static const sgt_verdicts here = {
-    3, {{"products", "ok", ""}, {"attention cudnn", "absent", "no cuDNN"}, {"NCCL", "hung", "late"}}};
+    3,
+    {{"products", "ok", ""}, {"attention cudnn", "absent", "no cuDNN"}, {"NCCL", "hung", "late"}}};
 
 Test(paths, written_verdicts_do_not_differ)
 {

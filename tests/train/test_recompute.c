@@ -1,4 +1,5 @@
-/* What a step on a CPU keeps and what it computes again: the same bits by all ways, and the bytes there should be. */
+/* What a step on a CPU keeps and what it computes again: the same bits by all ways, and the bytes
+ * there should be. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,8 @@ static int left_out(size_t name, size_t levels)
     return tier && strcmp(tier, "check") == 0 && (name + levels) % 3 != 0;
 }
 
-static const char *const names[] = {"options_dropout", "options_sgd", "options_untied", "options_bf16",
-                                    "options_fp16", "options_documents"};
+static const char *const names[] = {"options_dropout", "options_sgd",  "options_untied",
+                                    "options_bf16",    "options_fp16", "options_documents"};
 
 Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {
@@ -51,7 +52,8 @@ Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
     }
 }
 
-/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of them is. */
+/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of
+ * them is. */
 static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
 
 Test(recompute, the_same_bits_for_any_mix_of_recomputation)
@@ -69,8 +71,8 @@ Test(recompute, the_same_bits_for_any_mix_of_recomputation)
             for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[k][l]) - "ngb");
             o.recompute_at = at;
             float *p = trained(&f, &o);
-            cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s: other bits", names[i],
-                      mixes[k]);
+            cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
+                      "%s, %s: other bits", names[i], mixes[k]);
             free(p);
         }
         free(want);
@@ -80,7 +82,8 @@ Test(recompute, the_same_bits_for_any_mix_of_recomputation)
 
 /* ---- which bytes are live when ---- */
 
-/* In `name`'s options with those levels, after every part all but what is said to be live is overwritten. */
+/* In `name`'s options with those levels, after every part all but what is said to be live is
+ * overwritten. */
 static void scrubbed(const char *name, const char *levels, uint32_t micro, int documents)
 {
     fixture f;
@@ -97,8 +100,8 @@ static void scrubbed(const char *name, const char *levels, uint32_t micro, int d
     float *want = trained(&f, &o);
     o.scrub = 1;
     float *p = trained(&f, &o);
-    cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s, %u micro-steps: other bits", name,
-              levels, micro);
+    cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
+              "%s, %s, %u micro-steps: other bits", name, levels, micro);
     free(want);
     free(p);
     fixture_free(&f);
@@ -111,7 +114,8 @@ Test(live, what_is_said_to_be_dead_is_read_by_nobody)
             if (!left_out(i, k)) scrubbed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
 }
 
-/* A backend of 4 layers, and what is live of one kind after each part, and at some time within it. */
+/* A backend of 4 layers, and what is live of one kind after each part, and at some time within
+ * it. */
 enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
 typedef struct curve {
     uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
@@ -130,8 +134,9 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
     for (unsigned part = 0; part < DEEP_PARTS; part++) {
         b->live(b, part, again, within, after);
         for (size_t i = 0; i < n; i++) {
-            cr_expect(after[i] <= within[i] && within[i] <= kinds[i].bytes, "part %u, %s: %lu, %lu of %lu", part,
-                      kinds[i].name, (unsigned long)after[i], (unsigned long)within[i], (unsigned long)kinds[i].bytes);
+            cr_expect(after[i] <= within[i] && within[i] <= kinds[i].bytes,
+                      "part %u, %s: %lu, %lu of %lu", part, kinds[i].name, (unsigned long)after[i],
+                      (unsigned long)within[i], (unsigned long)kinds[i].bytes);
             if (strcmp(kinds[i].name, kind)) continue;
             c.within[part] = within[i];
             c.after[part] = after[i];
@@ -142,15 +147,15 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
     return c;
 }
 
-/* What two LayerNorms and GELU leave of a position and layer, in floats a channel: 6 numbers, which products alone
- * read, and which are bfloat16 where products take that. */
+/* What two LayerNorms and GELU leave of a position and layer, in floats a channel: 6 numbers, which
+ * products alone read, and which are bfloat16 where products take that. */
 static uint64_t for_products(sgt_precision precision)
 {
     return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
 }
 
-/* B*T*C floats at a time: a layer's own are 10 of them and what is for products, and of statistics and lse 4 + H
- * numbers a position. What is computed again is freed and made anew. */
+/* B*T*C floats at a time: a layer's own are 10 of them and what is for products, and of statistics
+ * and lse 4 + H numbers a position. What is computed again is freed and made anew. */
 static void rises_and_falls(sgt_precision precision)
 {
     enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
@@ -164,25 +169,29 @@ static void rises_and_falls(sgt_precision precision)
         curve c = curve_of(&o, "activations", 0);
         for (unsigned layer = 0; layer + 1 < DEEP; layer++) {
             uint64_t rise = c.after[1 + layer] - c.after[layer];
-            uint64_t fall = c.after[sgt_part_backward(DEEP, layer + 1)] - c.after[sgt_part_backward(DEEP, layer)];
+            uint64_t fall = c.after[sgt_part_backward(DEEP, layer + 1)] -
+                            c.after[sgt_part_backward(DEEP, layer)];
             uint64_t want = kept[r] * UNIT + statistics[r] * STATISTICS;
-            cr_expect_eq(rise, want, "level %d, layer %u forward: %lu, not %lu", r, layer, (unsigned long)rise,
-                         (unsigned long)want);
+            cr_expect_eq(rise, want, "level %d, layer %u forward: %lu, not %lu", r, layer,
+                         (unsigned long)rise, (unsigned long)want);
             if (layer + 2 < DEEP)
-                cr_expect_eq(fall, want, "level %d, layer %u backward: %lu, not %lu", r, layer, (unsigned long)fall,
-                             (unsigned long)want);
+                cr_expect_eq(fall, want, "level %d, layer %u backward: %lu, not %lu", r, layer,
+                             (unsigned long)fall, (unsigned long)want);
         }
-        cr_expect_eq(c.whole - c.within[sgt_part_head(DEEP)], (DEEP - 1) * (6 - statistics[r]) * STATISTICS,
-                     "level %d: all are in use as the head is, but statistics that will be made anew", r);
+        cr_expect_eq(
+            c.whole - c.within[sgt_part_head(DEEP)], (DEEP - 1) * (6 - statistics[r]) * STATISTICS,
+            "level %d: all are in use as the head is, but statistics that will be made anew", r);
         cr_expect_eq(c.after[sgt_part_backward(DEEP, 0)], 0, "level %d: nothing is left", r);
     }
 }
 
-static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16, SGT_PRECISION_FP16};
+static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16,
+                                           SGT_PRECISION_FP16};
 
 Test(live, activations_rise_forward_and_fall_backward)
 {
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) rises_and_falls(precisions[i]);
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++)
+        rises_and_falls(precisions[i]);
 }
 
 Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
@@ -194,13 +203,16 @@ Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
     curve weights = curve_of(&o, "weights", 0), moments = curve_of(&o, "moments", 0);
     curve first = curve_of(&o, "gradients", 0), again = curve_of(&o, "gradients", 1);
     for (unsigned part = 0; part < DEEP_PARTS; part++) {
-        cr_expect(weights.after[part] == weights.whole && moments.after[part] == moments.whole, "part %u", part);
-        cr_expect_eq(again.after[part], part == sgt_part_update(DEEP) ? 0 : again.whole, "part %u", part);
+        cr_expect(weights.after[part] == weights.whole && moments.after[part] == moments.whole,
+                  "part %u", part);
+        cr_expect_eq(again.after[part], part == sgt_part_update(DEEP) ? 0 : again.whole, "part %u",
+                     part);
     }
     cr_expect_eq(first.after[sgt_part_forward(DEEP - 1)], 0);
     cr_expect_eq(first.after[sgt_part_head(DEEP)], 100 * 64 * 4, "wte's, from the head's product");
     for (unsigned layer = 1; layer < DEEP; layer++) /* its four matrices, 12 C^2 */
-        cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] - first.after[sgt_part_backward(DEEP, layer)],
+        cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] -
+                         first.after[sgt_part_backward(DEEP, layer)],
                      12 * 64 * 64 * 4);
     cr_expect_eq(first.after[sgt_part_embeddings(DEEP)], first.whole);
     cr_expect_eq(first.after[sgt_part_update(DEEP)], 0);
@@ -222,8 +234,8 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
     return bytes;
 }
 
-/* Of a position and layer `gelu` keeps what two LayerNorms and GELU leave once for all layers, and `block` all but the
- * block's output: 9 C floats more. */
+/* Of a position and layer `gelu` keeps what two LayerNorms and GELU leave once for all layers, and
+ * `block` all but the block's output: 9 C floats more. */
 static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
@@ -238,8 +250,9 @@ static void saves(sgt_precision precision)
     o.recompute = SGT_RECOMPUTE_BLOCK;
     cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* two that compute GELU again share one's, three whole blocks one's, of which GELU's with the others */
-    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK,
+    /* two that compute GELU again share one's, three whole blocks one's, of which GELU's with the
+     * others */
+    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU,  SGT_RECOMPUTE_BLOCK,
                           SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
     o.recompute_at = at;
     cr_expect_eq(bytes_of(&o, "activations"), none - (4 * cheap + 2 * 9) * unit);
@@ -262,8 +275,9 @@ Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
     o.precision = SGT_PRECISION_FP16;
     cr_expect_eq(bytes_of(&o, "activations"), fp32, "operands are rounded, and kept as float32");
     o.precision = SGT_PRECISION_BF16;
-    cr_expect_eq(bytes_of(&o, "activations"),
-                 fp32 - LAYERS * (6 - for_products(SGT_PRECISION_BF16)) * sizeof(float) * B * T * C);
+    cr_expect_eq(bytes_of(&o, "activations"), fp32 - LAYERS *
+                                                         (6 - for_products(SGT_PRECISION_BF16)) *
+                                                         sizeof(float) * B * T * C);
 }
 
 Test(recompute, sgd_has_one_moment)

@@ -27,7 +27,8 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     must_train(tiny(12), "cut", 1);
     same_facts("whole", "cut");
     same_bytes("whole/step-00000012/model.safetensors", "cut/step-00000012/model.safetensors");
-    same_bytes("whole/step-00000012/optimizer.safetensors", "cut/step-00000012/optimizer.safetensors");
+    same_bytes("whole/step-00000012/optimizer.safetensors",
+               "cut/step-00000012/optimizer.safetensors");
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
@@ -44,7 +45,8 @@ Test(resume, stopped_before_the_first_step)
     cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
     sgt_train_result_free(&r);
     must_train(tiny(4), "r", OR_START);
-    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
+              said);
 }
 
 /* Killed after a checkpoint, with lines of later steps in the log, one of them cut. */
@@ -86,8 +88,8 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     sgt_settings s = tiny(6);
     s.given[SGT_SET_STEPS] = 1;
     must_train(s, "cut", 1);
-    cr_expect(strstr(warned, "/cut/log.jsonl: lines of 1 of the 4 steps before the checkpoint are missing or damaged; "
-                             "the others stay\n"),
+    cr_expect(strstr(warned, "/cut/log.jsonl: lines of 1 of the 4 steps before the checkpoint are "
+                             "missing or damaged; the others stay\n"),
               "%s", warned);
     cr_expect_not(strstr(said, "log.jsonl"));
     char *log = get_file("cut/log.jsonl", NULL), *line = log;
@@ -95,7 +97,8 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     for (int i = 0; i < 5; i++) {
         char want[32];
         snprintf(want, sizeof want, "{\"step\":%d,", left[i]);
-        cr_assert(line && strncmp(line, want, strlen(want)) == 0, "%s where %s should be", line, want);
+        cr_assert(line && strncmp(line, want, strlen(want)) == 0, "%s where %s should be", line,
+                  want);
         line = strchr(line, '\n');
         if (line) line++;
     }
@@ -117,8 +120,11 @@ Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
     must_train(s, "r", 0);
     char *line = strchr(warned, '\n');
     cr_expect(line && line[1] == '\0', "one line: %s", warned);
-    cr_expect(strstr(warned, "step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29)"),
-              "%s", warned);
+    cr_expect(
+        strstr(
+            warned,
+            "step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29)"),
+        "%s", warned);
     char *text = facts("r"); /* every line is JSON */
     cr_expect(strstr(text, "{\"step\":1,\"loss\":null,"), "%s", text);
     free(text);
@@ -152,8 +158,9 @@ Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
     s.seed = 2;
     s.given[SGT_SET_SEED] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text,
-                     "--seed: it is 2 here and was 1 in the run to resume (leave it out, or start a new --run)");
+    cr_expect_str_eq(
+        err.text,
+        "--seed: it is 2 here and was 1 in the run to resume (leave it out, or start a new --run)");
     size_t n;
     char *shard = get_file("data.bin", &n);
     int32_t fewer = 5000;
@@ -164,7 +171,8 @@ Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
     s.data = in_folder("other.bin");
     s.given[SGT_SET_DATA] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"), "%s", err.text);
+    cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"),
+              "%s", err.text);
 }
 
 Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
@@ -173,18 +181,22 @@ Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
     char want[512], whole[1024];
     cr_expect_eq(train(tiny(2), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     snprintf(want, sizeof want,
-             "%s/r: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)", folder);
+             "%s/r: no checkpoint to resume from: there is no such run (--resume-or-start starts "
+             "at step 0)",
+             folder);
     cr_expect_str_eq(err.text, want);
     cr_expect_not(exists("r"), "a name that is wrong makes no folder");
     must_train(tiny(2), "toy", 0); /* what is no run beside it is not named: data.bin */
     cr_expect_eq(train(tiny(2), "toi", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, " (runs nearby: "), "%s", err.text);
-    snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)", folder);
+    snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)",
+             folder);
     cr_expect(strstr(err.text, whole), "%s, not %s", err.text, whole);
     /* a folder that has none of its own is there, and it is no run beside itself */
     cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
     cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s", err.text);
+    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s",
+              err.text);
 }
 
 /* Three are named, those first that begin as it does. */
@@ -212,7 +224,8 @@ Test(resume, of_many_runs_nearby_the_nearest_are_named)
 Test(resume, or_start_starts_at_0_and_says_so)
 {
     must_train(tiny(2), "r", OR_START);
-    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
+              said);
     cr_expect(exists("r/step-00000002"));
     sgt_settings s = tiny(3);
     s.given[SGT_SET_STEPS] = 1;
@@ -235,7 +248,8 @@ Test(resume, data_that_moved_are_asked_for_and_taken)
     s = tiny(3); /* without --data: the checkpoint names it */
     s.given[SGT_SET_STEPS] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EIO);
-    snprintf(want, sizeof want, "%s/r: the run was trained on %s/old, which is gone: pass --data DIR", folder, folder);
+    snprintf(want, sizeof want,
+             "%s/r: the run was trained on %s/old, which is gone: pass --data DIR", folder, folder);
     cr_expect_str_eq(err.text, want);
     s.data = in_folder("new");
     s.given[SGT_SET_DATA] = 1;
@@ -293,8 +307,14 @@ Test(resume, another_machine_is_said_aloud)
 
 static int multiplies(sgt_error *err) { return (void)err, 1; }
 static int cannot(sgt_error *err) { return (void)err, 0; }
-static int is_missing(sgt_error *err) { return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: libdnnl.so.2 is missing"); }
-static int is_broken(sgt_error *err) { return sgt_fail(err, SGT_EIO, "oneDNN: libdnnl.so.2: Interrupted"); }
+static int is_missing(sgt_error *err)
+{
+    return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: libdnnl.so.2 is missing");
+}
+static int is_broken(sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "oneDNN: libdnnl.so.2: Interrupted");
+}
 
 static sgt_settings by_default(uint64_t steps)
 {
@@ -335,7 +355,9 @@ Test(resume, a_missing_library_is_said_and_its_precision_kept)
     sgt_settings s = by_default(4);
     use_bf16 = is_missing;
     must_train(by_default(2), "r", 0);
-    cr_expect_str_eq(warned, "training in fp32 instead of bf16, this CPU's default: oneDNN: libdnnl.so.2 is missing\n");
+    cr_expect_str_eq(
+        warned,
+        "training in fp32 instead of bf16, this CPU's default: oneDNN: libdnnl.so.2 is missing\n");
     precision_is("r", "fp32");
     use_bf16 = multiplies; /* it is there again: the run stays what it is */
     must_train(by_default(3), "r", 1);
@@ -344,8 +366,9 @@ Test(resume, a_missing_library_is_said_and_its_precision_kept)
     s.precision = SGT_PRECISION_BF16;
     s.given[SGT_SET_PRECISION] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"), "%s",
-              err.text);
+    cr_expect(
+        strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"),
+        "%s", err.text);
 }
 
 Test(resume, a_library_that_cannot_be_loaded_now_ends_the_run)

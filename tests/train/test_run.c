@@ -1,4 +1,5 @@
-/* Whole runs through sgt_train: the 200-step curve, the same bits, where a run starts from, defaults. */
+/* Whole runs through sgt_train: the 200-step curve, the same bits, where a run starts from,
+ * defaults. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -40,7 +41,8 @@ static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
         double got = json_number_value(json_object_get(json, "loss")),
                got_norm = json_number_value(json_object_get(json, "grad_norm"));
         cr_expect_leq(fabs(got - loss), 2e-5, "step %d: loss %.9f, not %.9f", step, got, loss);
-        cr_expect_leq(fabs(got_norm / norm - 1), 1e-4, "step %d: gradient norm %.9f, not %.9f", step, got_norm, norm);
+        cr_expect_leq(fabs(got_norm / norm - 1), 1e-4, "step %d: gradient norm %.9f, not %.9f",
+                      step, got_norm, norm);
         json_decref(json);
         steps++;
     }
@@ -52,7 +54,10 @@ static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
 
 Test(run, the_curve_of_pytorch_in_float64, .timeout = 600) { as_pytorch("curve", 12, 64); }
 Test(run, the_curve_of_odd_sizes, .timeout = 600) { as_pytorch("curve_odd", 5, 37); }
-Test(run, the_curve_of_many_layers_and_long_rows, .timeout = 600) { as_pytorch("curve_deep", 3, 101); }
+Test(run, the_curve_of_many_layers_and_long_rows, .timeout = 600)
+{
+    as_pytorch("curve_deep", 3, 101);
+}
 
 Test(run, the_same_bits_for_any_number_of_threads)
 {
@@ -80,7 +85,8 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
     must_train(s, "tuned", 0);
     same_bytes("r/step-00000003/model.safetensors", "tuned/step-00000001/model.safetensors");
     size_t n;
-    char *text = get_file("r/step-00000003/config.json", &n), *at = strstr(text, "\"vocab_size\": 256");
+    char *text = get_file("r/step-00000003/config.json", &n),
+         *at = strstr(text, "\"vocab_size\": 256");
     cr_assert(at, "%s", text);
     memcpy(at, "\"vocab_size\": 255", 17);
     put_file("r/step-00000003/config.json", text, n);
@@ -88,8 +94,10 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
     s = tiny(1);
     s.init = in_folder("r/step-00000003");
     cr_expect_eq(train(s, "x", 0, 0, 0, NULL, &err), SGT_EFORMAT);
-    cr_expect(strstr(err.text, "tensor wte.weight has 2 dimensions, 256 x 16, where config.json says 255 x 16"), "%s",
-              err.text);
+    cr_expect(
+        strstr(err.text,
+               "tensor wte.weight has 2 dimensions, 256 x 16, where config.json says 255 x 16"),
+        "%s", err.text);
     cr_expect_not(exists("x"), "a run that could not start left its folder");
 }
 
@@ -116,12 +124,13 @@ Test(run, defaults_follow_from_data_and_model)
     /* 20,001 tokens are 199 windows of 100, and half of them seven steps of 16 rows, rounded up */
     sgt_checkpoint_state st;
     cr_assert_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000007"), NULL), 0);
-    const double lr = 3e-4 * sqrt(124 / 0.69) * pow(16. / 64, 0.25); /* of the smallest model measured, 16 rows */
+    /* of the smallest model measured, 16 rows */
+    const double lr = 3e-4 * sqrt(124 / 0.69) * pow(16. / 64, 0.25);
     cr_expect_float_eq(st.schedule.lr, lr, 1e-12);
     cr_expect_float_eq(st.schedule.min_lr, lr / 10, 1e-12);
     cr_expect_eq(st.schedule.warmup, 0);
-    cr_expect(strstr(said, "learning rate 0.00284, chosen for you: 0.00402 for 0.0271 million parameters \u00d7 (16/64 rows "
-                           "per step)^0.25 (set it with --lr)"),
+    cr_expect(strstr(said, "learning rate 0.00284, chosen for you: 0.00402 for 0.0271 million "
+                           "parameters \u00d7 (16/64 rows per step)^0.25 (set it with --lr)"),
               "%s", said);
     sgt_checkpoint_state_free(&st);
 }

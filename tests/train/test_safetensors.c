@@ -38,7 +38,8 @@ static void refused(const char *why)
     char want[512];
     sgt_safetensors *s = NULL;
     int rc = sgt_safetensors_open(&s, in_folder("x.safetensors"), &err);
-    snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why, why[strlen(why) - 1] == ')' ? "" : HINT);
+    snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why,
+             why[strlen(why) - 1] == ')' ? "" : HINT);
     cr_expect_eq(rc, SGT_EFORMAT, "it was taken; wanted: %s", why);
     if (rc < 0) cr_expect_str_eq(err.text, want);
     sgt_safetensors_close(s);
@@ -62,7 +63,8 @@ Test(safetensors, round_trip)
 
     sgt_safetensors *s = open_good();
     const sgt_safetensor *t = sgt_safetensors_find(s, "a");
-    cr_assert(t && t->dims == 2 && t->dim[0] == 3 && t->dim[1] == 5 && t->count == 15 && sgt_safetensors_count(s) == 2);
+    cr_assert(t && t->dims == 2 && t->dim[0] == 3 && t->dim[1] == 5 && t->count == 15 &&
+              sgt_safetensors_count(s) == 2);
     cr_assert_eq(sgt_safetensors_read(s, t, 0, 15, got, &err), 0);
     cr_expect(memcmp(got, a, sizeof a) == 0);
     cr_assert_eq(sgt_safetensors_read(s, t, 7, 3, got, &err), 0);
@@ -103,13 +105,14 @@ Test(safetensors, types_that_are_read)
     memcpy(data, half, 12);
     memcpy(data + 12, brain, 4);
     memcpy(data + 16, d, 16);
-    make_file("{\"h\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},"
-              "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]},"
-              "\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[16,32]}}",
+    make_file("{\"h\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},\"b\":{\"dtype\":"
+              "\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]},\"d\":{\"dtype\":\"F64\",\"shape\":"
+              "[2],\"data_offsets\":[16,32]}}",
               data, 32);
     sgt_safetensors *s = open_good();
     cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "h"), 0, 6, got, &err), 0);
-    cr_expect(got[0] == 1 && got[1] == -2 && got[2] == 0x1p-24f && got[3] == 65504 && got[4] > 3e38f && 1 / got[5] < 0);
+    cr_expect(got[0] == 1 && got[1] == -2 && got[2] == 0x1p-24f && got[3] == 65504 &&
+              got[4] > 3e38f && 1 / got[5] < 0);
     cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "b"), 0, 2, got, &err), 0);
     cr_expect(got[0] == 1 && got[1] == -2);
     cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "d"), 1, 1, got, &err), 0);
@@ -117,19 +120,22 @@ Test(safetensors, types_that_are_read)
     sgt_safetensors_close(s);
     make_file("{\"i\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}", data, 2);
     s = open_good();
-    cr_expect_eq(sgt_safetensors_read(s, sgt_safetensors_at(s, 0), 0, 2, got, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_safetensors_read(s, sgt_safetensors_at(s, 0), 0, 2, got, &err),
+                 SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "tensor i is I8, not F32, F16, BF16 or F64"), "%s", err.text);
     sgt_safetensors_close(s);
 }
 
 Test(safetensors, headers_that_lie)
 {
-#define T(shape, begin, end) "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+#define T(shape, begin, end) \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
     static const struct {
         const char *header, *why;
     } bad[] = {
         {T("[2]", "0", "12") "}", "tensor a: 12 bytes for 2 numbers of type F32"},
-        {T("[4]", "0", "16") "}", "tensor a ends at byte 16 of 12 bytes of data (a file cut short?)"},
+        {T("[4]", "0", "16") "}",
+         "tensor a ends at byte 16 of 12 bytes of data (a file cut short?)"},
         {T("[2]", "0", "8") "}", "12 bytes of data, its tensors cover 8"},
         {T("[2]", "4", "12") "}", "tensor a begins at byte 4, after a gap from byte 0"},
         {T("[2]", "-8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
@@ -137,12 +143,15 @@ Test(safetensors, headers_that_lie)
         {T("[-1]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
         {T("[1.5]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
         {T("[4294967296,4294967296]", "0", "0") "}", "tensor a: its shape overflows"},
-        {T("[4611686018427387904]", "0", "0") "}", "tensor a: 0 bytes for 4611686018427387904 numbers of type F32"},
+        {T("[4611686018427387904]", "0", "0") "}",
+         "tensor a: 0 bytes for 4611686018427387904 numbers of type F32"},
         {T("[1,1,1,1,1,1,1,1,3]", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
         {T("3", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
-        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[3],\"data_offsets\":[0,12]}}", "tensor a: unknown type 'F33'"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[3],\"data_offsets\":[0,12]}}",
+         "tensor a: unknown type 'F33'"},
         {"{\"a\":{\"shape\":[3],\"data_offsets\":[0,12]}}", "tensor a: unknown type ''"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}", "tensor a: data_offsets are not [begin, end]"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}",
+         "tensor a: data_offsets are not [begin, end]"},
         {"{\"a\":7}", "tensor a: unknown type ''"},
         {T("[2]", "0", "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
          "tensor b begins at byte 4, inside the one that ends at byte 8"},
@@ -170,8 +179,8 @@ Test(safetensors, files_that_are_none)
     put_file("x.safetensors", "\x03\0\0\0\0\0\0\0{}", 10);
     refused("a header of 3 bytes in a file of 10 (at most 16777216 is read)");
     cr_expect_eq(sgt_safetensors_open(&s, folder, &err), SGT_EFORMAT);
-    make_file("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
-              "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+    make_file("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},\"a\":{\"dtype\":"
+              "\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
               NULL, 0);
     cr_expect_eq(sgt_safetensors_open(&s, in_folder("x.safetensors"), &err), SGT_EFORMAT);
     cr_expect(strstr(err.text, "duplicate object key"), "%s", err.text);

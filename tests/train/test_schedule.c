@@ -8,8 +8,8 @@
 static void at(const sgt_schedule *c, uint64_t s, double want)
 {
     double lr = sgt_schedule_lr(c, s);
-    cr_expect_float_eq(lr, want, 1e-12, "%s at step %llu: %.12g, not %.12g", sgt_schedule_words[c->kind],
-                       (unsigned long long)s, lr, want);
+    cr_expect_float_eq(lr, want, 1e-12, "%s at step %llu: %.12g, not %.12g",
+                       sgt_schedule_words[c->kind], (unsigned long long)s, lr, want);
 }
 
 Test(schedule, cosine)
@@ -27,7 +27,8 @@ Test(schedule, cosine)
 
 Test(schedule, linear_constant_wsd)
 {
-    sgt_schedule linear = {SGT_LINEAR, 1e-3, 0, 10, 110}, constant = {SGT_CONSTANT, 1e-3, 0, 10, 110};
+    sgt_schedule linear = {SGT_LINEAR, 1e-3, 0, 10, 110},
+                 constant = {SGT_CONSTANT, 1e-3, 0, 10, 110};
     sgt_schedule wsd = {SGT_WSD, 1e-3, 1e-4, 10, 100};
     at(&linear, 0, 1e-4);
     at(&linear, 10, 1e-3);
@@ -63,7 +64,8 @@ Test(optim, clipping_is_to_the_norm)
 Test(optim, adamw_corrects_its_bias_and_decays_matrices_alone)
 {
     sgt_optim o = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f};
-    sgt_adamw first = sgt_optim_adamw(&o, 0, 1e-3, 2, 1), second = sgt_optim_adamw(&o, 1, 1e-3, 1, 0);
+    sgt_adamw first = sgt_optim_adamw(&o, 0, 1e-3, 2, 1),
+              second = sgt_optim_adamw(&o, 1, 1e-3, 1, 0);
     cr_expect_float_eq(first.c1, 0.1, 1e-7);
     cr_expect_float_eq(first.c2, 0.05, 1e-7);
     cr_expect_float_eq(second.c1, 0.19, 1e-7);

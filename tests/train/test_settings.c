@@ -23,14 +23,16 @@ Test(settings, json_and_back)
     s.steps = 12;
     char *text = sgt_settings_json(&s);
     cr_assert(text);
-    cr_expect(strstr(text, "\"weight-decay\": 0.1,") && strstr(text, "\"lr\": 0.30000000000000004,"), "%s", text);
+    cr_expect(strstr(text, "\"weight-decay\": 0.1,") &&
+                  strstr(text, "\"lr\": 0.30000000000000004,"),
+              "%s", text);
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
     cr_expect_not(strstr(text, "threads"), "so are the machine's");
     sgt_settings_default(&back);
     cr_assert_eq(sgt_settings_merge(&back, text, "x", 1, &err), 0, "%s", err.text);
     cr_expect_str_eq(back.data, s.data);
-    cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 && back.given[SGT_SET_LR] &&
-              !back.given[SGT_SET_WARMUP]);
+    cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 &&
+              back.given[SGT_SET_LR] && !back.given[SGT_SET_WARMUP]);
     char *again = sgt_settings_json(&back);
     cr_expect_str_eq(again, text);
     free(again);
@@ -80,9 +82,11 @@ Test(settings, every_row_is_whole)
         cr_assert(row->name && row->help && row->section, "%d", i);
         cr_expect_eq(row->kind == SGT_OPT_WORD, row->choices != NULL, "%s", row->name);
         cr_expect_eq(row->kind == SGT_OPT_FLAG, !row->def, "%s", row->name);
-        for (int j = 0; j < i; j++) cr_expect(row->offset != sgt_settings_rows[j].offset, "%s", row->name);
+        for (int j = 0; j < i; j++)
+            cr_expect(row->offset != sgt_settings_rows[j].offset, "%s", row->name);
     }
-    cr_expect(s.seq == 512 && s.weight_decay == 0.1 && s.skip_spikes == 0 && !strcmp(s.betas, "0.9,0.95"));
+    cr_expect(s.seq == 512 && s.weight_decay == 0.1 && s.skip_spikes == 0 &&
+              !strcmp(s.betas, "0.9,0.95"));
     cr_expect(s.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD && !s.variant);
 }
 
@@ -92,13 +96,14 @@ Test(settings, words_are_members_of_enumerations)
     sgt_settings s;
     sgt_error err;
     sgt_settings_default(&s);
-    cr_assert_eq(sgt_settings_merge(&s,
-                                    "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", "
-                                    "\"gelu\": \"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", "
-                                    "\"attention\": \"naive\", \"loader\": \"uring\", \"sampling\": "
-                                    "\"documents\", \"batching\": \"scalar\"}",
-                                    "x", 1, &err),
-                 0, "%s", err.text);
+    cr_assert_eq(
+        sgt_settings_merge(
+            &s,
+            "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", \"gelu\": "
+            "\"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", \"attention\": \"naive\", "
+            "\"loader\": \"uring\", \"sampling\": \"documents\", \"batching\": \"scalar\"}",
+            "x", 1, &err),
+        0, "%s", err.text);
     cr_expect(s.recompute == SGT_RECOMPUTE_AUTO && s.device == SGT_DEVICE_CUDA);
     cr_expect(s.optimizer == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
     cr_expect(s.precision == SGT_PRECISION_FP16 && s.attention == SGT_ATTENTION_NAIVE);
@@ -113,7 +118,9 @@ Test(settings, what_was_given_comes_first)
     sgt_settings_default(&s);
     s.batch = 5;
     s.given[SGT_SET_BATCH] = 1;
-    cr_assert_eq(sgt_settings_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err), 0);
+    cr_assert_eq(
+        sgt_settings_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err),
+        0);
     cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
               "a machine's own settings are not taken over");
     cr_expect_not(s.given[SGT_SET_SEQ]);
@@ -124,7 +131,8 @@ Test(settings, wrong_files_are_refused)
 {
     static const struct {
         const char *text, *why;
-    } bad[] = {{"{\"speed\": 3}", "x: unknown option 'speed' (options are named as in --help, without the dashes)"},
+    } bad[] = {{"{\"speed\": 3}",
+                "x: unknown option 'speed' (options are named as in --help, without the dashes)"},
                {"{\"lr\": \"fast\"}", "x: 'lr' is not a number"},
                {"{\"steps\": -1}", "x: 'steps' is not a whole number of at least 0"},
                {"{\"steps\": 1.5}", "x: 'steps' is not a whole number of at least 0"},
@@ -152,7 +160,8 @@ Test(settings, every_wrong_value_names_its_option)
     } bad[] = {
         {"{\"loader\": \"pre\"}", NULL},
         {"{\"loader\": \"preload|mmap\"}", NULL},
-        {"{\"sampling\": \"\"}", "--sampling : must be one of shuffle|random|block|sequential|documents"},
+        {"{\"sampling\": \"\"}",
+         "--sampling : must be one of shuffle|random|block|sequential|documents"},
         {"{\"pad-id\": 65536}", "--pad-id 65536: must be from 0 to 65535"},
         {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
         {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},
@@ -165,11 +174,14 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"loss-scale\": 0}", "--loss-scale 0: must be from 1 to 16777216"},
         {"{\"loss-scale\": 1e9}", "--loss-scale 1e+09: must be from 1 to 16777216"},
         {"{\"ignore-index\": 65536}", "--ignore-index 65536: must be from 0 to 65535"},
-        {"{\"betas\": \"0.9\"}", "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
-        {"{\"betas\": \"0.9,1\"}", "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"0.9\"}",
+         "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"0.9,1\"}",
+         "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,0.999999999\"}", /* 1 in float: the first update would divide by 0 */
          "--betas 0.9,0.999999999: not two numbers from 0 to below 1, such as 0.9,0.95"},
-        {"{\"betas\": \"-0.1,0.9\"}", "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"-0.1,0.9\"}",
+         "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
@@ -178,7 +190,8 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be from 0 to 1000000000"},
         {"{\"grad-clip\": -1}", "--grad-clip -1: must be from 0 to 1000000000"},
         {"{\"dropout\": 1}", "--dropout 1: must be at least 0 and below 1"},
-        {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"}, /* 1 in float */
+        /* 1 in float */
+        {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"},
         {"{\"dropout\": -0.5}", "--dropout -0.5: must be at least 0 and below 1"},
         {"{\"eval-every\": 1000000001}", "--eval-every 1000000001: must be from 0 to 1000000000"},
         {"{\"memory-limit\": 0}", "--memory-limit 0: must be from 1 to 9e+18"},
@@ -247,9 +260,8 @@ Test(settings, which_may_differ_in_a_resumed_run)
     s.precision = SGT_PRECISION_FP32;
     s.schedule = SGT_WSD;
     cr_assert_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(
-        err.text,
-        "--schedule: it is \"wsd\" here and was \"cosine\" in the run to resume (leave it out, or start a new --run)");
+    cr_expect_str_eq(err.text, "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
+                               "resume (leave it out, or start a new --run)");
     free(text);
 }
 
@@ -283,7 +295,8 @@ Test(settings, whose_shape_came_from_elsewhere)
     sgt_settings_free(&s);
 }
 
-/* A run may move from one device to another: then what one of them alone has may differ, and no more. */
+/* A run may move from one device to another: then what one of them alone has may differ, and no
+ * more. */
 Test(settings, which_may_differ_on_another_device)
 {
     sgt_settings kept, s;
@@ -303,7 +316,8 @@ Test(settings, which_may_differ_on_another_device)
     free(text);
 }
 
-/* Variants are kept by name, in one order, so that a run has its own whatever the default is when it goes on. */
+/* Variants are kept by name, in one order, so that a run has its own whatever the default is when
+ * it goes on. */
 Test(settings, variants_are_kept_by_name)
 {
     char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
@@ -325,21 +339,24 @@ Test(settings, variants_are_kept_by_name)
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     s.batch = SGT_DEFAULT_COUNT;
     s.precision = SGT_DEFAULT_WORD;
-    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text); /* a run from before there were any */
+    /* a run from before there were any */
+    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
     sgt_settings_free(&kept);
     free(text);
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
         cr_expect_eq(sgt_variants_parse(&set, sgt_variants[i].name, &err), 0, "%s", err.text);
         cr_expect_eq(set, 1u << i);
-        cr_expect(sgt_variants[i].what && !strpbrk(sgt_variants[i].what, "\t\n") && strlen(all) + 1 < sizeof all);
+        cr_expect(sgt_variants[i].what && !strpbrk(sgt_variants[i].what, "\t\n") &&
+                  strlen(all) + 1 < sizeof all);
     }
     cr_expect_eq(sgt_variants_parse(&set, all, &err), 0);
     cr_expect_str_eq(sgt_variants_words(names, set), all);
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
     cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
     cr_expect(sgt_variants_parse(&set, "all", &err) == 0 && set == (1u << SGT_VARIANTS) - 1);
-    static const char *const bad[] = {"", "layernorm", "layernorm-rows,", ",all", "layernorm-rows none"};
+    static const char *const bad[] = {"", "layernorm", "layernorm-rows,", ",all",
+                                      "layernorm-rows none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.variant = bad[i];
         cr_expect_eq(sgt_settings_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
@@ -351,29 +368,33 @@ Test(settings, options_without_use_are_refused_and_not_kept)
 {
     static const struct {
         const char *text, *why;
-    } given[] = {{"{\"momentum\": 0.5}", "--momentum: needs --optimizer sgd"},
-                 {"{\"nesterov\": true}", "--nesterov: needs --optimizer sgd"},
-                 {"{\"nesterov\": true, \"optimizer\": \"sgd\", \"momentum\": 0}",
-                  "--nesterov: needs a --momentum above 0"},
-                 {"{\"betas\": \"0.9,0.99\", \"optimizer\": \"sgd\"}", "--betas: needs --optimizer adamw"},
-                 {"{\"loss-scale\": 1024}", "--loss-scale: needs --precision fp16"},
-                 {"{\"loss-scale\": 1024, \"precision\": \"bf16\"}", "--loss-scale: needs --precision fp16"},
-                 {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
-                 {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
+    } given[] = {
+        {"{\"momentum\": 0.5}", "--momentum: needs --optimizer sgd"},
+        {"{\"nesterov\": true}", "--nesterov: needs --optimizer sgd"},
+        {"{\"nesterov\": true, \"optimizer\": \"sgd\", \"momentum\": 0}",
+         "--nesterov: needs a --momentum above 0"},
+        {"{\"betas\": \"0.9,0.99\", \"optimizer\": \"sgd\"}", "--betas: needs --optimizer adamw"},
+        {"{\"loss-scale\": 1024}", "--loss-scale: needs --precision fp16"},
+        {"{\"loss-scale\": 1024, \"precision\": \"bf16\"}", "--loss-scale: needs --precision fp16"},
+        {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
+        {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         sgt_settings s, again;
         sgt_error err;
         sgt_settings_default(&s);
         cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
         cr_assert_eq(sgt_settings_check(&s, &err), 0, "%s", err.text);
-        cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s", given[i].text);
+        cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
+                     given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
         /* what is kept can always be given again */
         char *text = sgt_settings_json(&s);
         sgt_settings_default(&again);
         cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
         cr_expect_eq(sgt_settings_check_together(&again, &err), 0, "%s: %s", text, err.text);
-        if (!given[i].why) cr_expect(strstr(text, i == 6 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s", text);
+        if (!given[i].why)
+            cr_expect(strstr(text, i == 6 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
+                      text);
         free(text);
         sgt_settings_free(&s);
         sgt_settings_free(&again);
@@ -384,21 +405,23 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
 {
     static const struct {
         const char *text, *why;
-    } given[] = {{"{\"attention\": \"own\"}", "--attention own: needs --device cuda"},
-                 {"{\"sync-metrics\": true}", "--sync-metrics: needs --device cuda"},
-                 {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
-                 {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
-                 {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
-                 {"{\"variant\": \"layernorm-rows\"}", "--variant layernorm-rows: needs --device cuda"},
-                 {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
-                 {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
+    } given[] = {
+        {"{\"attention\": \"own\"}", "--attention own: needs --device cuda"},
+        {"{\"sync-metrics\": true}", "--sync-metrics: needs --device cuda"},
+        {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
+        {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
+        {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
+        {"{\"variant\": \"layernorm-rows\"}", "--variant layernorm-rows: needs --device cuda"},
+        {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
+        {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         for (int cuda = 0; cuda < 2; cuda++) {
             sgt_settings s;
             sgt_error err;
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
-            int bf16 = (int)(i + (size_t)cuda) % 2, rc = sgt_settings_take_device(&s, cuda, bf16, &err);
+            int bf16 = (int)(i + (size_t)cuda) % 2,
+                rc = sgt_settings_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
             else cr_expect_eq(s.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
@@ -408,7 +431,8 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
-            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + (s.attention == SGT_ATTENTION_OWN) +
+            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics +
+                             (s.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
             sgt_settings_free(&s);

@@ -1,4 +1,5 @@
-/* The whole training step on the CPU against PyTorch in float64, and against itself cut in other ways. */
+/* The whole training step on the CPU against PyTorch in float64, and against itself cut in other
+ * ways. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,12 +42,15 @@ static void against_reference(const char *name, sgt_gelu_kind gelu)
         if (s == 0) check_gradients(&f, b);
         cr_assert_eq(b->update(b, s, 1e-3, NULL), 0);
         cr_assert_eq(b->metrics(b, s, &m, NULL), 0);
-        cr_expect_float_eq(m.loss, f.loss[s], 5e-6, "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
-        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, 5e-6, "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
+        cr_expect_float_eq(m.loss, f.loss[s], 5e-6, "step %u: loss %.9f, not %.9f", s, m.loss,
+                           f.loss[s]);
+        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, 5e-6, "step %u: norm %.9f, not %.9f", s,
+                           m.grad_norm, f.norm[s]);
     }
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     double worst = 0;
-    for (size_t i = 0; i < sgt_model_floats(&f.model); i++) worst = fmax(worst, fabs((double)p[i] - f.final[i]));
+    for (size_t i = 0; i < sgt_model_floats(&f.model); i++)
+        worst = fmax(worst, fabs((double)p[i] - f.final[i]));
     cr_expect_leq(worst, 2e-4, "parameters after %u steps differ by %g", f.steps, worst);
     free(p);
     b->close(b);
@@ -64,7 +68,8 @@ static float *three_steps(const fixture *f, uint32_t micro, int threads, double 
     sgt_backend *b = fixture_backend(f, rows, threads);
     for (uint32_t s = 0; s < 3; s++) {
         sgt_step_metrics m;
-        for (uint32_t a = 0; a < micro; a++) fixture_micro_step(f, b, a * rows, rows, 1.0 / (f->batch * f->seq));
+        for (uint32_t a = 0; a < micro; a++)
+            fixture_micro_step(f, b, a * rows, rows, 1.0 / (f->batch * f->seq));
         cr_assert_eq(b->update(b, s, 1e-3, NULL), 0);
         cr_assert_eq(b->metrics(b, s, &m, NULL), 0);
         losses[s] = m.loss;
@@ -84,8 +89,8 @@ Test(step, the_same_bits_for_any_number_of_threads)
         float *one = three_steps(&f, 1, 1, one_loss);
         for (int threads = 2; threads <= 5; threads++) {
             float *p = three_steps(&f, 1, threads, loss);
-            cr_expect(memcmp(p, one, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %d threads: other bits",
-                      names[i], threads);
+            cr_expect(memcmp(p, one, sgt_model_floats(&f.model) * sizeof *p) == 0,
+                      "%s, %d threads: other bits", names[i], threads);
             cr_expect(memcmp(loss, one_loss, sizeof loss) == 0);
             free(p);
         }
@@ -113,7 +118,8 @@ Test(step, accumulation_equals_one_batch)
     fixture_free(&f);
 }
 
-/* Ignored targets count neither in the loss nor in what it is divided by: without its targets a row is not there. */
+/* Ignored targets count neither in the loss nor in what it is divided by: without its targets a row
+ * is not there. */
 Test(step, ignored_targets_leave_no_trace)
 {
     fixture f;

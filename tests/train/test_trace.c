@@ -1,5 +1,5 @@
-/* Traces: which steps, what the file says of a span, and that it is JSON whatever the names are, however many threads
- * write, whenever the process is killed. */
+/* Traces: which steps, what the file says of a span, and that it is JSON whatever the names are,
+ * however many threads write, whenever the process is killed. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -31,7 +31,8 @@ static sgt_trace *start(uint64_t first, uint64_t steps, uint64_t events)
 {
     sgt_trace *t = NULL;
     sgt_error err;
-    sgt_trace_options o = {.first = first, .steps = steps, .events = events, .notice = {hear, NULL}};
+    sgt_trace_options o = {
+        .first = first, .steps = steps, .events = events, .notice = {hear, NULL}};
     cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, &err), 0, "%s", err.text);
     return t;
 }
@@ -53,10 +54,22 @@ static json_t *end(sgt_trace *t)
     return all;
 }
 
-static const char *text(const json_t *e, const char *key) { return json_string_value(json_object_get(e, key)); }
-static int64_t whole(const json_t *e, const char *key) { return json_integer_value(json_object_get(e, key)); }
-static int64_t ns(const json_t *e, const char *key) { return llround(json_real_value(json_object_get(e, key)) * 1e3); }
-static int64_t other(const json_t *all, const char *key) { return whole(json_object_get(all, "otherData"), key); }
+static const char *text(const json_t *e, const char *key)
+{
+    return json_string_value(json_object_get(e, key));
+}
+static int64_t whole(const json_t *e, const char *key)
+{
+    return json_integer_value(json_object_get(e, key));
+}
+static int64_t ns(const json_t *e, const char *key)
+{
+    return llround(json_real_value(json_object_get(e, key)) * 1e3);
+}
+static int64_t other(const json_t *all, const char *key)
+{
+    return whole(json_object_get(all, "otherData"), key);
+}
 
 /* The n-th event of a phase, or NULL; n < 0: how many there are, in *count. */
 static json_t *event(const json_t *all, const char *phase, int n, int *count)
@@ -64,8 +77,8 @@ static json_t *event(const json_t *all, const char *phase, int n, int *count)
     size_t i;
     json_t *e;
     int seen = 0;
-    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
-        if (strcmp(text(e, "ph"), phase) == 0 && seen++ == n) return e;
+    json_array_foreach(json_object_get(all, "traceEvents"), i,
+                       e) if (strcmp(text(e, "ph"), phase) == 0 && seen++ == n) return e;
     if (count) *count = seen;
     return NULL;
 }
@@ -85,10 +98,10 @@ static void expect_window(uint64_t first, uint64_t steps, uint64_t from, uint64_
     for (uint64_t s = first; s < steps; s++) {
         step(t, s);
         uint64_t begun = sgt_trace_begin(t);
-        cr_expect_eq(begun != 0, s >= from && s <= to, "%llu of %llu to %llu", (unsigned long long)s,
-                     (unsigned long long)first, (unsigned long long)steps);
-        sgt_trace_end_event(t, begun,
-                            (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
+        cr_expect_eq(begun != 0, s >= from && s <= to, "%llu of %llu to %llu",
+                     (unsigned long long)s, (unsigned long long)first, (unsigned long long)steps);
+        sgt_trace_end_event(
+            t, begun, (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
         cr_expect_eq(exists("t.json"), s > to, "written when the last traced step is over");
     }
     json_t *all = end(t);
@@ -96,7 +109,8 @@ static void expect_window(uint64_t first, uint64_t steps, uint64_t from, uint64_
     cr_expect_eq(other(all, "last_step"), (int64_t)to);
     cr_expect_eq(events(all, "X"), (int)(to - from + 1));
     for (uint64_t s = from; s <= to; s++)
-        cr_expect_eq(whole(json_object_get(event(all, "X", (int)(s - from), NULL), "args"), "step"), (int64_t)s);
+        cr_expect_eq(whole(json_object_get(event(all, "X", (int)(s - from), NULL), "args"), "step"),
+                     (int64_t)s);
     json_decref(all);
     unlink(in_folder("t.json"));
 }
@@ -156,7 +170,8 @@ Test(trace, a_place_that_cannot_be_written_is_named_at_once)
 
 static void span(sgt_trace *t, int track, uint64_t from, uint64_t to, const char *name)
 {
-    sgt_trace_span(t, &(sgt_trace_event){.name = name, .category = "c", .start = from, .end = to, .track = track});
+    sgt_trace_span(t, &(sgt_trace_event){
+                          .name = name, .category = "c", .start = from, .end = to, .track = track});
 }
 
 static void expect_span(const json_t *e, const char *name, int64_t from, int64_t duration)
@@ -174,8 +189,11 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
     uint64_t base = sgt_trace_begin(t);
     /* added as they end, the inner ones first */
     span(t, SGT_TRACE_LOOP, base + 1000, base + 1999, "data wait");
-    sgt_trace_span(t, &(sgt_trace_event){.name = "forward", .category = "forward", .start = base + 2000,
-                                         .end = base + 1002003, .layer = 12});
+    sgt_trace_span(t, &(sgt_trace_event){.name = "forward",
+                                         .category = "forward",
+                                         .start = base + 2000,
+                                         .end = base + 1002003,
+                                         .layer = 12});
     span(t, SGT_TRACE_LOOP, base + 1000, base + 2000000, "micro-step");
     span(t, SGT_TRACE_LOOP, base, base + 3000000, "step");
     json_t *all = end(t);
@@ -220,7 +238,8 @@ Test(trace, begin_and_end_measure)
     cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
-    cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward"); /* ends later: the outer one */
+    /* ends later: the outer one */
+    cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward");
     json_decref(all);
 }
 
@@ -230,17 +249,26 @@ Test(trace, arguments_arrows_and_curves)
     step(t, 0);
     uint64_t at = sgt_trace_begin(t);
     int stream = sgt_trace_track(t, SGT_TRACE_DEVICE, "stream 7");
-    sgt_trace_span(t, &(sgt_trace_event){.name = "launch", .category = "call", .start = at, .end = at + 10, .flow = 77,
+    sgt_trace_span(t, &(sgt_trace_event){.name = "launch",
+                                         .category = "call",
+                                         .start = at,
+                                         .end = at + 10,
+                                         .flow = 77,
                                          .starts_flow = 1});
-    sgt_trace_span(t, &(sgt_trace_event){.name = "kernel", .category = "kernel", .start = at + 20, .end = at + 30,
-                                         .flow = 77, .track = stream,
-                                         .args = {{"grid", 132}, {"block", 256}, {"big", UINT32_MAX}, {"d", 0}}});
+    sgt_trace_span(t, &(sgt_trace_event){
+                          .name = "kernel",
+                          .category = "kernel",
+                          .start = at + 20,
+                          .end = at + 30,
+                          .flow = 77,
+                          .track = stream,
+                          .args = {{"grid", 132}, {"block", 256}, {"big", UINT32_MAX}, {"d", 0}}});
     sgt_trace_counter(t, "loss", 2.5);
     sgt_trace_counter(t, "loss", NAN);
     sgt_trace_counter(t, "loss", -INFINITY);
     json_t *all = end(t);
-    json_t *kernel = event(all, "X", 1, NULL), *args = json_object_get(kernel, "args"), *out = event(all, "s", 0, NULL),
-           *in = event(all, "f", 0, NULL);
+    json_t *kernel = event(all, "X", 1, NULL), *args = json_object_get(kernel, "args"),
+           *out = event(all, "s", 0, NULL), *in = event(all, "f", 0, NULL);
     cr_expect_eq(json_object_size(args), 4);
     cr_expect_eq(whole(args, "grid"), 132);
     cr_expect_eq(whole(args, "big"), UINT32_MAX);
@@ -270,7 +298,8 @@ Test(trace, tracks_have_names_and_ranks_do_not_collide)
     json_t *all = end(t), *e;
     size_t i;
     int tracks = 0, processes = 0;
-    json_array_foreach(json_object_get(all, "traceEvents"), i, e) {
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
+    {
         const char *name = text(json_object_get(e, "args"), "name");
         if (strcmp(text(e, "name"), "process_name") == 0) {
             cr_expect_eq(whole(e, "pid"), processes ? 8 : 7);
@@ -300,10 +329,13 @@ Test(trace, any_text_is_json)
     span(t, 0, at, at + 5, "%s%n");
     json_t *all = end(t);
     cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "say \"hi\" \\ {}[],:");
-    cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "new\\x0aline, tab\\x09 and \\x01\\x7f");
-    cr_expect_str_eq(text(event(all, "X", 2, NULL), "name"), "caf\xc3\xa9, \\xff\\xfe, cut \\xe2\\x82");
+    cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"),
+                     "new\\x0aline, tab\\x09 and \\x01\\x7f");
+    cr_expect_str_eq(text(event(all, "X", 2, NULL), "name"),
+                     "caf\xc3\xa9, \\xff\\xfe, cut \\xe2\\x82");
     size_t n = strlen(text(event(all, "X", 3, NULL), "name"));
-    cr_expect(n > 100 && n < sizeof longest && strspn(text(event(all, "X", 3, NULL), "name"), "k") == n);
+    cr_expect(n > 100 && n < sizeof longest &&
+              strspn(text(event(all, "X", 3, NULL), "name"), "k") == n);
     cr_expect_str_eq(text(event(all, "X", 4, NULL), "name"), "%s%n");
     json_decref(all);
 }
@@ -415,8 +447,8 @@ static int count(const json_t *all, const char *name)
     int n = 0;
     size_t i;
     json_t *e;
-    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
-        n += strcmp(text(e, "ph"), "X") == 0 && strcmp(text(e, "name"), name) == 0;
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e) n +=
+        strcmp(text(e, "ph"), "X") == 0 && strcmp(text(e, "name"), name) == 0;
     return n;
 }
 
@@ -427,11 +459,13 @@ static void expect_nested(const json_t *all, int track)
     size_t i;
     int depth = 0;
     json_t *e;
-    json_array_foreach(json_object_get(all, "traceEvents"), i, e) {
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
+    {
         if (strcmp(text(e, "ph"), "X") != 0 || whole(e, "tid") != track) continue;
         int64_t begin = ns(e, "ts"), over = begin + ns(e, "dur");
         while (depth && open[depth - 1] <= begin) depth--;
-        cr_expect(!depth || over <= open[depth - 1], "%s ends after what it lies in", text(e, "name"));
+        cr_expect(!depth || over <= open[depth - 1], "%s ends after what it lies in",
+                  text(e, "name"));
         cr_assert(depth < 16);
         open[depth++] = over;
     }
@@ -457,7 +491,9 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     s.recompute = SGT_RECOMPUTE_GELU;
     int rc = sgt_train(&s, &o, &r, &err);
     if (rc < 0) snprintf(last, n, "%s", err.text);
-    else snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last), r.last); /* all that is not measured */
+    else
+        snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
+                 r.last); /* all that is not measured */
     sgt_train_result_free(&r);
     sgt_settings_free(&s);
     return rc;
@@ -486,7 +522,8 @@ Test(trace, a_run)
     cr_expect_eq(count(all, "embeddings backward"), 30);
     cr_expect_eq(count(all, "metrics wait"), 10);
     cr_expect_eq(count(all, "checkpoint"), 4, "after steps 4, 8, 12 and 13");
-    cr_expect_geq(count(all, "make batch"), 24); /* those of the first may have been made before it */
+    /* those of the first may have been made before it */
+    cr_expect_geq(count(all, "make batch"), 24);
     cr_expect_eq(events(all, "C"), 10);
     for (int track = 0; track < 3; track++) expect_nested(all, track);
     json_decref(all);
@@ -514,8 +551,11 @@ static void *draw(void *ctx)
     int track = sgt_trace_track(d->t, SGT_TRACE_HOST, name);
     const char *kept = sgt_trace_name(d->t, name);
     for (uint64_t i = 0; i < SPANS; i++)
-        sgt_trace_span(d->t, &(sgt_trace_event){.name = kept, .category = "c", .track = track,
-                                                .start = d->base + i * 10, .end = d->base + i * 10 + d->number + 1,
+        sgt_trace_span(d->t, &(sgt_trace_event){.name = kept,
+                                                .category = "c",
+                                                .track = track,
+                                                .start = d->base + i * 10,
+                                                .end = d->base + i * 10 + d->number + 1,
                                                 .args = {{"i", i}, {"thread", d->number}}});
     return NULL;
 }
@@ -538,7 +578,8 @@ Test(trace, threads_write_at_once)
     size_t at;
     cr_expect_eq(other(all, "left_out"), 0);
     cr_expect_eq(events(all, "X"), THREADS * SPANS);
-    json_array_foreach(json_object_get(all, "traceEvents"), at, e) {
+    json_array_foreach(json_object_get(all, "traceEvents"), at, e)
+    {
         if (strcmp(text(e, "ph"), "X") != 0) continue;
         char name[32];
         int64_t thread = whole(json_object_get(e, "args"), "thread");
@@ -551,13 +592,15 @@ Test(trace, threads_write_at_once)
     json_decref(all);
 }
 
-/* A child that writes traces without end under one name, killed at moments spread over its first ones. */
+/* A child that writes traces without end under one name, killed at moments spread over its first
+ * ones. */
 static void write_without_end(void)
 {
     for (;;) {
         sgt_trace *t = NULL;
         sgt_trace_options o = {.steps = 1, .events = 3000};
-        if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0) _exit(1);
+        if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0)
+            _exit(1);
         for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");
         if (sgt_trace_finish(t, NULL) < 0) _exit(1);
         sgt_trace_close(t);
@@ -574,9 +617,11 @@ Test(trace, killed_at_any_moment_it_is_whole_or_not_there)
         cr_assert_geq(child, 0);
         if (child == 0) write_without_end();
         while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
-        usleep((useconds_t)(i * i * 5)); /* 0 to 18 ms, from its beginning or from its first file on */
+        /* 0 to 18 ms, from its beginning or from its first file on */
+        usleep((useconds_t)(i * i * 5));
         kill(child, SIGKILL);
-        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the child gave up by itself");
+        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status),
+                  "the child gave up by itself");
         if (!exists("t.json")) continue;
         json_t *all = json_load_file(in_folder("t.json"), 0, NULL);
         cr_assert(all);

@@ -1,5 +1,5 @@
-/* An update's greater part goes on beside the next step's products (train/cpu/update.c): whoever looks before that, or
- * puts something, finds what an update at once would have left. */
+/* An update's greater part goes on beside the next step's products (train/cpu/update.c): whoever
+ * looks before that, or puts something, finds what an update at once would have left. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +21,20 @@ static void step(const fixture *f, sgt_backend *b, uint64_t s)
 static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state what, const char *name)
 {
     float *x = flat_state(a, &f->model, what), *y = flat_state(b, &f->model, what);
-    cr_expect(memcmp(x, y, sgt_model_floats(&f->model) * sizeof *x) == 0, "%s: state %d: other bits", name, what);
+    cr_expect(memcmp(x, y, sgt_model_floats(&f->model) * sizeof *x) == 0,
+              "%s: state %d: other bits", name, what);
     free(x);
     free(y);
 }
 
-/* Right after an update, pieces are left to do if it was deferred: with two threads, or ranks that share memory. */
+/* Right after an update, pieces are left to do if it was deferred: with two threads, or ranks that
+ * share memory. */
 static void is_put_off(const sgt_backend *b, int whether)
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
     cr_expect_eq(c->update.behind, whether);
-    cr_expect_eq(c->update.pending.next < c->update.pending.count, whether, "%zu of %zu pieces are new", c->update.pending.next,
-                 c->update.pending.count);
+    cr_expect_eq(c->update.pending.next < c->update.pending.count, whether,
+                 "%zu of %zu pieces are new", c->update.pending.next, c->update.pending.count);
 }
 
 Test(update, most_of_it_is_put_off_where_that_gains)
@@ -82,7 +84,8 @@ Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
         for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
             fixture f;
             fixture_load(&f, names[i], SGT_GELU_TANH);
-            sgt_backend *one = fixture_backend(&f, f.batch, 1), *two = fixture_backend(&f, f.batch, 2);
+            sgt_backend *one = fixture_backend(&f, f.batch, 1),
+                        *two = fixture_backend(&f, f.batch, 2);
             for (uint64_t s = 0; s < 3; s++) {
                 step(&f, one, s);
                 step(&f, two, s);
@@ -108,7 +111,8 @@ Test(update, an_evaluation_has_the_new_parameters)
             cr_assert_eq(b->eval(b, &rows, &loss[threads - 1], &targets, NULL), 0);
             b->close(b);
         }
-        cr_expect(memcmp(&loss[0], &loss[1], sizeof *loss) == 0, "%s: %.9g and %.9g", names[i], loss[0], loss[1]);
+        cr_expect(memcmp(&loss[0], &loss[1], sizeof *loss) == 0, "%s: %.9g and %.9g", names[i],
+                  loss[0], loss[1]);
         fixture_free(&f);
     }
 }

@@ -1,12 +1,13 @@
-/* bpe.c: the bytes of a piece become ids: of all adjacent pairs that some merge joins, the one of the lowest id is
- * joined, the leftmost first, until none is left.
+/* bpe.c: the bytes of a piece become ids: of all adjacent pairs that some merge joins, the one of
+ * the lowest id is joined, the leftmost first, until none is left.
  *
  * A piece takes the first of these ways that fits:
  *   words   up to 15 bytes, see words.h: nearly all of them
  *   longs   up to 126 bytes that were met before
  *   scan    up to 64 bytes: the definition itself, on the stack
  *   runs    longer ones, where the definition would be quadratic, see runs.h
- * and a piece for the last two is first cut wherever two bytes meet that no token holds side by side. */
+ * and a piece for the last two is first cut wherever two bytes meet that no token holds side by
+ * side. */
 #include "bpe.h"
 
 #include <stdlib.h>
@@ -85,7 +86,8 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 /* ---- text ---- */
 
 /* Words that start so near to the text's end that 16 bytes cannot be read there. */
-static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
+                          uint16_t *ids)
 {
     uint8_t text[32] = {0};
     uint16_t out[32];
@@ -96,8 +98,8 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
 }
 
 /* `left` bytes may be read from s on, and that many ids written. */
-static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, size_t left,
-                           uint16_t *ids)
+static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
+                           size_t left, uint16_t *ids)
 {
     size_t safe = count;
     while (safe && (safe > 1 ? (size_t)ends[safe - 2] : 0) + 16 > left) safe--;
@@ -113,7 +115,8 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
 {
     uint32_t end = (uint32_t)n;
     if (!n) return 0;
-    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids) : sgt_encode_long(&e->longs, s, n, ids);
+    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids)
+                               : sgt_encode_long(&e->longs, s, n, ids);
 }
 
 /* By GPT-2's rule, to ids in merge order. */
@@ -125,7 +128,8 @@ static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;
     for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
-        if (ends[0] == UINT32_MAX) count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
+        if (ends[0] == UINT32_MAX)
+            count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
     return count;

@@ -5,8 +5,9 @@
 
 #include "text/split.h"
 
-#define AHEAD ((size_t)16 << 10) /* bytes at the end that are looked at, and left to the next part; or a quarter */
-#define TRIES 24                 /* borders that are tried */
+/* bytes at the end that are looked at, and left to the next part; or a quarter */
+#define AHEAD ((size_t)16 << 10)
+#define TRIES 24 /* borders that are tried */
 
 typedef struct extent {
     sgt_encoder *e;
@@ -30,7 +31,8 @@ static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m; /* nothing but continuation bytes: each stands alone */
+    /* nothing but continuation bytes: each stands alone */
+    return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
 /* The longest piece of text[n]: its length, and where it starts. */
@@ -48,7 +50,8 @@ static size_t longest_piece(const uint8_t *text, size_t n, size_t *from)
     return most;
 }
 
-/* Whether the tokens of the piece have a border at b, where `last` ends, whatever follows s[0 ... t). */
+/* Whether the tokens of the piece have a border at b, where `last` ends, whatever follows s[0 ...
+ * t). */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
@@ -61,7 +64,8 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* A border of the tokens up to `until`, near to it, that stands, and where text may be cut as well. */
+/* A border of the tokens up to `until`, near to it, that stands, and where text may be cut as
+ * well. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
@@ -81,10 +85,12 @@ size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, s
     size_t from = 0, ahead;
     x.n = longest_piece(text, in_sight(text, n), &from);
     x.s = text + from;
-    if (x.n > 4) x.n = in_sight(x.s, x.n); /* white space before other text gives its last character away */
+    /* white space before other text gives its last character away */
+    if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0; /* as good as none: the caller takes more text, or fails */
+    /* as good as none: the caller takes more text, or fails */
+    if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);
     return b ? from + b : 0;

@@ -1,4 +1,5 @@
-/* long_words.c: words that are too long for the table of words.h, and the table of those up to 126 bytes. */
+/* long_words.c: words that are too long for the table of words.h, and the table of those up to 126
+ * bytes. */
 #include "long_words.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ typedef struct long_word {
 
 static size_t encode_apart(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(l->v, s, n, ids) : sgt_runs_encode(l->runs, s, n, ids);
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(l->v, s, n, ids)
+                                 : sgt_runs_encode(l->runs, s, n, ids);
 }
 
 /* In parts that no token spans. */

@@ -1,5 +1,6 @@
-/* long_words.h: words of 16 bytes or more. Those of up to 126 bytes are kept in a table with their ids; the others are
- * cut where no token spans the cut, and merged part by part (scan.c, runs.h). */
+/* long_words.h: words of 16 bytes or more. Those of up to 126 bytes are kept in a table with their
+ * ids; the others are cut where no token spans the cut, and merged part by part (scan.c,
+ * runs.h). */
 #ifndef SGT_LONG_WORDS_H
 #define SGT_LONG_WORDS_H
 

@@ -1,10 +1,11 @@
-/* merge.inc.h: merging the bytes of words of up to 15 bytes, LANES words side by side. Each step of one word waits for
- * the one before it (the lowest pair, then what its neighbours make of the new token: some 50 cycles), so several are
- * under way at once, without a branch on any of them.
+/* merge.inc.h: merging the bytes of words of up to 15 bytes, LANES words side by side. Each step of
+ * one word waits for the one before it (the lowest pair, then what its neighbours make of the new
+ * token: some 50 cycles), so several are under way at once, without a branch on any of them.
  *
- * Of one word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): what the token at a position
- * and its right neighbour merge to, SGT_NO_PAIR: nothing. alive: a bit for each position where a token begins, and for
- * those two. A merge at p with its neighbour q: ids[p] becomes what they make, q is no longer alive. */
+ * Of one word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): what the
+ * token at a position and its right neighbour merge to, SGT_NO_PAIR: nothing. alive: a bit for each
+ * position where a token begins, and for those two. A merge at p with its neighbour q: ids[p]
+ * becomes what they make, q is no longer alive. */
 #if defined(__AVX2__)
 
 enum { LANES = 4 };
@@ -17,8 +18,11 @@ typedef struct merging {
 
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
 {
-#define NO8 SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR
-    static const uint16_t beyond[48] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
+#define NO8                                                                                    \
+    SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, \
+        SGT_NO_PAIR
+    static const uint16_t beyond[48] = {0, 0, 0, 0, 0, 0, 0,   0,   0,   0,
+                                        0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
 #undef NO8
     uint8_t bytes[16];
     uint16_t ranks[16];
@@ -36,7 +40,8 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     g->ids[j][n + 1] = SGT_NO_PAIR;
     g->alive[j] = (uint32_t)((4u << n) - 1);
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
-    g->ranks[j] = _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)(beyond + 16 - n)));
+    g->ranks[j] =
+        _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)(beyond + 16 - n)));
 }
 
 /* The lanes of v that `at` names (a bit, number `i`) set to x. */
@@ -53,11 +58,13 @@ INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* One merge of word j, or nothing where none is left: then 1. Position 0 is the lowest only where all are alike. */
+/* One merge of word j, or nothing where none is left: then 1. Position 0 is the lowest only where
+ * all are alike. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     __m256i r = g->ranks[j];
-    __m128i least = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
+    __m128i least =
+        _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
     uint32_t best = (uint32_t)_mm_extract_epi16(least, 0), alive = g->alive[j];
     __m256i all = _mm256_broadcastw_epi16(least);
 #if defined(__AVX512BW__)
@@ -66,12 +73,14 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t equal = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16(r, all));
     uint32_t at = _tzcnt_u32(equal) / 2, bit = 1u << at;
 #endif
-    uint32_t after = alive & -(2 * bit), gone = after & -after, next = _tzcnt_u32(after & (after - 1));
+    uint32_t after = alive & -(2 * bit), gone = after & -after,
+             next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
     uint16_t *ids = g->ids[j];
     ids[at] = (uint16_t)best;
     g->alive[j] = alive ^ (gone & ((equal & 1) - 1));
-    uint32_t right = sgt_pair(&v->pairs, best, ids[next]), left = sgt_pair(&v->pairs, ids[before], best);
+    uint32_t right = sgt_pair(&v->pairs, best, ids[next]),
+             left = sgt_pair(&v->pairs, ids[before], best);
     r = set_lane(r, gone, _tzcnt_u32(gone), SGT_NO_PAIR);
     r = set_lane(r, bit, at, right);
     g->ranks[j] = set_lane(r, 1u << before, before, left);
@@ -85,8 +94,10 @@ INLINE void merge_end(const merging *g, int j, uint16_t *ids)
         *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit is the end's */
 }
 
-/* keys[j] becomes ids at out[j]; starts[j]: a bit for each byte where a token starts, and for the end. */
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint32_t starts[LANES])
+/* keys[j] becomes ids at out[j]; starts[j]: a bit for each byte where a token starts, and for the
+ * end. */
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
+                        uint32_t starts[LANES])
 {
     merging g;
     uint32_t done;
@@ -108,7 +119,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
 
 enum { LANES = 1 };
 
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint32_t starts[LANES])
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
+                        uint32_t starts[LANES])
 {
     size_t count = sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids), at = 0;
     starts[0] = 0;

@@ -6,9 +6,11 @@
 
 #include "bpe.h"
 
-#define REPAIR 40      /* bytes merged at once where two windows do not fit: the rest of one and all of the next */
-#define TAIL 60        /* and after the last window */
-#define STEPS_FIRST 64 /* bytes by steps where windows fail, and twice as many each time, so that repetitive text is */
+/* bytes merged at once where two windows do not fit: the rest of one and all of the next */
+#define REPAIR 40
+#define TAIL 60 /* and after the last window */
+/* bytes by steps where windows fail, and twice as many each time, so that repetitive text is */
+#define STEPS_FIRST 64
 #define STEPS_MOST ((size_t)1 << 20) /* all by steps soon, and random text is not */
 
 /* ---- steps ---- */
@@ -17,7 +19,8 @@
 typedef struct laid {
     const uint8_t *s;
     size_t n, at, count;
-    size_t by_windows; /* so many at least were not found by steps: longer tokens were not tried in their places */
+    /* so many at least were not found by steps: longer tokens were not tried in their places */
+    size_t by_windows;
     uint16_t *ids;
 } laid;
 
@@ -39,7 +42,8 @@ static void step(sgt_runs *r, laid *l, size_t until)
         } else if (len > 1) {
             token = sgt_vocab_longest(v, l->s + l->at, len - 1, &len);
         } else {
-            /* Dead end: never come here again. A mark that another overwrites costs time, not exactness. */
+            /* Dead end: never come here again. A mark that another overwrites costs time, not
+             * exactness. */
             assert(l->count > 0);
             r->marks[(r->place + l->at) % SGT_RUN_MARKS] = r->place + l->at;
             token = l->ids[--l->count];
@@ -64,8 +68,8 @@ size_t sgt_runs_steps(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
 
 /* Some bytes merged by themselves. */
 typedef struct window {
-    size_t from;        /* offset of the first byte */
-    uint64_t starts;    /* bit i: a token starts at byte i; and a bit for the end */
+    size_t from;     /* offset of the first byte */
+    uint64_t starts; /* bit i: a token starts at byte i; and a bit for the end */
     const uint16_t *ids;
 } window;
 
@@ -90,14 +94,15 @@ static inline void lay(laid *l, const window *w, unsigned to)
     l->at = w->from + to;
 }
 
-/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too, so that this is
- * true of `next`. 0: there is none. */
+/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too,
+ * so that this is true of `next`. 0: there is none. */
 static inline int change(laid *l, const window *w, const window *next)
 {
     unsigned on = (unsigned)(next->from - w->from);
     uint64_t a = w->starts >> on, b = next->starts;
     for (uint64_t both = a & b; both & (both - 1); both &= both - 1) {
-        uint64_t later = (a | b) & ~(both ^ (both - 1)), end = later & -later; /* where either's token ends */
+        /* where either's token ends */
+        uint64_t later = (a | b) & ~(both ^ (both - 1)), end = later & -later;
         if (!(a & b & end)) continue;
         unsigned to = (unsigned)__builtin_ctzll(end) + on;
         if (w->from + to < l->at) continue;
@@ -107,16 +112,20 @@ static inline int change(laid *l, const window *w, const window *next)
     return 0;
 }
 
-/* Merges from the last token laid up to `end`, at most `most` bytes, into ids (8 more). 0: too many bytes, or the last
- * token is not the first of what they merge to: then it takes more to the left. */
-static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, window *w, uint16_t *ids)
+/* Merges from the last token laid up to `end`, at most `most` bytes, into ids (8 more). 0: too many
+ * bytes, or the last token is not the first of what they merge to: then it takes more to the
+ * left. */
+static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, window *w,
+                  uint16_t *ids)
 {
-    size_t last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0, n = end - (l->at - last), at = 0;
+    size_t last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0,
+           n = end - (l->at - last), at = 0;
     if (n > most) return 0;
     size_t count = sgt_bpe_scan(r->v, l->s + l->at - last, n, ids);
     if (last && ids[0] != l->ids[l->count - 1]) return 0;
     *w = (window){l->at - last, 0, ids};
-    for (size_t i = 0; i < count; at += sgt_vocab_length(r->v, ids[i++])) w->starts |= (uint64_t)1 << at;
+    for (size_t i = 0; i < count; at += sgt_vocab_length(r->v, ids[i++]))
+        w->starts |= (uint64_t)1 << at;
     w->starts |= (uint64_t)1 << at;
     return 1;
 }
@@ -140,7 +149,8 @@ static void by_windows(const sgt_runs *r, laid *l)
     uint16_t repaired[2][REPAIR + 8], tail[TAIL + 8];
     uint32_t starts[GROUP];
     window w;
-    size_t group = 0, repairs = 0, last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0;
+    size_t group = 0, repairs = 0,
+           last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0;
     size_t from = l->at - last + REPAIR - SGT_WINDOW_STEP;
     if (!repair(r, l, l->at - last + REPAIR, REPAIR, &w, repaired[repairs++ & 1])) return;
     for (size_t count = GROUP;; from += count * SGT_WINDOW_STEP) {
@@ -151,7 +161,8 @@ static void by_windows(const sgt_runs *r, laid *l)
         for (size_t i = 0; i < count; i++) {
             window next = {from + i * SGT_WINDOW_STEP, starts[i], now[i].ids};
             if (change(l, &w, &next)) w = next;
-            else if (!repair_further(r, l, next.from + SGT_WORD_BYTES, &w, repaired[repairs++ & 1])) return;
+            else if (!repair_further(r, l, next.from + SGT_WORD_BYTES, &w, repaired[repairs++ & 1]))
+                return;
         }
     }
     if (repair(r, l, l->n, TAIL, &w, tail)) lay(l, &w, (unsigned)(l->n - w.from));

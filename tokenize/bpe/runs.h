@@ -1,10 +1,10 @@
-/* runs.h: pieces of any length without a place to cut (a megabyte of one letter, of digits, of random letters) in
- * linear time. For bpe.c.
+/* runs.h: pieces of any length without a place to cut (a megabyte of one letter, of digits, of
+ * random letters) in linear time. For bpe.c.
  *
- * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
- * make of those two alone (each token being what they make of its own bytes, which trie.c sees to). The proof: H. van
- * Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer"
- * (GitHub, 2024). Two ways follow from it:
+ * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours
+ * are what the merges make of those two alone (each token being what they make of its own bytes,
+ * which trie.c sees to). The proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time:
+ * introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). Two ways follow from it:
  *   steps    from left to right, always the longest token that may stand beside the last; where none leads on, the last
  *            is taken back for a shorter one
  *   windows  15 bytes at a time, each merged by itself, several side by side, every one 7 bytes on. Where a window and
@@ -13,10 +13,10 @@
  *            token is in both, more bytes are merged at once, from up to four tokens before; and where that does not
  *            help either, it is steps for a while.
  *
- * 8 MB of random letters or digits: four fifths of the time is the merging of windows (some 110 ns for one of 15 bytes,
- * four side by side), 7 % that of what did not fit. A window each 6, 7, 8, 9 bytes: digits 55, 56, 49, 22 MB/s, letters
- * 70, 82, 91, 93, ACGT 75, 86, 93, 88 (one thread, AMD EPYC Zen 4, 2026-11-21). No table helps here, as nothing comes
- * again. */
+ * 8 MB of random letters or digits: four fifths of the time is the merging of windows (some 110 ns
+ * for one of 15 bytes, four side by side), 7 % that of what did not fit. A window each 6, 7, 8, 9
+ * bytes: digits 55, 56, 49, 22 MB/s, letters 70, 82, 91, 93, ACGT 75, 86, 93, 88 (one thread, AMD
+ * EPYC Zen 4, 2026-11-21). No table helps here, as nothing comes again. */
 #ifndef SGT_RUNS_H
 #define SGT_RUNS_H
 
@@ -31,8 +31,10 @@ extern "C" {
 typedef struct sgt_runs {
     const sgt_vocab *v;
     const sgt_words_level *level;
-    uint64_t *marks; /* (SGT_RUN_MARKS): places, counted over an encoder's life, from which no tokens lead to the end */
-    uint64_t place;  /* of the current piece's first byte; starts at 1 */
+    /* (SGT_RUN_MARKS): places, counted over an encoder's life, from which no tokens lead to the
+     * end */
+    uint64_t *marks;
+    uint64_t place; /* of the current piece's first byte; starts at 1 */
 } sgt_runs;
 
 /* Both: s[0..n), any bytes, into ids (room for n); how many. */

@@ -1,17 +1,19 @@
-/* words.inc.h: the loop of words.h, written once and compiled once a level: the including file names the level's table
- * SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
+/* words.inc.h: the loop of words.h, written once and compiled once a level: the including file
+ * names the level's table SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
  *
- * Four passes over a batch, each without a branch that depends on the text (where words are short, misses apart):
+ * Four passes over a batch, each without a branch that depends on the text (where words are short,
+ * misses apart):
  *   fill   bytes to a key, a hash, a place in the table, and a prefetch of it
  *   look   the key against what is there; where to find its ids, or a number in the list of the missing
  *   merge  the missing, four side by side, because each step of merging waits for the one before it
  *   emit   16 bytes copied wherever they are found, the output moved on by the count
  * and then the missing are put into the table, when nothing points there any more.
  *
- * Where the time goes, ns a word of 70 MB of English / code / many scripts (one thread, AVX-512, AMD EPYC Zen 4,
- * 2026-11-21; the machine is shared, other hours gave up to twice as much): fill 3.5 / 2.8 / 2.9, look 2.1 / 1.5 / 1.6,
- * merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3 / .4. Missing are 4.5 / 2.5 / 2.5 % of words, those that a
- * second place has included, at 60 to 70 ns each. What was tried (ns a piece or a word without the splitter's share):
+ * Where the time goes, ns a word of 70 MB of English / code / many scripts (one thread, AVX-512,
+ * AMD EPYC Zen 4, 2026-11-21; the machine is shared, other hours gave up to twice as much): fill
+ * 3.5 / 2.8 / 2.9, look 2.1 / 1.5 / 1.6, merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3
+ * / .4. Missing are 4.5 / 2.5 / 2.5 % of words, those that a second place has included, at 60 to 70
+ * ns each. What was tried (ns a piece or a word without the splitter's share):
  *   pieces cut by the splitter's vectors, not byte by byte behind it: English 18.8 to 12.8, scripts 25.4 to 16.3
  *   two tokens looked up, and the rest of a merge made, without branches: a missing word 100 to 69
  *   four words merged side by side: nothing, 19 to 21, until those branches were gone
@@ -25,7 +27,8 @@
  *   entries of 32 bytes can be shared only if none is ever replaced: then one thread loses 7 % on English, 8 % on code,
  *   12 % on scripts. New words handed from thread to thread at the end of a unit, worked out and not tried:
  *   four in five never come there, and to put one into the table takes a fifth of the time of merging it
- * A vocabulary's own tokens are not put there beforehand: of the different words of a text they are 8 to 14 %. */
+ * A vocabulary's own tokens are not put there beforehand: of the different words of a text they are
+ * 8 to 14 %. */
 #include <string.h>
 
 #include "bpe.h"
@@ -67,14 +70,16 @@ INLINE sgt_word_key make_key(const uint8_t *s, size_t n)
     uint64_t low = low_bytes(a, m < 8 ? m : 8) | (longer ? 0 : length);
     uint64_t high = low_bytes(b, longer ? m - 8 : 0) | length;
     high = longer ? high : 0;
-    return (sgt_word_key){n > SGT_WORD_BYTES ? NEVER.low : low, n > SGT_WORD_BYTES ? NEVER.high : high};
+    return (sgt_word_key){n > SGT_WORD_BYTES ? NEVER.low : low,
+                          n > SGT_WORD_BYTES ? NEVER.high : high};
 }
 
 INLINE uint32_t place_of(const sgt_word_key *k)
 {
     uint64_t h = k->low * 0x9E3779B97F4A7C15u ^ k->high * 0xD6E8FEB86659FD93u;
     uint32_t line = (uint32_t)(h >> (64 - SGT_WORD_LINES));
-    return k->high ? (SGT_WORD_SHORT_LINE << SGT_WORD_LINES) + line * SGT_WORD_LONG_LINE : line * SGT_WORD_SHORT_LINE;
+    return k->high ? (SGT_WORD_SHORT_LINE << SGT_WORD_LINES) + line * SGT_WORD_LONG_LINE
+                   : line * SGT_WORD_SHORT_LINE;
 }
 
 INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count)
@@ -108,15 +113,13 @@ INLINE size_t look(sgt_words *w, size_t count)
 
 /* ---- merging ---- */
 
-INLINE size_t key_length(const sgt_word_key *k)
-{
-    return (k->high ? k->high : k->low) >> 56 & 15;
-}
+INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k->low) >> 56 & 15; }
 
 #include "merge.inc.h"
 
 /* The ids of the key in the second place of its line, or NULL. */
-INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k, uint16_t *count)
+INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k,
+                                    uint16_t *count)
 {
     const uint8_t *p = w->table + place;
     if (k->high) {
@@ -131,7 +134,8 @@ INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sg
     return (const uint16_t *)(const void *)(p + 8);
 }
 
-/* The ids of those of the missing that are in a second place, in `merged`; the numbers in `missing` of the others. */
+/* The ids of those of the missing that are in a second place, in `merged`; the numbers in `missing`
+ * of the others. */
 INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
     size_t count = 0;
@@ -141,7 +145,8 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
         const uint16_t *second = NULL;
         w->found[i] = w->merged[m].ids;
         if (k->high == NEVER.high) w->counts[i] = 0;
-        else if ((second = second_place(w, w->places[i], k, &w->counts[i]))) memcpy(w->merged[m].ids, second, 16);
+        else if ((second = second_place(w, w->places[i], k, &w->counts[i])))
+            memcpy(w->merged[m].ids, second, 16);
         else left[count++] = (uint16_t)m;
     }
     return count;
@@ -156,7 +161,8 @@ INLINE void merge(sgt_words *w, size_t missing)
         sgt_word_ids ids[LANES];
         uint32_t starts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
-        for (size_t j = 0; j < LANES; j++) keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
+        for (size_t j = 0; j < LANES; j++)
+            keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
         merge_lanes(w->v, keys, ids, starts);
         for (size_t j = 0; j < lanes; j++) {
             w->merged[left[m + j]] = ids[j];
@@ -165,7 +171,8 @@ INLINE void merge(sgt_words *w, size_t missing)
     }
 }
 
-INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
+                      uint16_t *ids)
 {
     for (size_t i = 0; i < count; i++) {
         size_t n = w->counts[i];
@@ -200,7 +207,8 @@ INLINE void keep(sgt_words *w, size_t missing)
     }
 }
 
-static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
+                           uint16_t *ids)
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);
@@ -210,11 +218,13 @@ static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends,
     return (size_t)(end - ids);
 }
 
-static void merge_windows(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids, uint32_t *starts)
+static void merge_windows(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids,
+                          uint32_t *starts)
 {
     for (size_t i = 0; i < count; i += LANES) {
         sgt_word_key keys[LANES];
-        for (size_t j = 0; j < LANES; j++) keys[j] = make_key(s + (i + j) * SGT_WINDOW_STEP, SGT_WORD_BYTES);
+        for (size_t j = 0; j < LANES; j++)
+            keys[j] = make_key(s + (i + j) * SGT_WINDOW_STEP, SGT_WORD_BYTES);
         merge_lanes(v, keys, ids + i, starts + i);
     }
 }

@@ -1,5 +1,5 @@
-/* corpus.c: folders of text to shards through libsgt-tokenize, as sgt-tokenize makes them: with what it says, how far
- * it is, and an end at Ctrl-C from which the same command goes on.
+/* corpus.c: folders of text to shards through libsgt-tokenize, as sgt-tokenize makes them: with
+ * what it says, how far it is, and an end at Ctrl-C from which the same command goes on.
  *
  *     cc corpus.c $(pkg-config --cflags --libs sgt-tokenize) -o corpus && ./corpus OUT/ INPUT... */
 #include <inttypes.h>
@@ -44,7 +44,8 @@ int main(int argc, char **argv)
     sgt_tokenize_options options = {.inputs = (const char *const *)argv + 2,
                                     .input_count = (size_t)argc - 2,
                                     .out = argv[1],
-                                    .val_fraction = .01, /* of documents, by a hash of their paths */
+                                    .val_fraction =
+                                        .01, /* of documents, by a hash of their paths */
                                     .shard_tokens = 1000000,
                                     .notice = {say, NULL},
                                     .stop = &stop,
@@ -55,7 +56,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "corpus: %s\n", err.text);
         return err.code == SGT_ESTOPPED ? 130 : EXIT_FAILURE;
     }
-    printf("%s: %" PRIu64 " tokens of %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64 " for validation%s\n",
+    printf("%s: %" PRIu64 " tokens of %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64
+           " for validation%s\n",
            argv[1], result.tokens, result.documents, result.shards, result.val_tokens,
            result.already_done ? ", which were there" : "");
     return EXIT_SUCCESS;

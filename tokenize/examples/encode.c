@@ -1,4 +1,5 @@
-/* encode.c: text to GPT-2's ids and back through libsgt-tokenize, a line of standard input after the other.
+/* encode.c: text to GPT-2's ids and back through libsgt-tokenize, a line of standard input after
+ * the other.
  *
  *     cc encode.c $(pkg-config --cflags --libs sgt-tokenize) -o encode && echo 'Hello, world!' | ./encode [VOCAB]
  *
@@ -10,7 +11,8 @@
 #include <sgt_tokenize.h>
 
 /* A line's ids, each with its bytes; and what they decode to has to be the line. */
-static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n, uint16_t *ids, sgt_error *err)
+static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n,
+                uint16_t *ids, sgt_error *err)
 {
     char *text, shown[256];
     size_t size, count = sgt_encode(encoder, line, n, ids);
@@ -29,7 +31,8 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
     if (rc < 0) return rc;
     int same = size == n && !memcmp(text, line, n);
     free(text);
-    return same ? 0 : sgt_fail(err, SGT_EFORMAT, "the ids of %zu bytes stand for %zu others", n, size);
+    return same ? 0
+                : sgt_fail(err, SGT_EFORMAT, "the ids of %zu bytes stand for %zu others", n, size);
 }
 
 int main(int argc, char **argv)
@@ -42,7 +45,8 @@ int main(int argc, char **argv)
 
     int rc = argc > 1 ? sgt_vocab_load(&vocab, argv[1], NULL, &err) : sgt_vocab_gpt2(&vocab, &err);
     if (rc == 0) rc = sgt_encoder_new(&encoder, vocab, &err);
-    while (rc == 0 && fgets(line, sizeof line, stdin)) rc = show(vocab, encoder, line, strcspn(line, "\n"), ids, &err);
+    while (rc == 0 && fgets(line, sizeof line, stdin))
+        rc = show(vocab, encoder, line, strcspn(line, "\n"), ids, &err);
     if (rc < 0) fprintf(stderr, "encode: %s\n", err.text);
     sgt_encoder_free(encoder); /* before its vocabulary */
     sgt_vocab_free(vocab);

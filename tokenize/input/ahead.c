@@ -1,7 +1,7 @@
-/* ahead.c: a ring of slots, one for each file that is made rather than read as it is, in the order of the corpus. A
- * thread takes the next of these files whose slot is free and reads it to its end; of its bytes the slot holds a ring,
- * written by that thread and read by the caller. A file is taken only after all before it, so whoever's turn it is has
- * a thread at work. */
+/* ahead.c: a ring of slots, one for each file that is made rather than read as it is, in the order
+ * of the corpus. A thread takes the next of these files whose slot is free and reads it to its end;
+ * of its bytes the slot holds a ring, written by that thread and read by the caller. A file is
+ * taken only after all before it, so whoever's turn it is has a thread at work. */
 #include "ahead.h"
 
 #include <errno.h>
@@ -35,8 +35,9 @@ struct sgt_ahead {
     sgt_stop closing;
     slot *slots;
     size_t slot_count;
-    uint64_t next_file;      /* the first that no thread has taken */
-    uint64_t taken, returned; /* files, by threads and by the caller; number k has slots[k % slot_count] */
+    uint64_t next_file; /* the first that no thread has taken */
+    /* files, by threads and by the caller; number k has slots[k % slot_count] */
+    uint64_t taken, returned;
     pthread_t *threads;
     size_t running;
 };
@@ -47,8 +48,10 @@ struct sgt_ahead {
 static size_t wait_room(sgt_ahead *a, slot *s, uint8_t **at)
 {
     pthread_mutex_lock(&a->lock);
-    while (s->made - s->used == SGT_AHEAD_BYTES && !sgt_stopped(&a->closing)) pthread_cond_wait(&a->changed, &a->lock);
-    size_t room = SGT_AHEAD_BYTES - (size_t)(s->made - s->used), from = (size_t)(s->made % SGT_AHEAD_BYTES);
+    while (s->made - s->used == SGT_AHEAD_BYTES && !sgt_stopped(&a->closing))
+        pthread_cond_wait(&a->changed, &a->lock);
+    size_t room = SGT_AHEAD_BYTES - (size_t)(s->made - s->used),
+           from = (size_t)(s->made % SGT_AHEAD_BYTES);
     if (sgt_stopped(&a->closing)) room = 0;
     pthread_mutex_unlock(&a->lock);
     *at = s->bytes + from;
@@ -72,8 +75,7 @@ static void read_file(sgt_ahead *a, const sgt_corpus_file *f, slot *s)
     sgt_source *source = NULL;
     uint64_t raw = 0;
     int end = 0, rc = SGT_OK;
-    if (!s->bytes && !(s->bytes = malloc(SGT_AHEAD_BYTES)))
-        rc = sgt_fail_memory(&s->err, f->path);
+    if (!s->bytes && !(s->bytes = malloc(SGT_AHEAD_BYTES))) rc = sgt_fail_memory(&s->err, f->path);
     if (!rc) rc = sgt_source_open(&source, f, a->o.stop, &a->closing, &s->err);
     while (!rc && !end) {
         uint8_t *at;
@@ -118,13 +120,15 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
     const sgt_corpus *c = a->o.corpus;
     size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one for `first` */
     int failed = 0;
-    for (uint64_t i = first + 1; i < c->count && threads < most; i++) threads += sgt_corpus_made(&c->files[i]) != 0;
+    for (uint64_t i = first + 1; i < c->count && threads < most; i++)
+        threads += sgt_corpus_made(&c->files[i]) != 0;
     a->next_file = first;
     a->slot_count = 2 * threads;
     a->slots = calloc(a->slot_count, sizeof *a->slots);
     a->threads = calloc(threads, sizeof *a->threads);
     if (!a->slots || !a->threads) return sgt_fail_memory(err, "reading inputs");
-    while (a->running < threads && !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
+    while (a->running < threads &&
+           !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
         a->running++;
     if (a->running) return SGT_OK; /* a limit on threads: fewer do as well */
     errno = failed;
@@ -228,10 +232,7 @@ int sgt_ahead_read(sgt_ahead *a, uint8_t *p, size_t *n, size_t want, int *end, s
     return SGT_OK;
 }
 
-uint64_t sgt_ahead_raw(const sgt_ahead *a)
-{
-    return a->slot ? a->raw : sgt_source_raw(a->source);
-}
+uint64_t sgt_ahead_raw(const sgt_ahead *a) { return a->slot ? a->raw : sgt_source_raw(a->source); }
 
 void sgt_ahead_finish(sgt_ahead *a)
 {

@@ -25,7 +25,8 @@ static const magic magics[] = {
     {"PAR1", 4, {"a Parquet file", "--filter 'parquet=jsonl:COMMAND' reads its text"}},
 };
 
-static const magic marks[] = {{"\377\376", 2, {"UTF-16", CONVERT}}, {"\376\377", 2, {"UTF-16", CONVERT}}};
+static const magic marks[] = {{"\377\376", 2, {"UTF-16", CONVERT}},
+                              {"\376\377", 2, {"UTF-16", CONVERT}}};
 
 static const sgt_binary bytes_of_no_text = {"binary data", KEEP};
 
@@ -36,22 +37,26 @@ static const sgt_binary *find(const magic *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Whether p[n] has bytes that are not UTF-8. A character that the end of the prefix cuts is not counted. */
+/* Whether p[n] has bytes that are not UTF-8. A character that the end of the prefix cuts is not
+ * counted. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* An ill-formed unit that reaches to the end is the longest start of a character: what follows may complete it. */
-    return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 || p[valid] > 0xF4;
+    /* An ill-formed unit that reaches to the end is the longest start of a character: what follows
+     * may complete it. */
+    return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
+           p[valid] > 0xF4;
 }
 
 const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 {
     const sgt_binary *known = find(magics, sizeof magics / sizeof *magics, p, n);
     if (known || lines) return known;
-    if (!(whole && n % 2)) known = find(marks, sizeof marks / sizeof *marks, p, n); /* units are 16 bits each */
+    /* units are 16 bits each */
+    if (!(whole && n % 2)) known = find(marks, sizeof marks / sizeof *marks, p, n);
     if (known) return known;
     return memchr(p, 0, n) && is_ill_formed(p, n, whole) ? &bytes_of_no_text : NULL;
 }

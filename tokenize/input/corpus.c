@@ -1,4 +1,5 @@
-/* corpus.c: from INPUTs to a list of files. The order is fixed here, and with it every byte of the output. */
+/* corpus.c: from INPUTs to a list of files. The order is fixed here, and with it every byte of the
+ * output. */
 #include "corpus.h"
 
 #include <dirent.h>
@@ -19,7 +20,8 @@
 #include "source.h"
 #include "text/utf8.h"
 
-#define SKIPPED_SAID 5 /* files that are not text get a notice each; further ones are counted in one */
+/* files that are not text get a notice each; further ones are counted in one */
+#define SKIPPED_SAID 5
 
 /* The folders that lead to the one being read: a link back to any of them is a loop. */
 typedef struct chain {
@@ -35,8 +37,8 @@ typedef struct walk {
     int out_exists;
     struct stat out_stat;
     char *out_real; /* OUT without links; NULL: not to be had */
-    size_t base;  /* where the relative name starts in the paths below this INPUT */
-    uint64_t odd; /* neither files nor folders */
+    size_t base;    /* where the relative name starts in the paths below this INPUT */
+    uint64_t odd;   /* neither files nor folders */
     char *first_odd;
     uint64_t hidden; /* names below this INPUT that begin with a dot */
     char *first_hidden;
@@ -77,11 +79,12 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
         if (ends_in(f->name, n, packs[p])) f->pack = (sgt_pack)p;
     if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
     f->lines = format == SGT_FORMAT_JSONL ||
-               (format == SGT_FORMAT_AUTO && (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
+               (format == SGT_FORMAT_AUTO &&
+                (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
 }
 
-/* The first bytes of the file's stream into w->prefix. What goes wrong while a packed file is unpacked is said when its
- * turn comes: its good bytes are looked at here. */
+/* The first bytes of the file's stream into w->prefix. What goes wrong while a packed file is
+ * unpacked is said when its turn comes: its good bytes are looked at here. */
 static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
 {
     sgt_source *source;
@@ -108,19 +111,24 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
     return rc;
 }
 
-/* 1: the file is not text, and is left out. It must be readable in any case: that is found now rather than after an
- * hour of work. `named`: it is an INPUT itself. */
+/* 1: the file is not text, and is left out. It must be readable in any case: that is found now
+ * rather than after an hour of work. `named`: it is an INPUT itself. */
 static int look_at(walk *w, const sgt_corpus_file *f, int named)
 {
     size_t n;
     int whole, rc;
     if (!w->r->skip_binary || f->filter || !f->size)
-        return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0 ? sgt_fail_errno(w->err, "%s", f->path) : SGT_OK;
-    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX))) return sgt_fail_memory(w->err, "list of inputs");
+        return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
+                   ? sgt_fail_errno(w->err, "%s", f->path)
+                   : SGT_OK;
+    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX)))
+        return sgt_fail_memory(w->err, "list of inputs");
     if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
     const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
     if (!b) return SGT_OK;
-    if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what, b->hint);
+    if (named)
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what,
+                        b->hint);
     if (w->c->skipped++ < SKIPPED_SAID)
         sgt_say(&w->r->notice, "%s: skipped: %s, not UTF-8 text (%s)", f->path, b->what, b->hint);
     return 1;
@@ -194,7 +202,8 @@ static void free_listing(listing *l)
     free(l->entries);
 }
 
-/* Counts it, and keeps the first in byte order for the notice: a folder's entries come in any order. */
+/* Counts it, and keeps the first in byte order for the notice: a folder's entries come in any
+ * order. */
 static int pass_hidden(walk *w, const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
@@ -209,7 +218,8 @@ static int pass_hidden(walk *w, const char *folder, const char *name)
     return SGT_OK;
 }
 
-/* The entries of a folder in order. The folder is closed again, so that depth costs no descriptors. */
+/* The entries of a folder in order. The folder is closed again, so that depth costs no
+ * descriptors. */
 static int read_folder(walk *w, listing *l, const char *path)
 {
     sgt_error *err = w->err;
@@ -254,7 +264,8 @@ static int walk_entry(walk *w, const char *path, const entry *e, const chain *he
     }
     if (S_ISREG(e->st.st_mode)) return add_file(w, path, w->base, &e->st, 0);
     if (S_ISDIR(e->st.st_mode)) return walk_folder(w, path, &e->st, here);
-    if (!w->odd++ && !(w->first_odd = strdup(path))) return sgt_fail_memory(w->err, "list of inputs");
+    if (!w->odd++ && !(w->first_odd = strdup(path)))
+        return sgt_fail_memory(w->err, "list of inputs");
     return SGT_OK;
 }
 
@@ -266,12 +277,14 @@ static int walk_folder(walk *w, const char *path, const struct stat *st, const c
     if (sgt_stopped(w->r->stop)) return sgt_fail(w->err, SGT_ESTOPPED, "stopped");
     for (; up; up = up->up)
         if (up->dev == here.dev && up->ino == here.ino)
-            return sgt_fail(w->err, SGT_EFORMAT, "%s: a symbolic link back to %s, without end (remove the link)", path,
+            return sgt_fail(w->err, SGT_EFORMAT,
+                            "%s: a symbolic link back to %s, without end (remove the link)", path,
                             up->path);
     if ((rc = read_folder(w, &l, path)) < 0) goto done;
     for (size_t i = 0; i < l.count && !rc; i++) {
         char *below = sgt_join(path, l.entries[i].name);
-        rc = below ? walk_entry(w, below, &l.entries[i], &here) : sgt_fail_memory(w->err, "list of inputs");
+        rc = below ? walk_entry(w, below, &l.entries[i], &here)
+                   : sgt_fail_memory(w->err, "list of inputs");
         free(below);
     }
 done:
@@ -288,19 +301,21 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     int rc = walk_folder(w, path, st, NULL);
     if (rc < 0) return rc;
     if (w->odd)
-        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)", w->first_odd, w->odd,
-                path);
+        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)",
+                w->first_odd, w->odd, path);
     const uint64_t hidden = w->hidden;
     if (hidden && (w->c->count > before || w->c->skipped > skipped))
-        sgt_say(&w->r->notice, "%s: hidden, skipped (%" PRIu64 " such below %s; --hidden reads them)", w->first_hidden,
-                hidden, path);
+        sgt_say(&w->r->notice,
+                "%s: hidden, skipped (%" PRIu64 " such below %s; --hidden reads them)",
+                w->first_hidden, hidden, path);
     free(w->first_odd);
     free(w->first_hidden);
     w->first_odd = w->first_hidden = NULL;
     w->odd = w->hidden = 0;
     if (w->c->count > before || w->c->skipped > skipped) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder%s", path,
-                    hidden ? " but hidden ones (--hidden reads them)" : " (name one that has files, or files)");
+                    hidden ? " but hidden ones (--hidden reads them)"
+                           : " (name one that has files, or files)");
 }
 
 static int list_path(walk *w, const char *input)
@@ -308,14 +323,16 @@ static int list_path(walk *w, const char *input)
     struct stat st;
     if (stat(input, &st) < 0) return sgt_fail_errno(w->err, "%s", *input ? input : "an empty name");
     if (is_out(w, input, &st, 1))
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)", input);
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)",
+                        input);
     if (S_ISREG(st.st_mode)) {
         const char *slash = strrchr(input, '/');
         return add_file(w, input, slash ? (size_t)(slash + 1 - input) : 0, &st, !w->listed);
     }
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(w->err, SGT_EFORMAT,
-                        "%s: neither a file nor a folder (streams are read from standard input: -)", input);
+                        "%s: neither a file nor a folder (streams are read from standard input: -)",
+                        input);
     char *path = strdup(input);
     int rc = path ? list_folder(w, path, &st) : sgt_fail_memory(w->err, "list of inputs");
     free(path);
@@ -336,14 +353,17 @@ static int list_lines(walk *w, const char *list, FILE *f)
         if (n < sizeof line && line[n - 1] == '\n') line[--n] = 0;
         if (!n) continue;
         found++;
-        if (n == sizeof line) rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have", PATH_MAX);
+        if (n == sizeof line)
+            rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have",
+                          PATH_MAX);
         else if (strlen(line) < n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
         else rc = list_path(w, line);
     }
     w->err = err;
     w->listed = 0;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
-    else if (!feof(f)) rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
+    else if (!feof(f))
+        rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     return rc;
 }
@@ -367,7 +387,8 @@ static int list_input(walk *w, const char *input)
 static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *err)
 {
     if (!r->filter_count) return SGT_OK;
-    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters))) return sgt_fail_memory(err, "list of inputs");
+    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters)))
+        return sgt_fail_memory(err, "list of inputs");
     for (; c->filter_count < r->filter_count; c->filter_count++) {
         int rc = sgt_filter_set(&c->filters[c->filter_count], r->filters[c->filter_count],
                                 r->format == SGT_FORMAT_JSONL, err);
@@ -376,17 +397,19 @@ static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *er
     return SGT_OK;
 }
 
-/* After the last INPUT: how many files were left out beyond those that were named, and whether any is left. */
+/* After the last INPUT: how many files were left out beyond those that were named, and whether any
+ * is left. */
 static int sum_up_skipped(const walk *w)
 {
     const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
     if (more)
-        sgt_say(&w->r->notice, "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes %s bytes)", more,
-                more == 1 ? "" : "s", more == 1 ? "its" : "their");
+        sgt_say(&w->r->notice,
+                "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes %s bytes)",
+                more, more == 1 ? "" : "s", more == 1 ? "its" : "their");
     if (w->c->count || !n) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64 " skipped (--filter names a "
-                    "program that makes text of a format)",
+                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64
+                    " skipped (--filter names a program that makes text of a format)",
                     w->r->inputs[0], n);
 }
 
@@ -401,7 +424,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     w.out_real = realpath(r->out, NULL);
     for (size_t i = 0; i < r->count && !rc; i++) {
         if ((!strcmp(r->inputs[i], "-") || !strcmp(r->inputs[i], "@-")) && streams++)
-            rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once (name it once)");
+            rc = sgt_fail(err, SGT_EUSAGE,
+                          "standard input (-) can be read only once (name it once)");
         else rc = list_input(&w, r->inputs[i]);
     }
     if (!rc) rc = sum_up_skipped(&w);

@@ -1,4 +1,5 @@
-/* feed.c: reads files one after the other and cuts them into units. No other file knows how documents lie in files. */
+/* feed.c: reads files one after the other and cuts them into units. No other file knows how
+ * documents lie in files. */
 #include "feed.h"
 
 #include <inttypes.h>
@@ -11,18 +12,20 @@
 #include "bpe/extent.h"
 #include "text/utf8.h"
 
-#define LONG_PIECE ((size_t)1 << 20) /* bytes of text in which no place to cut was found, and tokens are looked at */
-#define EXTENT ((size_t)1 << 30)    /* bytes of text, or of a line, that cannot be cut: more are refused */
+/* bytes of text in which no place to cut was found, and tokens are looked at */
+#define LONG_PIECE ((size_t)1 << 20)
+/* bytes of text, or of a line, that cannot be cut: more are refused */
+#define EXTENT ((size_t)1 << 30)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
     uint64_t file;   /* the one being read, or the next */
-    uint64_t offset;   /* in its stream, of the first byte not yet handed out */
+    uint64_t offset; /* in its stream, of the first byte not yet handed out */
     sgt_ahead *inputs;
-    int opened; /* `file` is */
-    int split;  /* of the text being read */
+    int opened;         /* `file` is */
+    int split;          /* of the text being read */
     XXH3_state_t *hash; /* of the stream up to `offset`, where it cannot be gone to directly */
-    uint8_t *carry; /* bytes already read but not handed out */
+    uint8_t *carry;     /* bytes already read but not handed out */
     size_t carried, carry_room;
     sgt_encoder *encoder; /* that finds cuts in long pieces; NULL: none was met */
     sgt_error failure;    /* code 0: none */
@@ -60,10 +63,11 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
 
 static int other_bytes(const sgt_text_feed *f, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
-                    " (--force starts over)",
-                    current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
+        " (--force starts over)",
+        current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
 }
 
 /* Up to where an earlier run was: its hash of all but the last of it must come out again. */
@@ -78,7 +82,8 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
         if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &end, err)) < 0) return rc;
         XXH3_64bits_update(f->hash, buffer, n);
         done += n;
-        if (n < want || (done == hashed && XXH3_64bits_digest(f->hash) != f->o.from.hash)) rc = other_bytes(f, err);
+        if (n < want || (done == hashed && XXH3_64bits_digest(f->hash) != f->o.from.hash))
+            rc = other_bytes(f, err);
     }
     return rc;
 }
@@ -133,7 +138,8 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     u->used = at + n;
     f->offset += n;
     if (made) XXH3_64bits_update(f->hash, u->text + at, n);
-    if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n'; /* the last line ends as the others do */
+    /* the last line ends as the others do */
+    if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (!closes) return;
     close_file(f);
     f->file++;
@@ -147,8 +153,10 @@ static int is_ascii(const uint8_t *text, size_t n)
     return any < 0x80;
 }
 
-/* Where ill-formed bytes become U+FFFD: the cut is one of what they become. Both are made of as many units. */
-static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
+/* Where ill-formed bytes become U+FFFD: the cut is one of what they become. Both are made of as
+ * many units. */
+static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
+                        sgt_error *err)
 {
     uint8_t *twin = malloc(3 * n);
     if (!twin) return sgt_fail_memory(err, current(f)->path);
@@ -164,9 +172,10 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end is further back
- * than these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII as it is, whatever comes before it,
- * and of what comes after it touches the last character alone, which is as far back. */
+/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end
+ * is further back than these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII
+ * as it is, whatever comes before it, and of what comes after it touches the last character alone,
+ * which is as far back. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const char *special = f->o.special;
@@ -180,8 +189,10 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* How much of text[n] can be had by itself, in *good; 0: nothing yet. The first `seen` bytes held no place. */
-static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good, sgt_error *err)
+/* How much of text[n] can be had by itself, in *good; 0: nothing yet. The first `seen` bytes held
+ * no place. */
+static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
+               sgt_error *err)
 {
     if (current(f)->lines) {
         const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
@@ -190,31 +201,36 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     }
     *good = 0;
     if (f->o.whole) return SGT_OK;
-    *good = f->o.normalized ? sgt_normalize_cut(text, n) : sgt_unit_cut(text, n, f->o.joins, f->o.special);
+    *good = f->o.normalized ? sgt_normalize_cut(text, n)
+                            : sgt_unit_cut(text, n, f->o.joins, f->o.special);
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
 /* A stream cannot be looked at before it is read, as files are. */
-static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end, sgt_error *err)
+static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end,
+                        sgt_error *err)
 {
     const size_t most = n < SGT_BINARY_PREFIX ? n : SGT_BINARY_PREFIX;
     const sgt_binary *b = sgt_binary_of(text, most, end && n == most, current(f)->lines);
     if (!b) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
 }
 
-/* The next part of the file that is open, after what the unit holds already. 1: the unit takes no more. */
+/* The next part of the file that is open, after what the unit holds already. 1: the unit takes no
+ * more. */
 static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
-    size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0, good;
+    size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
+           good;
     int end = 0, rc;
     const size_t most = f->o.extent ? f->o.extent : EXTENT;
     int unseen = current(f)->stream && f->o.corpus->skip_binary && !f->offset && !n;
     if (unseen && want < SGT_BINARY_PREFIX) want = SGT_BINARY_PREFIX;
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
         if (n > most)
-            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s", current(f)->path,
-                            f->offset, most >> 20,
+            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s",
+                            current(f)->path, f->offset, most >> 20,
                             current(f)->lines ? "without a newline" : "of text that cannot be cut");
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
@@ -254,12 +270,14 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
     u->used = u->count = 0;
-    while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS && (u->used < f->o.piece || !u->count)) {
+    while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS &&
+           (u->used < f->o.piece || !u->count)) {
         if (!f->opened && f->file == f->o.corpus->count) break;
         rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
         if (!rc) rc = take_part(f, u, &f->failure);
     }
-    /* What was read before something failed is handed out first: where a run fails does not depend on the cuts. */
+    /* What was read before something failed is handed out first: where a run fails does not depend
+     * on the cuts. */
     if (u->count) return 0;
     if (!f->failure.code) return 1;
     if (err) *err = f->failure;

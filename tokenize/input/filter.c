@@ -18,12 +18,10 @@ extern char **environ; /* what children get */
 
 /* ---- commands ---- */
 
-static int is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
+static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* The word at *at into out (room for all of it). 0, or -1: a quote without its other half, or a last backslash. */
+/* The word at *at into out (room for all of it). 0, or -1: a quote without its other half, or a
+ * last backslash. */
 static int take_word(const char **at, char *out)
 {
     char quote = 0;
@@ -51,11 +49,14 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
         while (is_space(*command)) command++;
         if (!*command) break;
         if (take_word(&command, word) < 0)
-            rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": a quote or a backslash without what belongs to it", said);
+            rc =
+                sgt_fail(err, SGT_EUSAGE,
+                         "filter: \"%s\": a quote or a backslash without what belongs to it", said);
         else if (!(f->words[f->count++] = strdup(word))) rc = sgt_fail_memory(err, said);
     }
     if (!rc && !f->count)
-        rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     free(word);
     return rc;
 }
@@ -65,10 +66,12 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
     const char *equals = strchr(said, '='), *command = equals ? equals + 1 : "";
     const char *ext = *said == '.' ? said + 1 : said;
     *f = (sgt_filter){.lines = lines};
-    if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) /* it has to stand in the manifest */
+    /* it has to stand in the manifest */
+    if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said))
         return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
     if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
-        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
         f->lines = *command == 'j';
         command = strchr(command, ':') + 1;
@@ -132,7 +135,8 @@ static char **fill_words(const sgt_filter *f, const char *path)
     char **words = calloc(f->count + 2, sizeof *words);
     int replaced = 0, whole = words != NULL;
     size_t i = 0;
-    for (; whole && i < f->count; i++) whole = (words[i] = fill_word(f->words[i], before, path, &replaced)) != NULL;
+    for (; whole && i < f->count; i++)
+        whole = (words[i] = fill_word(f->words[i], before, path, &replaced)) != NULL;
     if (whole && !replaced) whole = (words[i] = fill_word("{}", before, path, &replaced)) != NULL;
     if (whole) return words;
     free_words(words);
@@ -154,7 +158,8 @@ static int spawn(pid_t *pid, char **words, int out)
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawnattr_setpgroup(&how, 0);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETPGROUP);
     int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!rc) rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
@@ -183,10 +188,7 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
     return sgt_fail_errno(err, "%s: its filter %s cannot be started", path, f->words[0]);
 }
 
-static void pause_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
+static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
 /* 1: the child has ended, and *status says how. 0: not yet. -1: somebody else was told. */
 static int has_ended(const sgt_child *child, int *status)
@@ -206,12 +208,14 @@ int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, cons
         pause_ms(ms);
     }
     child->pid = 0;
-    if (ended < 0) return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words[0]);
+    if (ended < 0)
+        return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words[0]);
     if (WIFSIGNALED(status))
-        return sgt_fail(err, SGT_EIO, "%s: its filter %s was ended by signal %d (%s)", path, f->words[0],
-                        WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s was ended by signal %d (%s)", path,
+                        f->words[0], WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
-        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words[0], WEXITSTATUS(status));
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words[0],
+                        WEXITSTATUS(status));
     return SGT_OK;
 }
 

@@ -6,9 +6,10 @@
  *     sgt_filter_stop(&child);
  *     sgt_filter_free(&f);
  *
- * EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is words with white space between them, and no shell:
- * '...' is taken as it stands, in "..." and outside quotes a backslash takes the next character as it stands. {} is the
- * path, wherever it stands; without one it is the last word. One that begins with - has ./ before it. */
+ * EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is words with white space between
+ * them, and no shell: '...' is taken as it stands, in "..." and outside quotes a backslash takes
+ * the next character as it stands. {} is the path, wherever it stands; without one it is the last
+ * word. One that begins with - has ./ before it. */
 #ifndef SGT_FILTER_H
 #define SGT_FILTER_H
 
@@ -27,17 +28,19 @@ typedef struct sgt_filter {
 /* lines: what it prints where it does not say. SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
-int sgt_filter_ends(const sgt_filter *f, const char *path); /* whether it is one of those; upper case counts too */
+/* whether it is one of those; upper case counts too */
+int sgt_filter_ends(const sgt_filter *f, const char *path);
 
 typedef struct sgt_child {
     pid_t pid; /* 0: it has ended, and how is known */
     int fd;    /* its standard output */
 } sgt_child;
 
-/* Starts the command for `path`: with the signals' defaults, nothing open but an empty standard input, its output and
- * our standard error, in a process group of its own. */
+/* Starts the command for `path`: with the signals' defaults, nothing open but an empty standard
+ * input, its output and our standard error, in a process group of its own. */
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err);
-/* After the end of its output, waits for it to end too: an error where that is not with exit code 0. */
+/* After the end of its output, waits for it to end too: an error where that is not with exit code
+ * 0. */
 int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, const sgt_stop *stop,
                    const sgt_stop *cancel, sgt_error *err);
 /* Closes fd; ends the child's process group where it still runs. */

@@ -1,5 +1,5 @@
-/* json_line.c: JSON read from left to right, once. A newline ends every line and may stand nowhere in one, so nothing
- * here asks how much is left: whatever is wanted, a newline is not it. */
+/* json_line.c: JSON read from left to right, once. A newline ends every line and may stand nowhere
+ * in one, so nothing here asks how much is left: whatever is wanted, a newline is not it. */
 #include "json_line.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
         size_t n = strcspn(at, ".");
         if (!n) return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": a name in it is empty", field);
         if (p->count == SGT_JSON_NAMES)
-            return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": more than %d names", field, SGT_JSON_NAMES);
+            return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": more than %d names", field,
+                            SGT_JSON_NAMES);
         p->names[p->count] = at;
         p->lengths[p->count++] = n;
         at += n;
@@ -24,11 +25,13 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 
 /* ---- strings ---- */
 
-/* From s on, the first byte that does not simply go on: a quote, a backslash, or a control character. */
+/* From s on, the first byte that does not simply go on: a quote, a backslash, or a control
+ * character. */
 static uint8_t *after_plain(uint8_t *s)
 {
 #if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1F);
+    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'),
+                  control = _mm_set1_epi8(0x1F);
     for (;; s += 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)s);
         __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back)),
@@ -56,8 +59,8 @@ static int is_hex4(const uint8_t *s)
 /* Of four hex digits. */
 static unsigned hex4(const uint8_t *s)
 {
-    return (unsigned)(hex_digits[s[0]] << 12) + (unsigned)(hex_digits[s[1]] << 8) + (unsigned)(hex_digits[s[2]] << 4) +
-           hex_digits[s[3]] - 0x1111;
+    return (unsigned)(hex_digits[s[0]] << 12) + (unsigned)(hex_digits[s[1]] << 8) +
+           (unsigned)(hex_digits[s[2]] << 4) + hex_digits[s[3]] - 0x1111;
 }
 
 /* What \c stands for; 0: no such escape (\u is one, but another matter). */
@@ -147,7 +150,8 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return put_utf8(out, 0xFFFD);
 }
 
-/* Copies s[..end) to out up to the first backslash, past both of which 16 bytes may be touched. Returns how many. */
+/* Copies s[..end) to out up to the first backslash, past both of which 16 bytes may be touched.
+ * Returns how many. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -168,8 +172,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes out is never
- * longer, but 16 bytes at a time cannot go in place. */
+/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes
+ * out is never longer, but 16 bytes at a time cannot go in place. */
 static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -200,10 +204,7 @@ static void skip_space(scan *c)
     while (*c->s == ' ' || *c->s == '\t' || *c->s == '\r') c->s++;
 }
 
-static int is_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9';
-}
+static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 static int read_digits(scan *c)
 {
@@ -243,7 +244,8 @@ static int in_object(const scan *c)
 static int open_container(scan *c, int object)
 {
     size_t i = c->depth;
-    if (i == SGT_JSON_DEPTH) return wrong(c, "more than 65536 objects and arrays within one another");
+    if (i == SGT_JSON_DEPTH)
+        return wrong(c, "more than 65536 objects and arrays within one another");
     unsigned below = i % 8 ? c->objects[i / 8] & ((1u << (i % 8)) - 1) : 0;
     c->objects[i / 8] = (uint8_t)(below | (unsigned)object << (i % 8));
     c->depth++;

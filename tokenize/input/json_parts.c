@@ -1,4 +1,5 @@
-/* json_parts.c: where lines begin and end, and what becomes of each. How one is read is json_line.h's. */
+/* json_parts.c: where lines begin and end, and what becomes of each. How one is read is
+ * json_line.h's. */
 #include "json_parts.h"
 
 #include <stdlib.h>
@@ -53,8 +54,10 @@ static const char *read_document(unfolding *f, uint8_t *line, size_t n, sgt_json
     return "not UTF-8";
 }
 
-/* The line at text + at, of n bytes and what ends it, which belongs to f->next. 1: it ends it all. */
-static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_t position, sgt_error *err)
+/* The line at text + at, of n bytes and what ends it, which belongs to f->next. 1: it ends it
+ * all. */
+static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_t position,
+                       sgt_error *err)
 {
     sgt_part *next = &f->next;
     size_t bom = position == 0 && n >= 3 && !memcmp(text + at, "\xEF\xBB\xBF", 3) ? 3 : 0;
@@ -67,7 +70,8 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
         next->length = t.length;
         next->surrogates = t.surrogates;
         next->first = next->last = 1;
-        next->split = sgt_text_feed_split(f->corpus->files[next->file].name, position, f->o->val_fraction);
+        next->split =
+            sgt_text_feed_split(f->corpus->files[next->file].name, position, f->o->val_fraction);
         return add_part(f->u, next, err);
     }
     if (f->o->skip_bad) {
@@ -90,8 +94,10 @@ static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
     f->next.end = p->offset;
     begin_next(&f->next);
     for (size_t at = 0; at < p->length && !rc;) {
-        const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at); /* one follows a file's last line, too */
-        size_t n = (size_t)(newline - (text + at)), after = at + n < p->length ? at + n + 1 : p->length;
+        /* one follows a file's last line, too */
+        const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
+        size_t n = (size_t)(newline - (text + at)),
+               after = at + n < p->length ? at + n + 1 : p->length;
         sgt_part before = f->next;
         f->next.end = p->offset + after;
         f->next.line++;

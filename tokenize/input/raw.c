@@ -24,12 +24,14 @@ int sgt_raw_open(sgt_raw *r, sgt_error *err)
     r->at = r->dropped = 0;
     r->fd = STDIN_FILENO;
     if (f->stream) return SGT_OK;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* were it a pipe by now, open would wait */
+    /* were it a pipe by now, open would wait */
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return sgt_fail_errno(err, "%s", f->path);
     int rc = fstat(fd, &r->opened) < 0 ? sgt_fail_errno(err, "%s", f->path) : SGT_OK;
     if (!rc && (!S_ISREG(r->opened.st_mode) || (uint64_t)r->opened.st_size != f->size))
         rc = sgt_fail(err, SGT_EIO,
-                      "%s: changed since the inputs were listed: %" PRIu64 " bytes then, now %lld (start again)",
+                      "%s: changed since the inputs were listed: %" PRIu64
+                      " bytes then, now %lld (start again)",
                       f->path, f->size, (long long)r->opened.st_size);
     r->fd = fd;
     if (!rc && f->filter) rc = sgt_filter_start(f->filter, f->path, &r->child, err);
@@ -56,13 +58,15 @@ void sgt_raw_close(sgt_raw *r)
     if (r->file->filter) sgt_filter_stop(&r->child);
 }
 
-/* Waits until a stream or a filter has something to say, looking up now and then whether to stop. */
+/* Waits until a stream or a filter has something to say, looking up now and then whether to
+ * stop. */
 static int wait_stream(const sgt_raw *r, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int rc;
     do {
-        if (sgt_stopped(r->stop) || sgt_stopped(r->cancel)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(r->stop) || sgt_stopped(r->cancel))
+            return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
     return SGT_OK; /* an error of poll's is read's to report */
@@ -84,7 +88,8 @@ static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt
     return SGT_OK;
 }
 
-/* At the last byte that was expected, or at an early end: is this still the file that was opened? */
+/* At the last byte that was expected, or at an early end: is this still the file that was
+ * opened? */
 static int check_end(sgt_raw *r, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = r->file;
@@ -93,7 +98,8 @@ static int check_end(sgt_raw *r, int *end, sgt_error *err)
     uint8_t more;
     size_t n = 0;
     int rc = *end ? SGT_OK : read_on(r, &more, &n, 1, end, err);
-    if (!rc && f->filter) rc = sgt_filter_end(f->filter, f->path, &r->child, r->stop, r->cancel, err);
+    if (!rc && f->filter)
+        rc = sgt_filter_end(f->filter, f->path, &r->child, r->stop, r->cancel, err);
     if (rc < 0) return rc;
     if (fstat(r->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
     if ((r->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size &&
@@ -101,11 +107,13 @@ static int check_end(sgt_raw *r, int *end, sgt_error *err)
         return SGT_OK;
     if (!f->filter && now.st_size == was->st_size && r->at != f->size)
         return sgt_fail(err, SGT_EIO,
-                        "%s: has no size that can be trusted: the system says %" PRIu64 " bytes, but it holds %s "
-                        "(files in /proc and /sys are like that: copy it with cat, and name the copy)",
+                        "%s: has no size that can be trusted: the system says %" PRIu64
+                        " bytes, but it holds %s (files in /proc and /sys are like that: copy it "
+                        "with cat, and name the copy)",
                         f->path, f->size, r->at > f->size ? "more" : "fewer");
     return sgt_fail(err, SGT_EIO,
-                    "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",
+                    "%s: changed while it was read: %" PRIu64
+                    " bytes when it was opened, now %lld (start again)",
                     f->path, f->size, (long long)now.st_size);
 }
 

@@ -7,7 +7,8 @@
 #include "raw.h"
 #include "unpack.h"
 
-#define IN ((size_t)128 << 10) /* packed bytes in memory: zstd's largest block, and what a read costs little for */
+/* packed bytes in memory: zstd's largest block, and what a read costs little for */
+#define IN ((size_t)128 << 10)
 
 struct sgt_source {
     sgt_raw raw;
@@ -17,8 +18,8 @@ struct sgt_source {
     int in_end; /* and none after them */
 };
 
-int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop, const sgt_stop *cancel,
-                    sgt_error *err)
+int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
+                    const sgt_stop *cancel, sgt_error *err)
 {
     sgt_source *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, f->path);
@@ -50,7 +51,8 @@ void sgt_source_close(sgt_source *s)
 uint64_t sgt_source_raw(const sgt_source *s)
 {
     uint64_t size = s->raw.file->size;
-    if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size; /* how far it is, it does not say */
+    /* how far it is, it does not say */
+    if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size;
     return s->raw.at - (s->in_size - s->in_at);
 }
 
@@ -72,7 +74,9 @@ int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end,
         if (!s->in_end || s->in_at < s->in_size) continue;
         *end = !sgt_unpack_inside(s->unpack);
         if (!*end && nothing)
-            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": cut off: what was packed goes on after the end",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: offset %" PRIu64
+                            ": cut off: what was packed goes on after the end",
                             s->raw.file->path, s->raw.at);
     }
     return SGT_OK;

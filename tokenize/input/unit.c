@@ -43,7 +43,8 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
     if (bytes <= u->scratch_room) return SGT_OK;
     free(u->scratch);
     u->scratch_room = 0;
-    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD))) return sgt_fail_memory(err, "text on its way");
+    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD)))
+        return sgt_fail_memory(err, "text on its way");
     u->scratch_room = bytes;
     return SGT_OK;
 }
@@ -68,7 +69,8 @@ void sgt_unit_trim(sgt_unit *u, size_t bytes)
     if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
 }
 
-/* Counts the part's ill-formed units; the first of the unit are noted where they lie in the file. */
+/* Counts the part's ill-formed units; the first of the unit are noted where they lie in the
+ * file. */
 static void locate_invalid(sgt_unit *u, sgt_part *p)
 {
     uint64_t at[SGT_INVALID_LISTED];
@@ -78,17 +80,19 @@ static void locate_invalid(sgt_unit *u, sgt_part *p)
         u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->offset + at[i]};
 }
 
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n,
-                  sgt_error *err)
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
+                  size_t *n, sgt_error *err)
 {
     *text = u->text + p->at;
     *n = p->length;
     if (!p->valid) locate_invalid(u, p);
     if (p->invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
-        return sgt_fail(err, SGT_EFORMAT, "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
                         u->invalid[0].offset);
     if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        int rc = sgt_unit_reserve_scratch(u, *n + 2 * p->invalid, err); /* at best one byte becomes three */
+        /* at best one byte becomes three */
+        int rc = sgt_unit_reserve_scratch(u, *n + 2 * p->invalid, err);
         if (rc < 0) return rc;
         *n = sgt_utf8_replace(u->scratch, *text, *n);
         *text = u->scratch;
@@ -107,12 +111,14 @@ static size_t begun_literal(const uint8_t *text, size_t n, const char *special, 
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special)
 {
     if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
-    /* What stands between two literals is a text of its own: a cut just after a literal is always safe, and a cut of
-     * the text after the last one is safe as long as it is not in a literal that has begun. */
+    /* What stands between two literals is a text of its own: a cut just after a literal is always
+     * safe, and a cut of the text after the last one is safe as long as it is not in a literal that
+     * has begun. */
     const size_t bytes = strlen(special);
     size_t after = 0;
     const uint8_t *found;
-    while ((found = memmem(text + after, n - after, special, bytes))) after = (size_t)(found - text) + bytes;
+    while ((found = memmem(text + after, n - after, special, bytes)))
+        after = (size_t)(found - text) + bytes;
     size_t rest = n - after - begun_literal(text + after, n - after, special, bytes);
     size_t cut = rest ? sgt_split_cut(text + after, rest, joins) : 0;
     return after + cut;

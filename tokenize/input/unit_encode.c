@@ -17,7 +17,8 @@ static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
     return SGT_OK;
 }
 
-static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n, sgt_error *err)
+static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text,
+                       size_t n, sgt_error *err)
 {
     int rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
     if (rc < 0 || (rc = reserve_ids(u, n, err)) < 0) return rc;
@@ -30,15 +31,17 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const ui
     return SGT_OK;
 }
 
-/* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has it. */
-static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n,
-                          sgt_error *err)
+/* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has
+ * it. */
+static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text,
+                          size_t n, sgt_error *err)
 {
     const uint8_t *end = text + n, *found;
     const size_t bytes = strlen(v->eot_text);
     int rc = SGT_OK;
     while (!rc && (found = memmem(text, (size_t)(end - text), v->eot_text, bytes))) {
-        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 || (rc = reserve_ids(u, 1, err)) < 0)
+        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 ||
+            (rc = reserve_ids(u, 1, err)) < 0)
             break;
         u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
         text = found + bytes;
@@ -46,8 +49,8 @@ static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const
     return rc < 0 ? rc : encode_text(u, e, v, text, (size_t)(end - text), err);
 }
 
-static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o,
-                       sgt_error *err)
+static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v,
+                       const sgt_tokenize_options *o, sgt_error *err)
 {
     const uint8_t *text;
     size_t n;
@@ -55,13 +58,14 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
     if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
-    rc = o->special_eot ? encode_special(u, e, v, text, n, err) : encode_text(u, e, v, text, n, err);
+    rc =
+        o->special_eot ? encode_special(u, e, v, text, n, err) : encode_text(u, e, v, text, n, err);
     p->ids = u->id_count - p->first_id;
     return rc;
 }
 
-int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c, const sgt_tokenize_options *o,
-                    sgt_error *err)
+int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c,
+                    const sgt_tokenize_options *o, sgt_error *err)
 {
     u->id_count = u->invalid_count = 0;
     u->bad.why = NULL;

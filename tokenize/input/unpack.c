@@ -12,7 +12,8 @@ typedef struct way way;
 struct sgt_unpack {
     const way *way;
     const char *path;
-    int inside;  /* a member: it has begun and not ended; a file begins inside one, for it may not be empty */
+    /* a member: it has begun and not ended; a file begins inside one, for it may not be empty */
+    int inside;
     int padding; /* zeros after the last member */
     z_stream gz;
     ZSTD_DStream *zst;
@@ -23,31 +24,23 @@ struct way {
     const char *name;
     int (*begin)(sgt_unpack *u); /* 0, or -1: out of memory */
     void (*end)(sgt_unpack *u);
-    int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err); /* as sgt_unpack_some, which calls it again */
+    /* as sgt_unpack_some, which calls it again */
+    int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err);
 };
 
 static int damaged(const sgt_unpack *u, const sgt_unpack_io *io, const char *why, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path, io->offset + io->in_at,
-                    u->way->name, why);
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path,
+                    io->offset + io->in_at, u->way->name, why);
 }
 
 /* ---- gzip ---- */
 
-static int begin_gzip(sgt_unpack *u)
-{
-    return inflateInit2(&u->gz, 15 + 16) == Z_OK ? 0 : -1;
-}
+static int begin_gzip(sgt_unpack *u) { return inflateInit2(&u->gz, 15 + 16) == Z_OK ? 0 : -1; }
 
-static void end_gzip(sgt_unpack *u)
-{
-    inflateEnd(&u->gz);
-}
+static void end_gzip(sgt_unpack *u) { inflateEnd(&u->gz); }
 
-static size_t at_most(size_t n, size_t max)
-{
-    return n < max ? n : max;
-}
+static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
 /* Between two members: zeros, or the next. */
 static int begin_member(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
@@ -70,8 +63,10 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
         int rc = begin_member(u, io, err);
         if (rc < 0 || !u->inside) return rc;
     }
-    size_t in = at_most(io->in_size - io->in_at, 1u << 30), out = at_most(io->out_size - io->out_at, 1u << 30);
-    z->next_in = (Bytef *)(uintptr_t)(io->in + io->in_at); /* zlib reads it alone, but does not say so */
+    size_t in = at_most(io->in_size - io->in_at, 1u << 30),
+           out = at_most(io->out_size - io->out_at, 1u << 30);
+    /* zlib reads it alone, but does not say so */
+    z->next_in = (Bytef *)(uintptr_t)(io->in + io->in_at);
     z->avail_in = (uInt)in;
     z->next_out = io->out + io->out_at;
     z->avail_out = (uInt)out;
@@ -80,7 +75,8 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     io->out_at += out - z->avail_out;
     if (got == Z_STREAM_END) u->inside = 0;
     else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, u->path);
-    else if (got != Z_OK && got != Z_BUF_ERROR) return damaged(u, io, z->msg ? z->msg : "it wants a dictionary", err);
+    else if (got != Z_OK && got != Z_BUF_ERROR)
+        return damaged(u, io, z->msg ? z->msg : "it wants a dictionary", err);
     return SGT_OK;
 }
 
@@ -92,17 +88,11 @@ static int begin_zstd(sgt_unpack *u)
     return (u->zst = ZSTD_createDStream()) ? 0 : -1;
 }
 
-static void end_zstd(sgt_unpack *u)
-{
-    ZSTD_freeDStream(u->zst);
-}
+static void end_zstd(sgt_unpack *u) { ZSTD_freeDStream(u->zst); }
 
-/* Frames of zstd before 0.8, for which libzstd has decoders of their time: without our bound on memory, and with
- * failures that depend on how a frame comes in. */
-static int is_legacy(uint8_t first)
-{
-    return first >= 0x1e && first <= 0x27;
-}
+/* Frames of zstd before 0.8, for which libzstd has decoders of their time: without our bound on
+ * memory, and with failures that depend on how a frame comes in. */
+static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
 static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
@@ -119,13 +109,15 @@ static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
         u->inside = got != 0;
         return SGT_OK;
     }
-    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) return sgt_fail_memory(err, u->path);
+    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+        return sgt_fail_memory(err, u->path);
     if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
         return damaged(u, io, ZSTD_getErrorName(got), err);
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: offset %" PRIu64 ": wants a window of more than 128 MiB (zstd --long=31 -dc FILE | "
-                    "sgt-tokenize - OUT)",
-                    u->path, io->offset + io->in_at);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "%s: offset %" PRIu64
+        ": wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - OUT)",
+        u->path, io->offset + io->in_at);
 }
 
 /* ---- both ---- */
@@ -155,10 +147,7 @@ void sgt_unpack_free(sgt_unpack *u)
     free(u);
 }
 
-int sgt_unpack_inside(const sgt_unpack *u)
-{
-    return u->inside;
-}
+int sgt_unpack_inside(const sgt_unpack *u) { return u->inside; }
 
 int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {

@@ -1,7 +1,7 @@
-/* unpack.h: gzip (RFC 1952) and zstd (RFC 8878), a bufferful at a time. Members or frames may follow one another, zeros
- * after a gzip member are padding, as gzip itself has it, and anything else after one is damage. Memory is bounded by
- * the window: 32 KiB of gzip, at most 128 MiB of zstd, which refuses a frame that wants more, as the zstd program does.
- * One thread at a time. */
+/* unpack.h: gzip (RFC 1952) and zstd (RFC 8878), a bufferful at a time. Members or frames may
+ * follow one another, zeros after a gzip member are padding, as gzip itself has it, and anything
+ * else after one is damage. Memory is bounded by the window: 32 KiB of gzip, at most 128 MiB of
+ * zstd, which refuses a frame that wants more, as the zstd program does. One thread at a time. */
 #ifndef SGT_UNPACK_H
 #define SGT_UNPACK_H
 
@@ -13,8 +13,10 @@
 
 typedef struct sgt_unpack sgt_unpack;
 
-int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err); /* path must outlive it */
-void sgt_unpack_free(sgt_unpack *u);                                                   /* NULL is fine */
+/* path must outlive it */
+int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err);
+/* NULL is fine */
+void sgt_unpack_free(sgt_unpack *u);
 
 /* What lies in memory of both sides. */
 typedef struct sgt_unpack_io {

@@ -1,7 +1,8 @@
-/* merges.c: the training loop. It knows of every pair how often it is met and in which words (pieces) it may be, keeps
- * pairs in a heap by count, and at each merge looks at the words of that pair alone. Counts in the heap may be too
- * high, as merges take away from pairs beside them: one that comes up with an old count goes back with the new. Only
- * pairs with the token just made can grow, within the step that makes it, so none in the heap is ever too low. */
+/* merges.c: the training loop. It knows of every pair how often it is met and in which words
+ * (pieces) it may be, keeps pairs in a heap by count, and at each merge looks at the words of that
+ * pair alone. Counts in the heap may be too high, as merges take away from pairs beside them: one
+ * that comes up with an old count goes back with the new. Only pairs with the token just made can
+ * grow, within the step that makes it, so none in the heap is ever too low. */
 #include "merges.h"
 
 #include <stdlib.h>
@@ -24,7 +25,8 @@ typedef struct ranked {
     uint32_t key;
 } ranked;
 
-/* What the step at hand makes of the pairs beside the merged one, by the other token of the pair. */
+/* What the step at hand makes of the pairs beside the merged one, by the other token of the
+ * pair. */
 typedef struct side {
     int64_t *change;  /* (IDS) */
     uint32_t *words;  /* (IDS): how many words go with it */
@@ -38,21 +40,22 @@ typedef struct note {
 } note;
 
 typedef struct trainer {
-    uint16_t *ids;        /* words' tokens, each from starts[word] on */
-    uint64_t *starts;     /* (words) */
-    uint32_t *lengths;    /* (words): tokens now */
-    uint64_t *counts;     /* (words) */
+    uint16_t *ids;     /* words' tokens, each from starts[word] on */
+    uint64_t *starts;  /* (words) */
+    uint32_t *lengths; /* (words): tokens now */
+    uint64_t *counts;  /* (words) */
     size_t words;
     pair *pairs;
     size_t pair_room, pair_count;
-    uint32_t *lists;      /* words of pairs */
+    uint32_t *lists; /* words of pairs */
     size_t used, list_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    side lost_left, lost_right, left, right; /* (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
+    /* (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
+    side lost_left, lost_right, left, right;
     note *left_notes, *right_notes;
     size_t left_count, left_room, right_count, right_room;
-    uint32_t *token_n;    /* (IDS): bytes */
+    uint32_t *token_n; /* (IDS): bytes */
 } trainer;
 
 /* ---- pairs ---- */
@@ -72,7 +75,8 @@ static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
         *out = &t->pairs[at];
         return SGT_OK;
     }
-    trainer wider = {.pair_room = 2 * t->pair_room, .pairs = calloc(2 * t->pair_room, sizeof(pair))};
+    trainer wider = {.pair_room = 2 * t->pair_room,
+                     .pairs = calloc(2 * t->pair_room, sizeof(pair))};
     if (!wider.pairs) return sgt_fail_memory(err, "merges");
     for (size_t i = 0; i < t->pair_room; i++)
         if (t->pairs[i].key) wider.pairs[find_pair(&wider, t->pairs[i].key)] = t->pairs[i];
@@ -98,7 +102,10 @@ static int reserve_list(trainer *t, size_t n, sgt_error *err)
 
 /* ---- the heap ---- */
 
-static int before(ranked a, ranked b) { return a.count != b.count ? a.count > b.count : a.key < b.key; }
+static int before(ranked a, ranked b)
+{
+    return a.count != b.count ? a.count > b.count : a.key < b.key;
+}
 
 static int push(trainer *t, ranked r, sgt_error *err)
 {
@@ -110,7 +117,8 @@ static int push(trainer *t, ranked r, sgt_error *err)
         t->heap_room = room;
     }
     size_t at = t->heap_count++;
-    for (; at && before(r, t->heap[(at - 1) / 2]); at = (at - 1) / 2) t->heap[at] = t->heap[(at - 1) / 2];
+    for (; at && before(r, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        t->heap[at] = t->heap[(at - 1) / 2];
     t->heap[at] = r;
     return SGT_OK;
 }
@@ -144,7 +152,8 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     if (!t->ids || !t->starts || !t->lengths || !t->counts) return sgt_fail_memory(err, "merges");
     if (p->count >= UINT32_MAX)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%zu distinct pieces of text: more than this takes (fewer inputs will do)", p->count);
+                        "%zu distinct pieces of text: more than this takes (fewer inputs will do)",
+                        p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
         if (!s->count || s->n < 2) continue; /* one byte is in no pair */
@@ -156,7 +165,8 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Counts all pairs of bytes, and lists the words of each: twice over the words, to count and to list. */
+/* Counts all pairs of bytes, and lists the words of each: twice over the words, to count and to
+ * list. */
 static int count_pairs(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -183,7 +193,8 @@ static int count_pairs(trainer *t, sgt_error *err)
         for (uint32_t i = 1; i < t->lengths[w]; i++) {
             const uint16_t *s = t->ids + t->starts[w] + i;
             p = &t->pairs[find_pair(t, (uint32_t)s[-1] << 16 | s[0])];
-            if (!p->words_n || t->lists[p->words_at + p->words_n - 1] != w) t->lists[p->words_at + p->words_n++] = w;
+            if (!p->words_n || t->lists[p->words_at + p->words_n - 1] != w)
+                t->lists[p->words_at + p->words_n++] = w;
         }
     return SGT_OK;
 }
@@ -204,7 +215,8 @@ static void change(side *s, uint32_t other, int64_t by)
 }
 
 /* Word w holds a new pair with `other`. */
-static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w, sgt_error *err)
+static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w,
+                     sgt_error *err)
 {
     if (s->last[other] == (uint64_t)w + 1) return SGT_OK;
     if (*count == *room) {
@@ -232,8 +244,8 @@ static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_er
     return note_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
 }
 
-/* Puts `made` wherever l and r stand side by side in word w, from the left, and takes down what that does to the pairs
- * on either side. */
+/* Puts `made` wherever l and r stand side by side in word w, from the left, and takes down what
+ * that does to the pairs on either side. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint16_t *s = t->ids + t->starts[w];
@@ -247,7 +259,8 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
         }
         if (to) {
             uint32_t x = s[to - 1];
-            change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count); /* (made, l) is a new pair */
+            /* (made, l) is a new pair */
+            change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count);
             rc = gain_left(t, x, w, count, err);
         }
         if (i + 2 < n && !rc) {
@@ -275,8 +288,8 @@ static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
 }
 
 /* Enters the new pairs with their words. */
-static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made, int made_is_right,
-                      sgt_error *err)
+static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
+                      int made_is_right, sgt_error *err)
 {
     int rc = reserve_list(t, note_count, err);
     pair *p;
@@ -290,7 +303,8 @@ static int settle_new(trainer *t, side *s, const note *notes, size_t note_count,
         p->words_n = s->words[x];
         rc = push(t, (ranked){p->count, key}, err);
     }
-    for (size_t i = 0; i < note_count && !rc; i++) t->lists[s->last[notes[i].other]++] = notes[i].word;
+    for (size_t i = 0; i < note_count && !rc; i++)
+        t->lists[s->last[notes[i].other]++] = notes[i].word;
     for (size_t i = 0; i < s->count; i++) {
         uint32_t x = s->listed[i];
         s->change[x] = 0;
@@ -308,10 +322,12 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
     const uint64_t words_at = t->pairs[at].words_at, words_n = t->pairs[at].words_n;
     int rc = SGT_OK;
     t->left_count = t->right_count = 0;
-    for (uint64_t i = 0; i < words_n && !rc; i++) rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
+    for (uint64_t i = 0; i < words_n && !rc; i++)
+        rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
     settle_lost(t, &t->lost_left, l, 1);
     settle_lost(t, &t->lost_right, r, 0);
-    t->pairs[at].count = 0; /* it is nowhere any more, whatever its neighbours in a run of one token have counted */
+    /* it is nowhere any more, whatever its neighbours in a run of one token have counted */
+    t->pairs[at].count = 0;
     if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
     if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
     return rc;
@@ -320,7 +336,8 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 /* ---- the whole ---- */
 
 /* Writes a token's bytes to out; how many (at most `max`, beyond which nothing is written). */
-static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id, uint8_t *out, size_t max)
+static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id,
+                    uint8_t *out, size_t max)
 {
     if (t->token_n[id] > max) return 0;
     if (id < SGT_MERGES_FIRST) {
@@ -332,8 +349,8 @@ static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a
     return n + spell(t, m, a, half[1], out + n, max - n);
 }
 
-/* Whether a merge would make the text of the special token, which is that one's alone. Only a pattern other than
- * GPT-2's leaves that text in one piece. */
+/* Whether a merge would make the text of the special token, which is that one's alone. Only a
+ * pattern other than GPT-2's leaves that text in one piece. */
 static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
 {
     const size_t want = sizeof EOT - 1;
@@ -402,14 +419,15 @@ static void free_trainer(trainer *t)
     free_side(&t->right);
 }
 
-int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop, sgt_error *err)
+int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop,
+                     sgt_error *err)
 {
     trainer t = {.pair_room = (size_t)1 << 17};
     *m = (sgt_merges){.pairs = calloc(IDS, sizeof *m->pairs)};
     t.pairs = calloc(t.pair_room, sizeof *t.pairs);
     t.token_n = calloc(IDS, sizeof *t.token_n);
-    int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) && reserve_side(&t.lost_right) &&
-                     reserve_side(&t.left) && reserve_side(&t.right)
+    int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) &&
+                     reserve_side(&t.lost_right) && reserve_side(&t.left) && reserve_side(&t.right)
                  ? take_words(&t, p, err)
                  : sgt_fail_memory(err, "merges");
     for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;

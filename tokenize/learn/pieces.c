@@ -45,7 +45,8 @@ static int grow(sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, size_t n, uint64_t count, sgt_error *err)
+static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, size_t n,
+                   uint64_t count, sgt_error *err)
 {
     if (p->used + n > p->text_room) {
         size_t room = 2 * (p->used + n) + 65536;
@@ -60,7 +61,8 @@ static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, si
     return ++p->count * 2 > p->room ? grow(p, err) : SGT_OK;
 }
 
-static int add(sgt_pieces *p, uint64_t hash, const uint8_t *s, size_t n, uint64_t count, sgt_error *err)
+static int add(sgt_pieces *p, uint64_t hash, const uint8_t *s, size_t n, uint64_t count,
+               sgt_error *err)
 {
     size_t mask = p->room - 1, at = hash & mask;
     p->total += count;

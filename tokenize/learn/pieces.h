@@ -1,11 +1,13 @@
-/* pieces.h: pieces of text and how often each was met: what merges are trained from. One thread at a time.
+/* pieces.h: pieces of text and how often each was met: what merges are trained from. One thread at
+ * a time.
  *
  *     sgt_pieces *p;
  *     if (sgt_pieces_new(&p, &err) < 0 || sgt_pieces_add(p, s, n, 1, &err) < 0) ...;
  *     for (size_t i = 0; i < p->room; i++) if (p->slots[i].count) use(p->text + p->slots[i].at, p->slots[i].n);
  *     sgt_pieces_free(p);
  *
- * Memory: 32 bytes a slot, of which at most half are taken, and each distinct piece's bytes once. */
+ * Memory: 32 bytes a slot, of which at most half are taken, and each distinct piece's bytes
+ * once. */
 #ifndef SGT_PIECES_H
 #define SGT_PIECES_H
 

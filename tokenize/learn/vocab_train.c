@@ -1,6 +1,6 @@
-/* vocab_train.c: a vocabulary from inputs: threads take units from the feed, split them and count the pieces each for
- * itself; the counts are laid together, and merges are trained on them (merges.h). Sums do not depend on who counted
- * what, so the vocabulary depends on no thread. */
+/* vocab_train.c: a vocabulary from inputs: threads take units from the feed, split them and count
+ * the pieces each for itself; the counts are laid together, and merges are trained on them
+ * (merges.h). Sums do not depend on who counted what, so the vocabulary depends on no thread. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ typedef struct line_count {
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    const char *rule; /* NULL: GPT-2's */
+    const char *rule;     /* NULL: GPT-2's */
     pthread_mutex_t lock; /* all that follows, and the calls of progress */
     sgt_text_feed *feed;
     uint64_t ticket, documents, bytes, invalid, raw;
@@ -90,7 +90,8 @@ static int count_part(counter *k, sgt_part *p, sgt_error *err)
     int rc = sgt_unit_text(&k->unit, p, k->c->o, &text, &n, err);
     if (rc < 0) return rc;
     end = text + n;
-    while (!rc && k->c->o->special_eot && (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
+    while (!rc && k->c->o->special_eot &&
+           (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
         rc = count_text(k, text, (size_t)(found - text), err);
         text = found + EOT_BYTES;
     }
@@ -106,7 +107,9 @@ static int count_unit(counter *k, sgt_error *err)
     int rc = sgt_json_parts(u, k->c->corpus, k->c->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = count_part(k, &u->parts[i], &why);
-        if (rc < 0) return sgt_fail(err, rc, "%s: %s", k->c->corpus->files[u->parts[i].file].path, why.text);
+        if (rc < 0)
+            return sgt_fail(err, rc, "%s: %s", k->c->corpus->files[u->parts[i].file].path,
+                            why.text);
     }
     return rc;
 }
@@ -127,7 +130,8 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
     return SGT_OK;
 }
 
-/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text counts. */
+/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text
+ * counts. */
 static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
@@ -167,7 +171,8 @@ static void *count_units(void *arg)
         if (rc <= 0) settle(c, &k->unit, ticket, rc, &why);
         if (rc < 0 || c->rc < 0) rc = -1;
         else if (!rc && c->o->progress)
-            c->o->progress(c->o->progress_ctx, c->bytes, c->corpus->unsized ? 0 : c->corpus->bytes, k->pieces->total);
+            c->o->progress(c->o->progress_ctx, c->bytes, c->corpus->unsized ? 0 : c->corpus->bytes,
+                           k->pieces->total);
         pthread_mutex_unlock(&c->lock);
         sgt_unit_trim(&k->unit, PIECE);
     }
@@ -179,10 +184,12 @@ static int bad_line(const counting *c, sgt_error *err)
     uint64_t line = 1;
     char at[40] = "";
     for (size_t i = 0; i < c->line_units; i++)
-        if (c->lines[i].ticket <= c->failed && c->lines[i].file == c->bad.file) line += c->lines[i].lines;
+        if (c->lines[i].ticket <= c->failed && c->lines[i].file == c->bad.file)
+            line += c->lines[i].lines;
     if (c->bad.byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", c->bad.byte);
-    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
-                    c->corpus->files[c->bad.file].path, line, at, c->bad.why, sgt_bad_line_option(c->bad.byte));
+    return sgt_fail(
+        err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
+        c->corpus->files[c->bad.file].path, line, at, c->bad.why, sgt_bad_line_option(c->bad.byte));
 }
 
 static int start(counting *c, counter *all, size_t threads, sgt_error *err)
@@ -227,7 +234,8 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
     sgt_alphabet a;
     sgt_alphabet_fill(&a);
     int rc = sgt_vocab_parts_token(p, 0, EOT, EOT_BYTES, 1, err);
-    for (uint32_t i = 0; i < 256 && !rc; i++) rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++)
+        rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
     for (uint32_t i = 0; i < m->count && !rc; i++) {
         const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
         uint8_t *text = malloc(l.n + r.n); /* apart from the list it goes to, which may move */
@@ -247,28 +255,32 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
     int rc = sgt_tokenize_options_check_out(o, err);
     if (rc < 0) return rc;
     if (size < SGT_MERGES_FIRST || size > SGT_VOCAB_MAX_IDS)
-        return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size, SGT_MERGES_FIRST,
-                        SGT_VOCAB_MAX_IDS);
+        return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size,
+                        SGT_MERGES_FIRST, SGT_VOCAB_MAX_IDS);
     if (!o->force && sgt_out_holds_other_than(o->out, NULL, 0))
-        return sgt_fail(err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
-                        sgt_out_holds_other_than(o->out, ours, 3) ? "writes beside what is there"
-                                                                  : "replaces the vocabulary in it");
+        return sgt_fail(
+            err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
+            sgt_out_holds_other_than(o->out, ours, 3) ? "writes beside what is there"
+                                                      : "replaces the vocabulary in it");
     return SGT_OK;
 }
 
-static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpus *corpus, uint32_t size,
-                 sgt_train_result *result, sgt_error *err)
+static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpus *corpus,
+                 uint32_t size, sgt_train_result *result, sgt_error *err)
 {
-    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), units = corpus->bytes / PIECE + 1;
+    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(),
+           units = corpus->bytes / PIECE + 1;
     if (!corpus->unsized && units < threads) threads = units;
-    counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
+    counting c = {.o = o,
+                  .corpus = corpus,
+                  .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
     sgt_text_feed_options f = {.corpus = corpus,
-                          .piece = PIECE,
-                          .special = o->special_eot ? EOT : NULL,
-                          .whole = c.rule != NULL,
-                          .normalized = o->normalize > SGT_NORMALIZE_NONE,
-                          .stop = o->stop,
-                          .threads = threads};
+                               .piece = PIECE,
+                               .special = o->special_eot ? EOT : NULL,
+                               .whole = c.rule != NULL,
+                               .normalized = o->normalize > SGT_NORMALIZE_NONE,
+                               .stop = o->stop,
+                               .threads = threads};
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);
@@ -279,10 +291,15 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     pthread_mutex_destroy(&c.lock);
     sgt_text_feed_close(c.feed);
     if (rc < 0) goto done;
-    *result = (sgt_train_result){.files = corpus->count, .documents = c.documents, .bytes = c.bytes,
-                                 .pieces = all[0].pieces->total, .distinct = all[0].pieces->count,
-                                 .invalid_utf8 = c.invalid, .skipped = corpus->skipped};
-    if ((rc = sgt_merges_train(&m, all[0].pieces, size, o->stop, err)) == 0 && (rc = fill_parts(&parts, &m, err)) == 0)
+    *result = (sgt_train_result){.files = corpus->count,
+                                 .documents = c.documents,
+                                 .bytes = c.bytes,
+                                 .pieces = all[0].pieces->total,
+                                 .distinct = all[0].pieces->count,
+                                 .invalid_utf8 = c.invalid,
+                                 .skipped = corpus->skipped};
+    if ((rc = sgt_merges_train(&m, all[0].pieces, size, o->stop, err)) == 0 &&
+        (rc = fill_parts(&parts, &m, err)) == 0)
         rc = sgt_vocab_from_parts(out, &parts, err);
     result->tokens = m.count + SGT_MERGES_FIRST;
 done:
@@ -298,8 +315,8 @@ done:
     return rc;
 }
 
-int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
-                    sgt_error *err)
+int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size,
+                    sgt_train_result *result, sgt_error *err)
 {
     sgt_corpus *c = NULL;
     sgt_pattern *pattern = NULL;

@@ -35,9 +35,11 @@ int sgt_digests_open(sgt_digests **out, const char *work, uint64_t count, sgt_er
         rc = sgt_fail_errno(err, "%s", d->path);
     if (!rc && fstat(d->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", d->path);
     if (!rc && st.st_size < size)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, wanted at least %lld to go on (--force starts over)", d->path,
-                      (long long)st.st_size, (long long)size);
-    if (!rc && (ftruncate(d->fd, size) < 0 || lseek(d->fd, 0, SEEK_END) < 0)) rc = sgt_fail_errno(err, "%s", d->path);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %lld bytes, wanted at least %lld to go on (--force starts over)",
+                      d->path, (long long)st.st_size, (long long)size);
+    if (!rc && (ftruncate(d->fd, size) < 0 || lseek(d->fd, 0, SEEK_END) < 0))
+        rc = sgt_fail_errno(err, "%s", d->path);
     if (rc < 0) sgt_digests_close(d);
     else *out = d;
     return rc;
@@ -59,7 +61,8 @@ static int flush(sgt_digests *d, sgt_error *err)
     return rc;
 }
 
-int sgt_digests_add(sgt_digests *d, const void *text, size_t n, int first, int last, int split, sgt_error *err)
+int sgt_digests_add(sgt_digests *d, const void *text, size_t n, int first, int last, int split,
+                    sgt_error *err)
 {
     XXH128_hash_t h;
     int rc;
@@ -73,7 +76,8 @@ int sgt_digests_add(sgt_digests *d, const void *text, size_t n, int first, int l
     if (!last) return SGT_OK;
     if (!first) h = XXH3_128bits_digest(d->hash);
     if (d->used == RECORDS && (rc = flush(d, err)) < 0) return rc;
-    d->records[d->used++] = (sgt_dedup_record){{h.low64, h.high64}, d->length | (split ? SGT_DEDUP_VAL : 0)};
+    d->records[d->used++] =
+        (sgt_dedup_record){{h.low64, h.high64}, d->length | (split ? SGT_DEDUP_VAL : 0)};
     return SGT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* digests.h: the file documents.sgt of a part, a record a document in the order of the input, appended as it ends: what
- * dedup.h tells duplicates by. */
+/* digests.h: the file documents.sgt of a part, a record a document in the order of the input,
+ * appended as it ends: what dedup.h tells duplicates by. */
 #ifndef SGT_DIGESTS_H
 #define SGT_DIGESTS_H
 
@@ -22,7 +22,8 @@ typedef struct sgt_digests sgt_digests;
 int sgt_digests_open(sgt_digests **out, const char *work, uint64_t count, sgt_error *err);
 void sgt_digests_close(sgt_digests *d); /* NULL is fine */
 /* The next text of a document; first and last: of its texts. */
-int sgt_digests_add(sgt_digests *d, const void *text, size_t n, int first, int last, int split, sgt_error *err);
+int sgt_digests_add(sgt_digests *d, const void *text, size_t n, int first, int last, int split,
+                    sgt_error *err);
 int sgt_digests_sync(sgt_digests *d, sgt_error *err); /* all whole records are on disk */
 
 #endif

@@ -32,7 +32,8 @@ static int add_line(char **text, const char *line)
     return 0;
 }
 
-int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint, const char *options, sgt_error *err)
+int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint,
+                       const char *options, sgt_error *err)
 {
     char *path = sgt_join(work, "journal"), *line = NULL, *text = NULL;
     int rc = SGT_OK;
@@ -41,7 +42,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
         rc = sgt_fail_memory(err, work);
     if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
     if (!rc) rc = sgt_journal_open(out, work, err);
-    if (!rc && !*out) rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
+    if (!rc && !*out)
+        rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
     free(path);
     free(line);
     free(text);
@@ -51,7 +53,9 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset))) return; /* known */
+    /* known */
+    if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
+        return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
 }
 
@@ -74,8 +78,8 @@ static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s
 static int add_shard(sgt_journal *j, char **text, int split, const sgt_manifest_shard *s)
 {
     char line[192];
-    snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64, sgt_split_names[split],
-             j->count[split], s->tokens, s->documents, s->xxh3);
+    snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64,
+             sgt_split_names[split], j->count[split], s->tokens, s->documents, s->xxh3);
     return add_line(text, line) < 0 || remember_shard(j, split, s) < 0 ? -1 : 0;
 }
 
@@ -89,8 +93,8 @@ static int add_state(char **text, const sgt_checkpoint *now)
     return add_line(text, line);
 }
 
-int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS], const sgt_checkpoint *now,
-                       sgt_error *err)
+int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS],
+                       const sgt_checkpoint *now, sgt_error *err)
 {
     char *text = NULL, line[96];
     size_t before[SGT_SPLITS];
@@ -99,11 +103,13 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
         if (done[s].tokens) rc = add_shard(j, &text, s, &done[s]);
     for (size_t i = j->invalid_written; i < j->invalid_count && !rc; i++) {
-        snprintf(line, sizeof line, "invalid %zu %" PRIu64 " %" PRIu64, i, j->invalid[i].file, j->invalid[i].offset);
+        snprintf(line, sizeof line, "invalid %zu %" PRIu64 " %" PRIu64, i, j->invalid[i].file,
+                 j->invalid[i].offset);
         rc = add_line(&text, line);
     }
     if (!rc) rc = add_state(&text, now);
-    rc = rc < 0 ? sgt_fail_memory(err, j->path) : sgt_write_all(j->fd, text, strlen(text), j->path, err);
+    rc = rc < 0 ? sgt_fail_memory(err, j->path)
+                : sgt_write_all(j->fd, text, strlen(text), j->path, err);
     if (!rc && fsync(j->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", j->path);
     free(text);
     if (rc < 0) { /* what is not on disk is not known */
@@ -130,7 +136,8 @@ static int take(const char **s, int base, char after, uint64_t *v)
     return 0;
 }
 
-/* The line at *at of text[n], its checksum taken off and NUL at its end, *at behind it; NULL: no good line there. */
+/* The line at *at of text[n], its checksum taken off and NUL at its end, *at behind it; NULL: no
+ * good line there. */
 static char *next_line(char *text, size_t n, size_t *at)
 {
     char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -139,7 +146,8 @@ static char *next_line(char *text, size_t n, size_t *at)
     char *sum = end - 18; /* " #" and 16 digits */
     const char *digits = sum + 2;
     *end = 0;
-    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 || want != XXH3_64bits(line, (size_t)(sum - line)))
+    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 ||
+        want != XXH3_64bits(line, (size_t)(sum - line)))
         return NULL;
     *sum = 0;
     *at = (size_t)(end + 1 - text);
@@ -165,7 +173,8 @@ static int read_shard(sgt_journal *j, const char *line)
         if (strncmp(line, sgt_split_names[split], n) || line[n] != ' ') continue;
         line += n + 1;
         if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &s.tokens) < 0 ||
-            take(&line, 10, ' ', &s.documents) < 0 || take(&line, 16, 0, &s.xxh3) < 0 || index != j->count[split])
+            take(&line, 10, ' ', &s.documents) < 0 || take(&line, 16, 0, &s.xxh3) < 0 ||
+            index != j->count[split])
             return -1;
         snprintf(s.split, sizeof s.split, "%s", sgt_split_names[split]);
         sgt_writer_name(s.file, s.split, index, "bin");
@@ -178,8 +187,9 @@ static int read_invalid(sgt_journal *j, const char *line)
 {
     uint64_t index;
     sgt_invalid_at at;
-    if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &at.file) < 0 || take(&line, 10, 0, &at.offset) < 0 ||
-        index != j->invalid_count || index >= SGT_INVALID_LISTED)
+    if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &at.file) < 0 ||
+        take(&line, 10, 0, &at.offset) < 0 || index != j->invalid_count ||
+        index >= SGT_INVALID_LISTED)
         return -1;
     sgt_journal_invalid(j, at);
     return 0;
@@ -194,7 +204,8 @@ static int read_state(sgt_journal *j, const char *line)
     return 0;
 }
 
-/* Takes in text[n]; returns how much of it counts: up to the last good state, or the first line; 0: not a journal. */
+/* Takes in text[n]; returns how much of it counts: up to the last good state, or the first line; 0:
+ * not a journal. */
 static size_t read_lines(sgt_journal *j, char *text, size_t n)
 {
     size_t at = 0, good, counts[SGT_SPLITS] = {0}, invalid = 0;
@@ -228,7 +239,8 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
     if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
-    if (j->lost) rc = sgt_fail_memory(err, j->path); /* what was not understood is not damaged: nothing is to be done anew */
+    /* what was not understood is not damaged: nothing is to be done anew */
+    if (j->lost) rc = sgt_fail_memory(err, j->path);
     free(text);
     if (rc < 0 || !good) {
         sgt_journal_close(j);

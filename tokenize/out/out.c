@@ -1,4 +1,5 @@
-/* out.c: claims OUT, completes it, lets it go. What may be gone on with is decided in out_compare.c. */
+/* out.c: claims OUT, completes it, lets it go. What may be gone on with is decided in
+ * out_compare.c. */
 #include "out.h"
 
 #include <dirent.h>
@@ -18,18 +19,22 @@
 #include "shards/shard.h"
 #include "writer.h"
 
-#define HELPERS "helpers" /* in .work: held by ranks that write shards for the one that has the lock */
+/* in .work: held by ranks that write shards for the one that has the lock */
+#define HELPERS "helpers"
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
 
-static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json", SGT_DEDUP_FILE};
+static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
+                                             SGT_DEDUP_FILE};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
-                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE, HELPERS};
+                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE,
+                                         HELPERS};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- names ---- */
 
-/* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its number. */
+/* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its
+ * number. */
 static int shard_name(const char *name, int *split, uint64_t *index)
 {
     for (*split = 0; *split < SGT_SPLITS; ++*split) {
@@ -59,7 +64,8 @@ static int stale_in_out(const char *name, const sgt_journal *j)
     return shard_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
-/* In .work: all we ever make there but the lock, and but the shards that `j` has begun or made whole. */
+/* In .work: all we ever make there but the lock, and but the shards that `j` has begun or made
+ * whole. */
 static int stale_in_work(const char *name, const sgt_journal *j)
 {
     char known[64];
@@ -76,8 +82,8 @@ static int stale_in_work(const char *name, const sgt_journal *j)
 }
 
 /* Removes from `folder` the files that `stale` names. */
-static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *), const sgt_journal *j,
-                 sgt_error *err)
+static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *),
+                 const sgt_journal *j, sgt_error *err)
 {
     int rc = SGT_OK;
     DIR *d = opendir(folder);
@@ -89,11 +95,7 @@ static int sweep(const char *folder, int (*stale)(const char *, const sgt_journa
     return rc;
 }
 
-
-void sgt_out_part_name(char name[32], uint32_t part)
-{
-    snprintf(name, 32, "part-%06u", part);
-}
+void sgt_out_part_name(char name[32], uint32_t part) { snprintf(name, 32, "part-%06u", part); }
 
 static int remove_parts(const char *work, sgt_error *err)
 {
@@ -111,8 +113,8 @@ static int remove_parts(const char *work, sgt_error *err)
 }
 
 /* gone: set to 1 where there is no such file, which is an error where gone is NULL. */
-static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, int *gone,
-                sgt_error *err)
+static int move(const char *from_folder, const char *to_folder, const char *from, const char *to,
+                int *gone, sgt_error *err)
 {
     char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
     int rc = a && b ? SGT_OK : sgt_fail_memory(err, to_folder);
@@ -127,20 +129,22 @@ static int move(const char *from_folder, const char *to_folder, const char *from
 
 /* ---- the lock ---- */
 
-/* .work is a folder of OUT's own: a link would have us remove temporaries wherever it leads, or wait for good where it
- * leads nowhere. */
+/* .work is a folder of OUT's own: a link would have us remove temporaries wherever it leads, or
+ * wait for good where it leads nowhere. */
 static int make_work(const char *work, sgt_error *err)
 {
     struct stat st;
-    if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err); /* or its journal may be lost, and OUT nobody's */
+    /* or its journal may be lost, and OUT nobody's */
+    if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
     return SGT_OK; /* or it went with the run that ended just now */
 }
 
-/* Holds OUT/.work/lock, LOCK_EX: alone, LOCK_SH: with others who do so. 1: somebody else holds it otherwise. A run that
- * ends removes the file, so the one that was locked must be the one that is there. */
+/* Holds OUT/.work/lock, LOCK_EX: alone, LOCK_SH: with others who do so. 1: somebody else holds it
+ * otherwise. A run that ends removes the file, so the one that was locked must be the one that is
+ * there. */
 static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, "lock");
@@ -149,13 +153,14 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
     for (int done = 0; !rc && !done;) {
         if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
+        /* .work went with the run that ended just now */
+        if (o->lock < 0 && errno == ENOENT) continue;
         if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(o->lock, how | LOCK_NB) < 0)
             rc = errno == EWOULDBLOCK ? 1 : sgt_fail_errno(err, "%s: cannot lock", path);
         else
-            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
-                   held.st_dev == there.st_dev;
+            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 &&
+                   held.st_ino == there.st_ino && held.st_dev == there.st_dev;
         if (!done && o->lock >= 0) {
             close(o->lock);
             o->lock = -1;
@@ -167,7 +172,8 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
 
 static int at_work(const sgt_out *o, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path);
+    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)",
+                    o->path);
 }
 
 static void unlock(sgt_out *o)
@@ -193,21 +199,26 @@ static void remove_work(sgt_out *o)
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    static const char *const harmless[] = {"lost+found", ".work"}; /* another rank may be making it this moment */
-    if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
+    /* another rank may be making it this moment */
+    static const char *const harmless[] = {"lost+found", ".work"};
+    if (stat(r->path, &st) < 0)
+        return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode))
-        return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", r->path);
-    if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
+        return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
+                        r->path);
+    if (r->force || sgt_out_file_exists(r->path, "manifest.json") ||
+        sgt_out_file_exists(r->path, ".work"))
         return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force "
-                        "writes beside what is there)",
+                        "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, "
+                        "or --force writes beside what is there)",
                         r->path);
     return SGT_OK;
 }
 
-/* Forgets any earlier run: from the journal on, what the old one left is stale, and is then removed. */
+/* Forgets any earlier run: from the journal on, what the old one left is stale, and is then
+ * removed. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -219,28 +230,36 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
         return rc;
-    /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
+    /* The manifest goes first and durably: OUT must not look complete with some of its shards
+     * gone. */
     char *manifest = sgt_join(o->path, "manifest.json");
     rc = manifest ? SGT_OK : sgt_fail_memory(err, o->path);
-    if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
+    if (!rc && unlink(manifest) < 0 && errno != ENOENT)
+        rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
     free(manifest);
-    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 || (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
+    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 ||
+        (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
         return rc;
-    /* Parts are begun from a clean OUT: until the journal has a state, whoever comes starts over. */
+    /* Parts are begun from a clean OUT: until the journal has a state, whoever comes starts
+     * over. */
     const sgt_manifest_shard none[SGT_SPLITS] = {0};
-    return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err) : SGT_OK;
+    return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err)
+                              : SGT_OK;
 }
 
-/* Moved to OUT as `name` after what the journal still says: back to .work as `as`, where the journal has it. */
+/* Moved to OUT as `name` after what the journal still says: back to .work as `as`, where the
+ * journal has it. */
 static int take_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return move(o->path, o->work, name, as, NULL, err);
 }
 
-/* A file of the shard that is still being written: as long as the journal has it, or longer. It is in OUT where the
- * journal's last lines were lost after the shard was whole, as on a disk that forgets what it said it had written. */
-static int check_begun_file(const sgt_out *o, int split, const char *suffix, uint64_t bytes, sgt_error *err)
+/* A file of the shard that is still being written: as long as the journal has it, or longer. It is
+ * in OUT where the journal's last lines were lost after the shard was whole, as on a disk that
+ * forgets what it said it had written. */
+static int check_begun_file(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
+                            sgt_error *err)
 {
     char name[64], begun[72];
     sgt_writer_name(name, sgt_split_names[split], o->journal->count[split], suffix);
@@ -257,8 +276,8 @@ static int check_begun(const sgt_out *o, int split, sgt_error *err)
     return rc < 0 ? rc : check_begun_file(o, split, "idx", 8 * now->documents[split], err);
 }
 
-/* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is
- * removed. */
+/* Completes what the journal knows: shards that are whole but still in .work. Everything else there
+ * or in OUT is removed. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -269,7 +288,8 @@ static int go_on(sgt_out *o, sgt_error *err)
             char idx[64];
             sgt_writer_name(idx, shard->split, i, "idx");
             if ((rc = sgt_out_move_shard(o, shard, err)) == 0 &&
-                (rc = sgt_out_check_size(o->path, shard->file, SGT_SHARD_HEADER + 2 * shard->tokens, 0, err)) == 0)
+                (rc = sgt_out_check_size(o->path, shard->file, SGT_SHARD_HEADER + 2 * shard->tokens,
+                                         0, err)) == 0)
                 rc = sgt_out_check_size(o->path, idx, 8 * shard->documents, 0, err);
         }
         if (!rc) rc = check_begun(o, s, err);
@@ -292,11 +312,13 @@ static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = sgt_out_may_resume(o->journal, r, o->work, err);
-    if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK; /* parts go on by themselves */
+    /* parts go on by themselves */
+    if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* What can be said without a lock. 1: OUT is complete, and not touched at all: it may be read-only. */
+/* What can be said without a lock. 1: OUT is complete, and not touched at all: it may be
+ * read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -358,10 +380,7 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc;
 }
 
-void sgt_out_share_no_more(sgt_out *o)
-{
-    unlock(o);
-}
+void sgt_out_share_no_more(sgt_out *o) { unlock(o); }
 
 /* A descriptor that holds .work/helpers, or a negative SGT_E*. */
 static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
@@ -371,7 +390,9 @@ static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt
     int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (!rc && fd < 0) rc = sgt_fail_errno(err, "%s", path);
     while (!rc && flock(fd, how | LOCK_NB) < 0)
-        rc = errno != EWOULDBLOCK ? sgt_fail_errno(err, "%s: cannot lock", path) : r ? wait_a_turn(r, err) : SGT_OK;
+        rc = errno != EWOULDBLOCK ? sgt_fail_errno(err, "%s: cannot lock", path)
+             : r                  ? wait_a_turn(r, err)
+                                  : SGT_OK;
     if (rc < 0 && fd >= 0) close(fd);
     free(path);
     return rc < 0 ? rc : fd;
@@ -412,8 +433,8 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in .work: a file system that
- * fails to say so would have the set completed without it. */
+/* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in
+ * .work: a file system that fails to say so would have the set completed without it. */
 static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
 {
     int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
@@ -446,7 +467,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
-        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 || /* of a part alone */
+        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) <
+            0 || /* of a part alone */
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the one that says they all are. */

@@ -53,21 +53,25 @@ int sgt_out_has_parts(const char *work)
 {
     int found = 0;
     DIR *d = opendir(work);
-    for (const struct dirent *e; d && !found && (e = readdir(d));) found = sgt_out_is_part(e->d_name);
+    for (const struct dirent *e; d && !found && (e = readdir(d));)
+        found = sgt_out_is_part(e->d_name);
     if (d) closedir(d);
     return found;
 }
 
-int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int at_least, sgt_error *err)
+int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int at_least,
+                       sgt_error *err)
 {
     struct stat st;
     char *path = sgt_join(folder, name);
     int rc = path ? SGT_OK : sgt_fail_memory(err, folder);
     if (!rc && stat(path, &st) < 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)", path,
-                      strerror(errno));
+        rc =
+            sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)",
+                     path, strerror(errno));
     if (!rc && (at_least ? (uint64_t)st.st_size < want : (uint64_t)st.st_size != want))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
                       (long long)st.st_size, want);
     free(path);
     return rc;
@@ -83,14 +87,17 @@ static char *as_typed(const json_t *v)
                              : strdup("not given");
 }
 
-static int differs(const char *out, const char *key, const json_t *made, const json_t *now, sgt_error *err)
+static int differs(const char *out, const char *key, const json_t *made, const json_t *now,
+                   sgt_error *err)
 {
     char *a = as_typed(made), *b = as_typed(now), *option = strdup(key);
     int rc;
     for (char *p = option; p && *p; p++)
         if (*p == '_') *p = '-';
     if (!a || !b || !option) rc = sgt_fail_memory(err, out);
-    else rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out, option, a, b);
+    else
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out,
+                      option, a, b);
     free(a);
     free(b);
     free(option);
@@ -104,14 +111,14 @@ static int compare_options(const char *out, const char *made, const char *now, s
     json_t *value;
     int rc = SGT_OK;
     if (!json_is_object(a) || !json_is_object(b)) {
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: does not say by which options it was made (--force replaces it)", out);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: does not say by which options it was made (--force replaces it)", out);
         goto done;
     }
-    json_object_foreach(b, key, value)
-        if (!rc && !json_equal(json_object_get(a, key), value))
-            rc = differs(out, key, json_object_get(a, key), value, err);
-    json_object_foreach(a, key, value)
-        if (!rc && !json_object_get(b, key)) rc = differs(out, key, value, NULL, err);
+    json_object_foreach(b, key, value) if (!rc && !json_equal(json_object_get(a, key), value)) rc =
+        differs(out, key, json_object_get(a, key), value, err);
+    json_object_foreach(a, key, value) if (!rc && !json_object_get(b, key)) rc =
+        differs(out, key, value, NULL, err);
 done:
     json_decref(a);
     json_decref(b);
@@ -127,8 +134,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
                     out, made, sgt_vocab_fingerprint(v));
 }
 
-/* The vocabulary of a whole set, by the tokenizer.json in it: the set's fingerprint may be of an older release, which
- * left the merges out, so they are compared themselves. */
+/* The vocabulary of a whole set, by the tokenizer.json in it: the set's fingerprint may be of an
+ * older release, which left the merges out, so they are compared themselves. */
 static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
 {
     char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
@@ -142,7 +149,8 @@ static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, s
     }
     if (rc < 0) goto done;
     if ((rc = sgt_file_get(&had, &had_n, path, MAX_TOKENIZER, &why)) == 0 &&
-        (rc = sgt_vocab_tokenizer_json(v, &now, &now_n, &why)) == 0 && (had_n != now_n || memcmp(had, now, now_n)))
+        (rc = sgt_vocab_tokenizer_json(v, &now, &now_n, &why)) == 0 &&
+        (had_n != now_n || memcmp(had, now, now_n)))
         rc = sgt_vocab_load(&carried, path, NULL, &why);
     if (rc < 0) rc = sgt_fail(err, rc, "%s (--force replaces the set)", why.text);
     else if (carried && !sgt_vocab_same_merges(carried, v))
@@ -158,36 +166,43 @@ done:
 /* ---- inputs ---- */
 
 /* `line` (NULL: the list is at its end) is not input i of the corpus: says how it is not. */
-static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i, sgt_error *err)
+static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
+                       sgt_error *err)
 {
     json_t *o = line ? json_loads(line, 0, NULL) : NULL;
     const char *path = json_string_value(json_object_get(o, "path"));
     const sgt_corpus_file *f = i < c->count ? &c->files[i] : NULL;
     json_int_t size = json_integer_value(json_object_get(o, "size"));
     int rc;
-    if (line && !path) rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)", out);
+    if (line && !path)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)",
+                      out);
     else if (!path)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)", out, i,
-                      c->count, f->path);
+        rc = sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)",
+            out, i, c->count, f->path);
     else if (!f)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)", out,
-                      i + 1, path, c->count);
+        rc = sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)",
+            out, i + 1, path, c->count);
     else if (strcmp(path, f->name))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
                       out, i + 1, path, f->path);
     else
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: %s had %lld bytes, now %" PRIu64 " (--force replaces it)", out,
-                      f->path, (long long)size, f->size);
+                      "%s: made from other inputs: %s had %lld bytes, now %" PRIu64
+                      " (--force replaces it)",
+                      out, f->path, (long long)size, f->size);
     json_decref(o);
     return rc;
 }
 
 /* Line i of a list against input i. *touched counts those with another time stamp. */
-static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i, uint64_t *touched,
-                        sgt_error *err)
+static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i,
+                        uint64_t *touched, sgt_error *err)
 {
     static const char mtime[] = " \"mtime\": ";
     char *want = i < c->count ? sgt_corpus_describe(c, i, c->files[i].size) : NULL;
@@ -200,7 +215,8 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
 }
 
 /* The list FOLDER/NAME, a line an input, against the corpus. */
-static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name, sgt_error *err)
+static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name,
+                          sgt_error *err)
 {
     char *line = malloc(SGT_CORPUS_LINE), *path = sgt_join(folder, name);
     size_t i = 0;
@@ -209,14 +225,16 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     FILE *f = NULL;
     sgt_error why;
     if (!path || !line) rc = sgt_fail_memory(err, folder);
-    else if ((rc = sgt_file_lines(&f, path, &why)) < 0) sgt_fail(err, rc, "%s (--force starts over)", why.text);
+    else if ((rc = sgt_file_lines(&f, path, &why)) < 0)
+        sgt_fail(err, rc, "%s (--force starts over)", why.text);
     while (!rc && sgt_file_line(line, SGT_CORPUS_LINE, f) > 0)
         rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
     if (!rc && touched)
         sgt_say(&r->notice,
-                "%s: inputs of the same size as then are taken for the same; %" PRIu64 " of them %s a new time stamp",
+                "%s: inputs of the same size as then are taken for the same; %" PRIu64
+                " of them %s a new time stamp",
                 r->path, touched, touched == 1 ? "has" : "have");
     if (f) fclose(f);
     free(line);
@@ -237,7 +255,8 @@ int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
             rc = sgt_fail_errno(err, "%s", path);
         free(line);
     }
-    if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0)) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0))
+        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     if (f && fclose(f) != 0 && !rc) rc = sgt_fail_errno(err, "%s", path);
     free(path);
     return rc;
@@ -250,8 +269,10 @@ static int check_shards(const char *out, const sgt_manifest *m, sgt_error *err)
     int rc = SGT_OK;
     for (size_t i = 0; i < m->count && !rc; i++) {
         char idx[80];
-        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(m->shards[i].file, "."), m->shards[i].file);
-        rc = sgt_out_check_size(out, m->shards[i].file, SGT_SHARD_HEADER + 2 * m->shards[i].tokens, 0, err);
+        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(m->shards[i].file, "."),
+                 m->shards[i].file);
+        rc = sgt_out_check_size(out, m->shards[i].file, SGT_SHARD_HEADER + 2 * m->shards[i].tokens,
+                                0, err);
         if (!rc) rc = sgt_out_check_size(out, idx, 8 * m->shards[i].documents, 0, err);
     }
     return rc;
@@ -268,12 +289,13 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
         goto done;
     if (r->corpus->stream) {
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: complete, and standard input cannot be compared with what it was made from "
-                      "(--force replaces it)",
+                      "%s: complete, and standard input cannot be compared with what it was made "
+                      "from (--force replaces it)",
                       r->path);
         goto done;
     }
-    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0) rc = check_shards(r->path, &m, err);
+    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0)
+        rc = check_shards(r->path, &m, err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -295,10 +317,12 @@ int sgt_out_predates(const char *out, const char *key)
     return lacks;
 }
 
-/* What the journal says must make sense for these inputs and options: it is not believed further than that. */
+/* What the journal says must make sense for these inputs and options: it is not believed further
+ * than that. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
-    const sgt_corpus_file *f = j->now.file < r->corpus->count ? &r->corpus->files[j->now.file] : NULL;
+    const sgt_corpus_file *f =
+        j->now.file < r->corpus->count ? &r->corpus->files[j->now.file] : NULL;
     int sound = f ? sgt_corpus_made(f) || j->now.offset <= f->size
                   : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
@@ -306,26 +330,30 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
         sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS &&
                  j->now.documents[s] <= j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++)
-            sound &=
-                j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS && j->shards[s][i].documents <= j->shards[s][i].tokens;
+            sound &= j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS &&
+                     j->shards[s][i].documents <= j->shards[s][i].tokens;
     }
-    return sound ? SGT_OK : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
+    return sound ? SGT_OK
+                 : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work, sgt_error *err)
+int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
+                       sgt_error *err)
 {
     static const char *const expected[] = {".work", "lost+found"};
     int rc;
     if (!j && sgt_out_holds_other_than(r->path, expected, 2))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is not empty, and nothing says what made it (name a new folder, or --force "
-                        "writes beside what is there)",
+                        "%s: OUT is not empty, and nothing says what made it (name a new folder, "
+                        "or --force writes beside what is there)",
                         r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
-        (rc = compare_options(r->path, j->options, r->journal_options ? r->journal_options : r->options, err)) == 0 &&
+        (rc = compare_options(r->path, j->options,
+                              r->journal_options ? r->journal_options : r->options, err)) == 0 &&
         (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
-    if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc; /* no whole shard: nothing is lost */
+    /* no whole shard: nothing is lost */
+    if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;
     return !r->corpus->stream;
 }

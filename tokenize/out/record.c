@@ -1,12 +1,12 @@
 /* record.c: encoded units onto disk, and checkpoints that a killed run goes on from.
  *
- * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then stand at the part's
- * beginning and `skip` says how many of its tokens are out already. A later run encodes from the part's first byte
- * again and leaves so many away; parts begin where no token is cut, so however they are cut then, the tokens are the
- * same.
+ * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then
+ * stand at the part's beginning and `skip` says how many of its tokens are out already. A later run
+ * encodes from the part's first byte again and leaves so many away; parts begin where no token is
+ * cut, so however they are cut then, the tokens are the same.
  *
- * Where documents' digests are taken (dedup.h), which cannot be gone on with in the middle of a document, everything
- * stands at the document's beginning instead. */
+ * Where documents' digests are taken (dedup.h), which cannot be gone on with in the middle of a
+ * document, everything stands at the document's beginning instead. */
 #include "record.h"
 
 #include <assert.h>
@@ -29,9 +29,9 @@ struct sgt_record {
     FILE *sources;
     char *sources_path;
     sgt_checkpoint now;
-    uint64_t tokens; /* in all shards and splits */
-    uint64_t done;    /* bytes on disk of the files that have ended */
-    uint64_t reading; /* and of the one that has not, as far as it is read */
+    uint64_t tokens;       /* in all shards and splits */
+    uint64_t done;         /* bytes on disk of the files that have ended */
+    uint64_t reading;      /* and of the one that has not, as far as it is read */
     sgt_digests *digests;  /* NULL: none are taken */
     sgt_checkpoint begun;  /* `now` as it was before the document at hand */
     uint64_t begun_tokens; /* of it, in parts that are recorded */
@@ -40,15 +40,17 @@ struct sgt_record {
 
 static int open_sources(sgt_record *r, sgt_error *err)
 {
-    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl"))) return sgt_fail_memory(err, r->o->path);
+    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl")))
+        return sgt_fail_memory(err, r->o->path);
     r->sources = sgt_file_stream(r->sources_path, r->now.sources != 0);
-    if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 || fseeko(r->sources, 0, SEEK_END) < 0)
+    if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 ||
+        fseeko(r->sources, 0, SEEK_END) < 0)
         return sgt_fail_errno(err, "%s", r->sources_path);
     return SGT_OK;
 }
 
-int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens,
-                    int digests, sgt_error *err)
+int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
+                    uint64_t shard_tokens, int digests, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
     sgt_record *r = calloc(1, sizeof *r);
@@ -58,12 +60,14 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
     if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {o->work, sgt_split_names[s], shard_tokens, v};
-        rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s], err);
+        rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s],
+                             err);
         r->tokens += j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
     for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
-    if (r->now.file < c->count && !sgt_corpus_made(&c->files[r->now.file])) r->reading = r->now.offset;
+    if (r->now.file < c->count && !sgt_corpus_made(&c->files[r->now.file]))
+        r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
     else *out = r;
     return rc;
@@ -79,18 +83,9 @@ void sgt_record_close(sgt_record *r)
     free(r);
 }
 
-uint64_t sgt_record_bytes(const sgt_record *r)
-{
-    return r->now.all_bytes;
-}
-uint64_t sgt_record_read(const sgt_record *r)
-{
-    return r->done + r->reading;
-}
-uint64_t sgt_record_tokens(const sgt_record *r)
-{
-    return r->tokens;
-}
+uint64_t sgt_record_bytes(const sgt_record *r) { return r->now.all_bytes; }
+uint64_t sgt_record_read(const sgt_record *r) { return r->done + r->reading; }
+uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 
 /* Where a later run is to go on. */
 static sgt_checkpoint resume_point(const sgt_record *r)
@@ -103,16 +98,18 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     return at;
 }
 
-/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run that is killed in
- * between leaves shards in .work that its successor moves. finish: shards that are not full are whole as well. */
+/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run
+ * that is killed in between leaves shards in .work that its successor moves. finish: shards that
+ * are not full are whole as well. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
     int rc = SGT_OK;
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         uint64_t tokens = sgt_writer_tokens(r->writers[s]);
-        rc = tokens == r->shard_tokens || (finish && tokens) ? sgt_writer_finish(r->writers[s], &done[s], err)
-                                                             : sgt_writer_sync(r->writers[s], err);
+        rc = tokens == r->shard_tokens || (finish && tokens)
+                 ? sgt_writer_finish(r->writers[s], &done[s], err)
+                 : sgt_writer_sync(r->writers[s], err);
         r->now.tokens[s] = sgt_writer_tokens(r->writers[s]);
         r->now.documents[s] = sgt_writer_documents(r->writers[s]);
     }
@@ -121,17 +118,15 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
         return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
     if (r->digests && (rc = sgt_digests_sync(r->digests, err)) < 0) return rc;
     const sgt_checkpoint at = resume_point(r);
-    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
+    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 ||
+        (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
         return rc;
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
         if (done[s].tokens) rc = sgt_out_move_shard(r->o, &done[s], err);
     return rc;
 }
 
-int sgt_record_save(sgt_record *r, sgt_error *err)
-{
-    return checkpoint(r, 0, err);
-}
+int sgt_record_save(sgt_record *r, sgt_error *err) { return checkpoint(r, 0, err); }
 
 /* The line of sources.jsonl of the file that ended. */
 static int record_source(sgt_record *r, sgt_error *err)
@@ -154,7 +149,8 @@ static int record_source(sgt_record *r, sgt_error *err)
     return SGT_OK;
 }
 
-static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, size_t n, sgt_error *err)
+static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, size_t n,
+                      sgt_error *err)
 {
     sgt_writer *w = r->writers[p->split];
     uint64_t skip = r->now.skip;
@@ -196,8 +192,9 @@ static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
 {
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
-                    r->corpus->files[b->file].path, r->now.line + 1, at, b->why, sgt_bad_line_option(b->byte));
+    return sgt_fail(
+        err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
+        r->corpus->files[b->file].path, r->now.line + 1, at, b->why, sgt_bad_line_option(b->byte));
 }
 
 static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
@@ -213,7 +210,8 @@ static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
     r->begun_tokens += p->ids;
     if (p->last) r->inside = 0;
     if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
-    return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
+    return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split,
+                           err);
 }
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
@@ -244,7 +242,9 @@ static char *invalid_places(const sgt_record *r)
     fputc('[', f);
     for (size_t i = 0; i < j->invalid_count; i++) {
         char *name = sgt_corpus_json_name(r->corpus, j->invalid[i].file);
-        if (name) fprintf(f, "%s{%s, \"offset\": %" PRIu64 "}", i ? ", " : "", name, j->invalid[i].offset);
+        if (name)
+            fprintf(f, "%s{%s, \"offset\": %" PRIu64 "}", i ? ", " : "", name,
+                    j->invalid[i].offset);
         free(name);
     }
     fputc(']', f);

@@ -46,7 +46,8 @@ static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags
     sgt_writer_name(name, w->o.split, w->index, suffix);
     free(s->path);
     if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail_memory(err, name);
-    /* The folder is ours alone (locked); O_NOFOLLOW in case someone has laid a link there all the same. */
+    /* The folder is ours alone (locked); O_NOFOLLOW in case someone has laid a link there all the
+     * same. */
     s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
 }
@@ -95,9 +96,12 @@ static int sink_cut(sink *s, uint64_t size, sgt_error *err)
     struct stat st;
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if ((uint64_t)st.st_size < size)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, wanted at least %" PRIu64 " to go on (--force starts over)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %lld bytes, wanted at least %" PRIu64
+                        " to go on (--force starts over)",
                         s->path, (long long)st.st_size, size);
-    if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0) return sgt_fail_errno(err, "%s", s->path);
+    if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0)
+        return sgt_fail_errno(err, "%s", s->path);
     return SGT_OK;
 }
 
@@ -108,7 +112,8 @@ static int begin_shard(sgt_writer *w, sgt_error *err)
     static const uint8_t no_header[SGT_SHARD_HEADER]; /* written for good when the shard is whole */
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->index >= SGT_WRITER_SHARDS)
-        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)", SGT_WRITER_SHARDS);
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
+                        SGT_WRITER_SHARDS);
     if ((rc = sink_open(&w->bin, w, "bin.tmp", flags, err)) < 0 ||
         (rc = sink_open(&w->idx, w, "idx.tmp", flags, err)) < 0)
         return rc;
@@ -122,7 +127,8 @@ static int rehash(sgt_writer *w, sgt_error *err)
     XXH3_64bits_reset(w->hash);
     for (uint64_t at = 0; at < bytes;) {
         size_t n = bytes - at < w->bin.size ? (size_t)(bytes - at) : w->bin.size;
-        int rc = sgt_pread_all(w->bin.fd, w->bin.buffer, n, SGT_SHARD_HEADER + at, w->bin.path, err);
+        int rc =
+            sgt_pread_all(w->bin.fd, w->bin.buffer, n, SGT_SHARD_HEADER + at, w->bin.path, err);
         if (rc < 0) return rc;
         XXH3_64bits_update(w->hash, w->bin.buffer, n);
         at += n;
@@ -133,15 +139,16 @@ static int rehash(sgt_writer *w, sgt_error *err)
 static int resume_shard(sgt_writer *w, sgt_error *err)
 {
     int rc;
-    if ((rc = sink_open(&w->bin, w, "bin.tmp", 0, err)) < 0 || (rc = sink_open(&w->idx, w, "idx.tmp", 0, err)) < 0 ||
+    if ((rc = sink_open(&w->bin, w, "bin.tmp", 0, err)) < 0 ||
+        (rc = sink_open(&w->idx, w, "idx.tmp", 0, err)) < 0 ||
         (rc = sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 ||
         (rc = sink_cut(&w->idx, 8 * w->documents, err)) < 0)
         return rc;
     return rehash(w, err);
 }
 
-int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens, uint64_t documents,
-                    sgt_error *err)
+int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
+                    uint64_t documents, sgt_error *err)
 {
     int rc = SGT_OK;
     sgt_writer *w = calloc(1, sizeof *w);
@@ -170,18 +177,9 @@ void sgt_writer_close(sgt_writer *w)
     free(w);
 }
 
-uint64_t sgt_writer_tokens(const sgt_writer *w)
-{
-    return w->tokens;
-}
-uint64_t sgt_writer_documents(const sgt_writer *w)
-{
-    return w->documents;
-}
-uint64_t sgt_writer_room(const sgt_writer *w)
-{
-    return w->o.shard_tokens - w->tokens;
-}
+uint64_t sgt_writer_tokens(const sgt_writer *w) { return w->tokens; }
+uint64_t sgt_writer_documents(const sgt_writer *w) { return w->documents; }
+uint64_t sgt_writer_room(const sgt_writer *w) { return w->o.shard_tokens - w->tokens; }
 
 int sgt_writer_document(sgt_writer *w, sgt_error *err)
 {

@@ -7,7 +7,8 @@
 #define SGT_ADVANCE_STEP ((uint64_t)1 << 20) /* tokens between two calls, at least */
 
 typedef struct sgt_advance {
-    /* So many tokens of the split are behind, in the step of the work that this is given to. NULL: nobody asks. */
+    /* So many tokens of the split are behind, in the step of the work that this is given to. NULL:
+     * nobody asks. */
     void (*tell)(void *ctx, int split, uint64_t tokens);
     void *ctx;
 } sgt_advance;

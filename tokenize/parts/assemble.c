@@ -16,14 +16,17 @@
 /* Where in the order the next token to be written lies. */
 typedef struct reader {
     sgt_order *order;
-    uint64_t at;             /* of all tokens; where no document is at hand, it is sought */
-    uint64_t tokens, begun;  /* of the document at hand, and how many of them are out; equal: none is at hand */
-    int known;               /* order stands where `at` says */
-    uint64_t first, told;    /* of all tokens, where this rank's share begins; how far into it was last said to be */
+    uint64_t at; /* of all tokens; where no document is at hand, it is sought */
+    /* of the document at hand, and how many of them are out; equal: none is at hand */
+    uint64_t tokens, begun;
+    int known; /* order stands where `at` says */
+    /* of all tokens, where this rank's share begins; how far into it was last said to be */
+    uint64_t first, told;
 } reader;
 
 /* A shard that is in OUT already. 0: it is not. */
-static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s, sgt_error *err)
+static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens,
+                 sgt_manifest_shard *s, sgt_error *err)
 {
     char index[64];
     struct stat st;
@@ -39,7 +42,8 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, 
         rc = fd < 0 ? fd : 1;
         if (fd >= 0) close(fd);
         if (rc == 1 && h.tokens != tokens)
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, wanted %" PRIu64 " (--force starts over)", bin,
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: %" PRIu64 " tokens, wanted %" PRIu64 " (--force starts over)", bin,
                           h.tokens, tokens);
         s->tokens = tokens;
         s->xxh3 = h.xxh3;
@@ -50,7 +54,8 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, 
     return rc;
 }
 
-static int rename_into_out(const sgt_out *o, const char *temporary, const char *name, sgt_error *err)
+static int rename_into_out(const sgt_out *o, const char *temporary, const char *name,
+                           sgt_error *err)
 {
     char *from = sgt_join(o->work, temporary), *to = sgt_join(o->path, name);
     int rc = from && to ? SGT_OK : sgt_fail_memory(err, o->path);
@@ -79,14 +84,15 @@ static int next_document(reader *r, sgt_error *err)
     rc = r->known ? sgt_order_next(r->order, &r->tokens, err)
                   : sgt_order_seek(r->order, r->at, &r->tokens, &r->begun, err);
     r->known = 1;
-    return rc == 1 ? sgt_fail(err, SGT_EFORMAT, "the parts end before their %" PRIu64 " tokens (--force starts over)",
+    return rc == 1 ? sgt_fail(err, SGT_EFORMAT,
+                              "the parts end before their %" PRIu64 " tokens (--force starts over)",
                               sgt_order_tokens(r->order))
                    : rc;
 }
 
 /* The next `tokens` tokens of the order as shard k. */
-static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, reader *r, sgt_manifest_shard *s,
-                      sgt_error *err)
+static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, reader *r,
+                      sgt_manifest_shard *s, sgt_error *err)
 {
     sgt_writer *w;
     sgt_writer_options o = {a->out->work, sgt_split_names[split], a->shard_tokens, a->vocab};
@@ -112,13 +118,14 @@ static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tok
     return rc;
 }
 
-int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifest *m, uint64_t *documents,
-                 sgt_error *err)
+int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifest *m,
+                 uint64_t *documents, sgt_error *err)
 {
     uint64_t all = sgt_order_tokens(order), count = (all + a->shard_tokens - 1) / a->shard_tokens;
     reader r = {.order = order};
     if (count > SGT_WRITER_SHARDS)
-        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)", SGT_WRITER_SHARDS);
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
+                        SGT_WRITER_SHARDS);
     sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
     if (!more) return sgt_fail_memory(err, a->out->path);
     m->shards = more;
@@ -126,11 +133,13 @@ int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifes
     uint64_t last = a->shares ? count * (a->share + 1) / a->shares : 0;
     r.first = first * a->shard_tokens;
     for (uint64_t k = first; k < last; k++) {
-        uint64_t from = k * a->shard_tokens, tokens = all - from < a->shard_tokens ? all - from : a->shard_tokens;
+        uint64_t from = k * a->shard_tokens,
+                 tokens = all - from < a->shard_tokens ? all - from : a->shard_tokens;
         sgt_manifest_shard *s = &m->shards[m->count];
         int rc = whole(a, split, k, tokens, s, err);
         if (rc == 0 || (rc < 0 && a->force)) {
-            if (r.at != from) r = (reader){.order = order, .at = from, .first = r.first, .told = r.told};
+            if (r.at != from)
+                r = (reader){.order = order, .at = from, .first = r.first, .told = r.told};
             rc = make_shard(a, split, k, tokens, &r, s, err);
         }
         if (rc < 0) return rc;

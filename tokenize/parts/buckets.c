@@ -34,11 +34,13 @@ size_t sgt_buckets_count(uint64_t bytes, uint64_t want)
 }
 
 /* Appends p[n] to a file; it must be there, or where `made` is set, be made. */
-static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, int made, int sync, sgt_error *err)
+static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, int made, int sync,
+                  sgt_error *err)
 {
     char *path = bucket_path(b->folder, bucket);
     if (!path) return sgt_fail_memory(err, b->folder);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (made ? O_CREAT | O_EXCL : 0), 0666);
+    int fd = open(
+        path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (made ? O_CREAT | O_EXCL : 0), 0666);
     int rc = fd < 0 ? sgt_fail_errno(err, "%s", path) : sgt_write_all(fd, p, n, path, err);
     if (!rc && sync && fsync(fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     if (fd >= 0) close(fd);

@@ -18,7 +18,8 @@
 
 typedef struct sgt_buckets sgt_buckets;
 
-/* How many files for so many bytes, that each has about `want` of them: a power of two up to SGT_BUCKETS_MOST. */
+/* How many files for so many bytes, that each has about `want` of them: a power of two up to
+ * SGT_BUCKETS_MOST. */
 size_t sgt_buckets_count(uint64_t bytes, uint64_t want);
 
 int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err);
@@ -26,8 +27,9 @@ int sgt_buckets_put(sgt_buckets *b, size_t bucket, const void *p, size_t n, sgt_
 int sgt_buckets_close(sgt_buckets *b, sgt_error *err); /* whatever it returns, b is gone */
 void sgt_buckets_abandon(sgt_buckets *b);              /* NULL is fine */
 
-/* Opens file `bucket` of a folder to be read, *size its bytes: the descriptor, or a negative SGT_E*. One into which
- * nothing was put is there, too, and empty. *path is malloc'd. */
-int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err);
+/* Opens file `bucket` of a folder to be read, *size its bytes: the descriptor, or a negative
+ * SGT_E*. One into which nothing was put is there, too, and empty. *path is malloc'd. */
+int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size,
+                     sgt_error *err);
 
 #endif

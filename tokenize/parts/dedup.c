@@ -34,10 +34,7 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 {
     return (int)(d->bits[split][number / 64] >> number % 64 & 1);
 }
-uint64_t sgt_dedup_count(const sgt_dedup *d)
-{
-    return d->duplicates;
-}
+uint64_t sgt_dedup_count(const sgt_dedup *d) { return d->duplicates; }
 
 void sgt_dedup_close(sgt_dedup *d)
 {
@@ -64,10 +61,12 @@ static int scatter_records(scattering *s, const sgt_dedup_record *r, size_t n, s
     return rc;
 }
 
-static int scatter_part(scattering *s, const sgt_made *part, const char *folder, const sgt_stop *stop, sgt_error *err)
+static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
+                        const sgt_stop *stop, sgt_error *err)
 {
-    static const char wrong[] = "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64
-                                " documents (remove the folder it is in, and its rank makes it again)";
+    static const char wrong[] =
+        "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64
+        " documents (remove the folder it is in, and its rank makes it again)";
     uint64_t count = sgt_made_documents(part, 0) + sgt_made_documents(part, 1);
     sgt_dedup_record *r = malloc(READ * sizeof *r);
     char *path = sgt_join(folder, SGT_DEDUP_FILE);
@@ -76,7 +75,8 @@ static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
     int fd = rc ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (!rc && (fd < 0 || fstat(fd, &st) < 0)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (uint64_t)st.st_size != count * sizeof *r)
-        rc = sgt_fail(err, SGT_EFORMAT, wrong, path, (long long)st.st_size, count * sizeof *r, count);
+        rc = sgt_fail(err, SGT_EFORMAT, wrong, path, (long long)st.st_size, count * sizeof *r,
+                      count);
     for (uint64_t at = 0; at < count && !rc; at += READ) {
         size_t n = count - at < READ ? (size_t)(count - at) : READ;
         if (sgt_stopped(stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -89,11 +89,13 @@ static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
     return rc;
 }
 
-static int scatter(const sgt_dedup *d, scattering *s, const sgt_dedup_request *r, const char *folder, sgt_error *err)
+static int scatter(const sgt_dedup *d, scattering *s, const sgt_dedup_request *r,
+                   const char *folder, sgt_error *err)
 {
     int rc = sgt_buckets_open(&s->b, folder, s->count, err);
     if (rc < 0) return rc;
-    for (size_t i = 0; i < r->count && !rc; i++) rc = scatter_part(s, r->parts[i], r->paths[i], r->stop, err);
+    for (size_t i = 0; i < r->count && !rc; i++)
+        rc = scatter_part(s, r->parts[i], r->paths[i], r->stop, err);
     for (int k = 0; k < SGT_SPLITS && !rc; k++)
         if (s->place[k] != d->documents[k])
             rc = sgt_fail(err, SGT_EFORMAT,
@@ -137,7 +139,8 @@ static int search_bucket(sgt_dedup *d, const char *folder, size_t bucket, sgt_er
     if (!rc) qsort(w, n, sizeof *w, in_order);
     for (size_t i = 1; i < n && !rc; i++) {
         if (!same_text(&w[i - 1], &w[i])) continue;
-        d->bits[w[i].r.length & SGT_DEDUP_VAL ? 1 : 0][w[i].place / 64] |= (uint64_t)1 << w[i].place % 64;
+        d->bits[w[i].r.length & SGT_DEDUP_VAL ? 1 : 0][w[i].place / 64] |= (uint64_t)1
+                                                                           << w[i].place % 64;
         d->duplicates++;
     }
     if (fd >= 0) close(fd);
@@ -158,7 +161,8 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
             rc = sgt_fail_memory(err, r->work);
     }
     if (!rc) {
-        s.count = sgt_buckets_count((d->documents[0] + d->documents[1]) * sizeof(where), BUCKET_BYTES);
+        s.count =
+            sgt_buckets_count((d->documents[0] + d->documents[1]) * sizeof(where), BUCKET_BYTES);
         rc = scatter(d, &s, r, folder, err);
     }
     for (size_t i = 0; i < s.count && !rc; i++) {

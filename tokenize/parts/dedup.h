@@ -1,9 +1,10 @@
-/* dedup.h: which documents have been there before: the same length, and the same XXH3-128 of their text, as an earlier
- * one of the input, in either split. The first one stays.
+/* dedup.h: which documents have been there before: the same length, and the same XXH3-128 of their
+ * text, as an earlier one of the input, in either split. The first one stays.
  *
- * While a part is made, each of its documents leaves a record in the file documents.sgt of the part (digests.h). When
- * all parts are whole the records are scattered over files by their hashes, and file after file is sorted. In memory: a
- * bit a document, and 40 bytes a document of one file, which has at most 32 MiB (above 800 million documents more). */
+ * While a part is made, each of its documents leaves a record in the file documents.sgt of the part
+ * (digests.h). When all parts are whole the records are scattered over files by their hashes, and
+ * file after file is sorted. In memory: a bit a document, and 40 bytes a document of one file,
+ * which has at most 32 MiB (above 800 million documents more). */
 #ifndef SGT_DEDUP_H
 #define SGT_DEDUP_H
 

@@ -42,7 +42,8 @@ static int add_up(sgt_made *s, int split, size_t from, sgt_error *err)
 {
     run *r = &s->runs[split];
     r->from = from;
-    while (from + r->count < s->m.count && !strcmp(s->m.shards[from + r->count].split, sgt_split_names[split]))
+    while (from + r->count < s->m.count &&
+           !strcmp(s->m.shards[from + r->count].split, sgt_split_names[split]))
         r->count++;
     r->tokens = calloc(r->count + 1, sizeof *r->tokens);
     r->documents = calloc(r->count + 1, sizeof *r->documents);
@@ -64,9 +65,11 @@ int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
     }
     s->fds[0] = s->fds[1] = -1;
     rc = sgt_manifest_read(&s->m, path, err);
-    for (int split = 0; split < SGT_SPLITS && !rc; split++) rc = add_up(s, split, split ? s->runs[0].count : 0, err);
+    for (int split = 0; split < SGT_SPLITS && !rc; split++)
+        rc = add_up(s, split, split ? s->runs[0].count : 0, err);
     if (!rc && s->runs[0].count + s->runs[1].count != s->m.count)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s/manifest.json: its shards are not train's and then val's", path);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s/manifest.json: its shards are not train's and then val's", path);
     if (rc < 0) sgt_made_close(s);
     else *out = s;
     return rc;
@@ -97,14 +100,8 @@ void sgt_made_close(sgt_made *s)
     free(s);
 }
 
-const char *sgt_made_path(const sgt_made *s)
-{
-    return s->path;
-}
-const sgt_manifest *sgt_made_manifest(const sgt_made *s)
-{
-    return &s->m;
-}
+const char *sgt_made_path(const sgt_made *s) { return s->path; }
+const sgt_manifest *sgt_made_manifest(const sgt_made *s) { return &s->m; }
 uint64_t sgt_made_tokens(const sgt_made *s, int split)
 {
     return s->runs[split].tokens[s->runs[split].count];
@@ -114,8 +111,8 @@ uint64_t sgt_made_documents(const sgt_made *s, int split)
     return s->runs[split].documents[s->runs[split].count];
 }
 
-/* The last i below count with first[i] <= at: among equal ones the last, as a shard may hold no document's
- * beginning. */
+/* The last i below count with first[i] <= at: among equal ones the last, as a shard may hold no
+ * document's beginning. */
 static size_t find(const uint64_t *first, size_t count, uint64_t at)
 {
     size_t low = 0, high = count;
@@ -128,10 +125,12 @@ static size_t find(const uint64_t *first, size_t count, uint64_t at)
 }
 
 /* Opens shard i of a split (index 0) or its document index (1); *path is malloc'd. */
-static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char **path, sgt_error *err)
+static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char **path,
+                     sgt_error *err)
 {
     char name[80];
-    snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file, index ? "idx" : "bin");
+    snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file,
+             index ? "idx" : "bin");
     if (!(*path = sgt_join(s->path, name))) return sgt_fail_memory(err, s->path);
     if (s->open[index] == shard) return SGT_OK;
     if (s->fds[index] >= 0) close(s->fds[index]);
@@ -144,7 +143,8 @@ static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, ch
 }
 
 /* Elements of `size` bytes from `at` on, until the window is full or the split ends. */
-static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_t room, sgt_error *err)
+static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_t room,
+                sgt_error *err)
 {
     const run *r = &s->runs[split];
     const uint64_t *first = index ? r->documents : r->tokens;
@@ -156,8 +156,9 @@ static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_
         size_t n = left < room - w->n ? (size_t)left : room - w->n;
         char *path = NULL, *to = (char *)w->bytes + size * w->n;
         int rc = n ? open_file(s, &s->m.shards[r->from + i], index, &path, err) : SGT_OK;
-        if (!rc && n) rc = sgt_pread_all(s->fds[index], to, size * n, size * from + (index ? 0 : SGT_SHARD_HEADER),
-                                         path, err);
+        if (!rc && n)
+            rc = sgt_pread_all(s->fds[index], to, size * n,
+                               size * from + (index ? 0 : SGT_SHARD_HEADER), path, err);
         free(path);
         if (rc < 0) {
             w->n = 0;
@@ -174,7 +175,8 @@ static int within(const window *w, int split, uint64_t at, size_t n)
     return w->n && w->split == split && at >= w->at && at - w->at + n <= w->n;
 }
 
-int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids,
+                 sgt_error *err)
 {
     window *w = &s->ids;
     assert(n <= SGT_MADE_WINDOW && at + n <= sgt_made_tokens(s, split));

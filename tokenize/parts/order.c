@@ -8,10 +8,10 @@
 
 struct sgt_order {
     sgt_order_request r;
-    uint64_t *before;  /* tokens of the parts before part i; of all for i = count */
-    uint64_t *numbers; /* of the first document of part i */
-    size_t part;       /* the one being walked; count: it is over */
-    uint64_t document; /* in it, the next */
+    uint64_t *before;       /* tokens of the parts before part i; of all for i = count */
+    uint64_t *numbers;      /* of the first document of part i */
+    size_t part;            /* the one being walked; count: it is over */
+    uint64_t document;      /* in it, the next */
     uint64_t start, tokens; /* of the last one given out, in the part */
     sgt_shuffle *shuffle;   /* NULL: the order is the input's */
 };
@@ -61,7 +61,8 @@ static int next_of_part(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* How many tokens each part has for this order: where duplicates are left out, its documents are gone through. */
+/* How many tokens each part has for this order: where duplicates are left out, its documents are
+ * gone through. */
 static int add_up(sgt_order *o, sgt_error *err)
 {
     uint64_t number = 0;
@@ -87,8 +88,8 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
     o->r = *r;
     o->before = calloc(r->count + 1, sizeof *o->before);
     o->numbers = calloc(r->count + 1, sizeof *o->numbers);
-    int rc = o->before && o->numbers ? add_up(o, err)
-                                     : sgt_fail_memory(err, "the order of documents");
+    int rc =
+        o->before && o->numbers ? add_up(o, err) : sgt_fail_memory(err, "the order of documents");
     sgt_shuffle *shuffle = NULL;
     if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
     o->shuffle = shuffle; /* from here on it is that order */
@@ -107,14 +108,8 @@ void sgt_order_close(sgt_order *o)
     free(o);
 }
 
-uint64_t sgt_order_tokens(const sgt_order *o)
-{
-    return o->before[o->r.count];
-}
-uint64_t sgt_order_number(const sgt_order *o)
-{
-    return o->numbers[o->part] + o->document - 1;
-}
+uint64_t sgt_order_tokens(const sgt_order *o) { return o->before[o->r.count]; }
+uint64_t sgt_order_number(const sgt_order *o) { return o->numbers[o->part] + o->document - 1; }
 
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
 {
@@ -133,7 +128,8 @@ int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, 
     while (part + 1 < o->r.count && o->before[part + 1] <= at) part++;
     go_to_part(o, part);
     uint64_t position = o->before[part];
-    while ((rc = sgt_order_next(o, tokens, err)) == 0 && position + *tokens <= at) position += *tokens;
+    while ((rc = sgt_order_next(o, tokens, err)) == 0 && position + *tokens <= at)
+        position += *tokens;
     *skip = at - position;
     return rc == 1 ? sgt_fail(err, SGT_EFORMAT, "the documents end before token %" PRIu64, at) : rc;
 }

@@ -6,8 +6,8 @@
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
  *     sgt_order_close(o);
  *
- * The order is that of the input, part after part, or a shuffled one (shuffle.h); duplicates are left out (dedup.h).
- * One thread at a time. */
+ * The order is that of the input, part after part, or a shuffled one (shuffle.h); duplicates are
+ * left out (dedup.h). One thread at a time. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
@@ -28,7 +28,8 @@ typedef struct sgt_order_request {
     uint64_t seed;
     const char *work; /* the folder for what is shuffled */
     int force;        /* what an earlier run has shuffled is not believed */
-    uint64_t memory;  /* a file of what is shuffled is taken into memory up to so many bytes; 0: 96 MiB */
+    /* a file of what is shuffled is taken into memory up to so many bytes; 0: 96 MiB */
+    uint64_t memory;
     const sgt_stop *stop;
     sgt_advance advance; /* of what is shuffled */
 } sgt_order_request;
@@ -43,12 +44,14 @@ uint64_t sgt_order_tokens(const sgt_order *o); /* of all documents */
 
 /* The next document. 0; 1: there is none; or a negative SGT_E*. */
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err);
-/* Its number in the input, of those of the split and with duplicates counted; not of a shuffled order. */
+/* Its number in the input, of those of the split and with duplicates counted; not of a shuffled
+ * order. */
 uint64_t sgt_order_number(const sgt_order *o);
-/* The document that holds token `at` of them all (there is one), as sgt_order_next gives it; *skip of its tokens lie
- * before that one. */
+/* The document that holds token `at` of them all (there is one), as sgt_order_next gives it; *skip
+ * of its tokens lie before that one. */
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err);
-/* n tokens (at most SGT_MADE_WINDOW) of that document from its token `at` on; *ids is valid until the next call. */
+/* n tokens (at most SGT_MADE_WINDOW) of that document from its token `at` on; *ids is valid until
+ * the next call. */
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err);
 
 #endif

@@ -23,9 +23,10 @@
 #include "shards/json_dumps.h"
 #include "vocab/vocab.h"
 
-#define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
-#define SUMS 4              /* over ranks, that each rank takes part in */
-#define APPEAR_SECONDS 120  /* a shared file system may show another machine's files so much later */
+#define FILE_COST 4096 /* bytes of text that opening a file takes the time of, about */
+#define SUMS 4         /* over ranks, that each rank takes part in */
+/* a shared file system may show another machine's files so much later */
+#define APPEAR_SECONDS 120
 
 typedef struct parts {
     const sgt_tokenize_options *o;
@@ -38,9 +39,11 @@ typedef struct parts {
     char **paths;
     size_t count;
     int helped; /* all ranks have put their share of OUT together */
-    uint64_t read, read_bytes, tokens; /* the first pass: bytes done, in all (0: nobody knows), tokens */
-    uint64_t behind[2][SGT_SPLITS];    /* the second: tokens shuffled, and tokens in shards of our share */
-    uint64_t second;                   /* tokens that it goes over */
+    /* the first pass: bytes done, in all (0: nobody knows), tokens */
+    uint64_t read, read_bytes, tokens;
+    /* the second: tokens shuffled, and tokens in shards of our share */
+    uint64_t behind[2][SGT_SPLITS];
+    uint64_t second; /* tokens that it goes over */
 } parts;
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
@@ -69,7 +72,8 @@ void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
 static uint64_t times_again(const parts *p)
 {
     const uint64_t shuffled = p->o->shuffle != 0;
-    if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0; /* another rank's work, most likely */
+    /* another rank's work, most likely */
+    if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
     if (p->o->dedup) return p->ranks * (1 + shuffled);
     return p->rank ? 1 : 1 + p->ranks * shuffled;
 }
@@ -89,7 +93,9 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    tell(p, total && done ? (uint64_t)((double)tokens / (double)done * (double)total * (double)times_again(p)) : 0);
+    tell(p, total && done
+                ? (uint64_t)((double)tokens / (double)done * (double)total * (double)times_again(p))
+                : 0);
 }
 
 static void go_on(parts *p, int step, int split, uint64_t tokens)
@@ -98,15 +104,9 @@ static void go_on(parts *p, int step, int split, uint64_t tokens)
     tell(p, p->second);
 }
 
-static void tell_shuffled(void *ctx, int split, uint64_t tokens)
-{
-    go_on(ctx, 0, split, tokens);
-}
+static void tell_shuffled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 0, split, tokens); }
 
-static void tell_assembled(void *ctx, int split, uint64_t tokens)
-{
-    go_on(ctx, 1, split, tokens);
-}
+static void tell_assembled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
 
 /* With all parts open: what the second pass has before it. Of the first, all is behind. */
 static void begin_second(parts *p, uint32_t shares)
@@ -154,7 +154,8 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     return rc;
 }
 
-/* 1: the part is whole; only a system that says for sure that its manifest is not there is believed that it is not. */
+/* 1: the part is whole; only a system that says for sure that its manifest is not there is believed
+ * that it is not. */
 static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
 {
     struct stat st;
@@ -216,7 +217,8 @@ static int append_file(FILE *to, const char *path, sgt_error *err)
     size_t n;
     FILE *from = fopen(path, "re");
     if (!from) return sgt_fail_errno(err, "%s", path);
-    while ((n = fread(buffer, 1, sizeof buffer, from)) && fwrite(buffer, 1, n, to) == n) {}
+    while ((n = fread(buffer, 1, sizeof buffer, from)) && fwrite(buffer, 1, n, to) == n) {
+    }
     int rc = ferror(from) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
     fclose(from);
     return rc;
@@ -253,8 +255,8 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
         const char *text = sgt_made_manifest(p->sets[i])->invalid;
         json_t *some = json_loads(text ? text : "[]", 0, NULL);
         bad |= !some;
-        json_array_foreach(some, k, place)
-            if (json_array_size(all) < SGT_INVALID_LISTED) bad |= json_array_append(all, place);
+        json_array_foreach(some, k, place) if (json_array_size(all) < SGT_INVALID_LISTED) bad |=
+            json_array_append(all, place);
         json_decref(some);
     }
     m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
@@ -263,12 +265,12 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
 }
 
 /* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
-static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares, int force,
-                           sgt_manifest *m, sgt_error *err)
+static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares,
+                           int force, sgt_manifest *m, sgt_error *err)
 {
     const sgt_tokenize_options *o = p->o;
-    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop, share, shares,
-                      {tell_assembled, p}};
+    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop,
+                      share,   shares,   {tell_assembled, p}};
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
         sgt_order *order;
@@ -295,7 +297,8 @@ static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uin
 static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 {
     sgt_dedup *dedup = NULL;
-    sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work, p->o->stop};
+    sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work,
+                           p->o->stop};
     int rc = p->o->dedup ? sgt_dedup_open(&dedup, &r, err) : SGT_OK;
     if (!rc) rc = assemble_shards(p, dedup, 0, 1, p->o->force && !p->helped, m, err);
     if (dedup) m->duplicates = sgt_dedup_count(dedup);
@@ -354,13 +357,15 @@ static int already_complete(const parts *p, sgt_tokenize_result *result, sgt_err
 static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
 {
     int rc;
-    for (int turn = 0; (rc = count_missing(p, missing, err)) == 0 && *missing && turn < APPEAR_SECONDS; turn++) {
+    for (int turn = 0;
+         (rc = count_missing(p, missing, err)) == 0 && *missing && turn < APPEAR_SECONDS; turn++) {
         if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
     if (rc < 0 || !*missing) return rc;
     return sgt_fail(err, SGT_EIO,
-                    "%s: %" PRIu32 " parts of other ranks are not to be seen (all ranks need one shared folder)",
+                    "%s: %" PRIu32
+                    " parts of other ranks are not to be seen (all ranks need one shared folder)",
                     p->o->out, *missing);
 }
 
@@ -375,8 +380,9 @@ static int sum(const parts *p, uint64_t *n, sgt_error *err)
     return rc;
 }
 
-/* Connected ranks: each puts its share of the shards together. Rank 0, which holds OUT, passes `ready` 1 if there is
- * something to do; the others pass 0. Only rank 0 knows the duplicates, so with dedup it works alone. */
+/* Connected ranks: each puts its share of the shards together. Rank 0, which holds OUT, passes
+ * `ready` 1 if there is something to do; the others pass 0. Only rank 0 knows the duplicates, so
+ * with dedup it works alone. */
 static int help(parts *p, uint64_t ready, sgt_error *err)
 {
     sgt_manifest ignored = {0};
@@ -399,7 +405,8 @@ static int help(parts *p, uint64_t ready, sgt_error *err)
 }
 
 /* The rank that completes OUT, with all parts whole. */
-static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
+static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
+                      sgt_error *err)
 {
     int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
     if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine && !p->o->dedup, err);
@@ -435,25 +442,34 @@ static char *with_ranks(const char *options, uint32_t ranks)
     char *text;
     size_t n = strlen(options) - 1; /* up to its closing brace */
     if (ranks < 2) return strdup(options);
-    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, ranks) < 0 ? NULL : text;
+    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, ranks) < 0 ? NULL
+                                                                                        : text;
 }
 
 static int check(const parts *p, sgt_error *err)
 {
     if (p->ranks > SGT_OUT_PARTS)
-        return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks, SGT_OUT_PARTS);
+        return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks,
+                        SGT_OUT_PARTS);
     if (p->rank >= p->ranks)
-        return sgt_fail(err, SGT_EUSAGE, "rank: %" PRIu32 " of %" PRIu32 ", wanted less (they count from 0)", p->rank,
-                        p->ranks);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "rank: %" PRIu32 " of %" PRIu32 ", wanted less (they count from 0)",
+                        p->rank, p->ranks);
     if (p->corpus->stream && p->ranks > 1)
-        return sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be divided among ranks (save it as files first)");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "standard input (-) cannot be divided among ranks (save it as files first)");
     return SGT_OK;
 }
 
-int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const char *options,
-                   sgt_tokenize_result *result, sgt_error *err)
+int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                   const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
-    parts p = {.o = o, .corpus = c, .vocab = v, .rank = o->ranks ? o->ranks->rank : 0, .ranks = sgt_ranks_size(o->ranks)};
+    parts p = {.o = o,
+               .corpus = c,
+               .vocab = v,
+               .rank = o->ranks ? o->ranks->rank : 0,
+               .ranks = sgt_ranks_size(o->ranks)};
     char *divided = NULL;
     int rc = check(&p, err);
     if (rc < 0) return rc;

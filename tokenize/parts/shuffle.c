@@ -15,7 +15,8 @@
 #include "out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define MEMORY_BYTES ((uint64_t)96 << 20) /* a larger file is not read whole: its tokens are fetched one by one */
+/* a larger file is not read whole: its tokens are fetched one by one */
+#define MEMORY_BYTES ((uint64_t)96 << 20)
 #define MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
 
 /* Before each document in its file. */
@@ -50,7 +51,8 @@ struct sgt_shuffle {
 
 /* ---- scattering ---- */
 
-static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const head *h, sgt_error *err)
+static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const head *h,
+                        sgt_error *err)
 {
     /* the leading bits: files in turn are keys in order */
     size_t i = s->count == 1 ? 0 : (size_t)(h->key >> (64 - __builtin_ctzll(s->count)));
@@ -58,7 +60,8 @@ static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const 
     for (uint64_t at = 0; at < h->tokens && !rc;) {
         const uint16_t *ids;
         size_t n = h->tokens - at < SGT_MADE_WINDOW ? (size_t)(h->tokens - at) : SGT_MADE_WINDOW;
-        if ((rc = sgt_order_ids(input, at, n, &ids, err)) == 0) rc = sgt_buckets_put(b, i, ids, 2 * n, err);
+        if ((rc = sgt_order_ids(input, at, n, &ids, err)) == 0)
+            rc = sgt_buckets_put(b, i, ids, 2 * n, err);
         at += n;
     }
     s->buckets[i].documents++;
@@ -109,13 +112,15 @@ static int read_table(sgt_shuffle *s, const char *path, sgt_error *err)
     if (access(path, F_OK) < 0) return 0;
     int rc = sgt_file_get(&text, &got, path, n + 8, err);
     if (rc < 0) return rc;
-    rc = got == n + 8 && (memcpy(&sum, text + n, 8), sum == XXH3_64bits(text, n)) && *(uint64_t *)(void *)text == MAGIC;
+    rc = got == n + 8 && (memcpy(&sum, text + n, 8), sum == XXH3_64bits(text, n)) &&
+         *(uint64_t *)(void *)text == MAGIC;
     if (rc) memcpy(s->buckets, text + 8, n - 8);
     free(text);
     return rc;
 }
 
-int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *input, sgt_error *err)
+int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *input,
+                     sgt_error *err)
 {
     char *table = NULL, name[64];
     sgt_shuffle *s = calloc(1, sizeof *s);
@@ -186,10 +191,12 @@ static int load(sgt_shuffle *s, sgt_error *err)
     unload(s);
     if ((s->fd = sgt_buckets_read(s->folder, s->bucket, &s->path, &size, err)) < 0) return s->fd;
     if (size != b->documents * sizeof(head) + 2 * b->tokens)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)",
                         s->path, size, b->documents * sizeof(head) + 2 * b->tokens);
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_WILLNEED);
-    if (!(s->entries = calloc(b->documents + 1, sizeof *s->entries))) return sgt_fail_memory(err, s->path);
+    if (!(s->entries = calloc(b->documents + 1, sizeof *s->entries)))
+        return sgt_fail_memory(err, s->path);
     if (size <= s->memory && !(s->bytes = malloc(size + 1))) return sgt_fail_memory(err, s->path);
     if (s->bytes) rc = sgt_pread_all(s->fd, s->bytes, (size_t)size, 0, s->path, err);
     for (uint64_t i = 0; i < b->documents && !rc; i++) {
@@ -202,7 +209,8 @@ static int load(sgt_shuffle *s, sgt_error *err)
         at += sizeof h + 2 * h.tokens;
     }
     if (!rc && (at != size || tokens != b->tokens))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)", s->path, at);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)",
+                      s->path, at);
     if (!rc) qsort(s->entries, b->documents, sizeof *s->entries, in_order);
     return rc;
 }
@@ -229,11 +237,15 @@ int sgt_shuffle_seek(sgt_shuffle *s, uint64_t at, uint64_t *tokens, uint64_t *sk
     int rc;
     uint64_t position = 0;
     unload(s);
-    for (s->bucket = 0; s->bucket + 1 < s->count && position + s->buckets[s->bucket].tokens <= at; s->bucket++)
+    for (s->bucket = 0; s->bucket + 1 < s->count && position + s->buckets[s->bucket].tokens <= at;
+         s->bucket++)
         position += s->buckets[s->bucket].tokens;
-    while ((rc = sgt_shuffle_next(s, tokens, err)) == 0 && position + *tokens <= at) position += *tokens;
+    while ((rc = sgt_shuffle_next(s, tokens, err)) == 0 && position + *tokens <= at)
+        position += *tokens;
     *skip = at - position;
-    return rc == 1 ? sgt_fail(err, SGT_EFORMAT, "%s: ends too early (--force starts over)", s->folder) : rc;
+    return rc == 1
+               ? sgt_fail(err, SGT_EFORMAT, "%s: ends too early (--force starts over)", s->folder)
+               : rc;
 }
 
 int sgt_shuffle_ids(sgt_shuffle *s, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)

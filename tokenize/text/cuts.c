@@ -1,5 +1,5 @@
-/* cuts.c: first bytes are put together, two groups at a time, where that forbids the fewest cuts, until eight are
- * left. */
+/* cuts.c: first bytes are put together, two groups at a time, where that forbids the fewest cuts,
+ * until eight are left. */
 #include "cuts.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ static int gather(group groups[64], const uint64_t *joins)
     for (unsigned first = 0xC0; first < 256; first++) {
         group g = {.members = (uint64_t)1 << (first & 63)};
         for (unsigned b = 0; b < 256; b++)
-            if (joins[b << 2 | first >> 6] >> (first & 63) & 1) g.before[b >> 6] |= (uint64_t)1 << (b & 63);
+            if (joins[b << 2 | first >> 6] >> (first & 63) & 1)
+                g.before[b >> 6] |= (uint64_t)1 << (b & 63);
         if (bits(g.before)) groups[count++] = g;
     }
     return count;

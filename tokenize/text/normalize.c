@@ -1,5 +1,6 @@
-/* normalize.c: normal forms through utf8proc's tables. Its own loop over whole texts is not used: it sorts combining
- * marks by swapping neighbours, which takes quadratic time where there are many, and holds four bytes a byte. */
+/* normalize.c: normal forms through utf8proc's tables. Its own loop over whole texts is not used:
+ * it sorts combining marks by swapping neighbours, which takes quadratic time where there are many,
+ * and holds four bytes a byte. */
 #include "normalize.h"
 
 #include <stdlib.h>
@@ -13,17 +14,19 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Characters that begin what they decompose to with a starter that composes with nothing before it (held to utf8proc's
- * tables by a test): scripts in which most non-ASCII text is written, and emoji. */
+/* Characters that begin what they decompose to with a starter that composes with nothing before it
+ * (held to utf8proc's tables by a test): scripts in which most non-ASCII text is written, and
+ * emoji. */
 static const range boundaries[] = {
-    {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556}, {0x0561, 0x0586},
-    {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E}, {0x10D0, 0x10FA}, {0x2010, 0x2027},
-    {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3},
-    {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
+    {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
+    {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
+    {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
+    {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
 /* Characters of these that are their own normal forms, both (likewise). */
-static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E}, {0x3041, 0x3094},
-                                  {0x30A1, 0x30FA}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
+static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
+                                  {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
+                                  {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
 static int within(const range *r, size_t count, uint32_t cp)
 {
@@ -115,7 +118,8 @@ static int end_stretch(sgt_normalizer *z, sgt_error *err)
         for (from = i; i < z->count && combining_class(p[i]); i++) continue;
         if (i > from + 1) sort_marks(p + from, p + z->point_room, i - from);
     }
-    utf8proc_ssize_t n = utf8proc_normalize_utf32(p, (utf8proc_ssize_t)z->count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(p, (utf8proc_ssize_t)z->count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     int rc = reserve(z, 4 * z->count, err);
     for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
         z->used += (size_t)utf8proc_encode_char(p[i], z->text + z->used);
@@ -124,10 +128,14 @@ static int end_stretch(sgt_normalizer *z, sgt_error *err)
 }
 
 /* Whether a character ends the extent before it. */
-static int ends_stretch(uint32_t cp) { return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp); }
+static int ends_stretch(uint32_t cp)
+{
+    return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
+}
 
 /* The extent from s on, up to the next boundary behind its first character; its bytes. */
-static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n, int *rc, sgt_error *err)
+static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
+                           int *rc, sgt_error *err)
 {
     uint32_t cp, next = SGT_UTF8_ILL_FORMED;
     size_t at = sgt_utf8_unit(s, n, &cp), len = at < n ? sgt_utf8_unit(s + at, n - at, &next) : 0;
@@ -159,8 +167,8 @@ static size_t ascii_length(const uint8_t *s, size_t n)
     return i;
 }
 
-int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n, const uint8_t **out,
-                       size_t *out_n, sgt_error *err)
+int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
+                       const uint8_t **out, size_t *out_n, sgt_error *err)
 {
     size_t at = ascii_length(s, n);
     int rc = SGT_OK;
@@ -169,7 +177,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = ascii_length(s + from, n - from) + from) {
-        size_t copy = at > from && at < n ? at - 1 : at; /* the last may combine with what follows */
+        /* the last may combine with what follows */
+        size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;
         if (from < n && !rc) from += take_stretch(z, form, s + from, n - from, &rc, err);
@@ -196,6 +205,7 @@ static int space_before(const uint8_t *text, size_t p)
 size_t sgt_normalize_cut(const uint8_t *text, size_t n)
 {
     for (size_t p = n; p-- > 1;)
-        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) && !space_before(text, p)) return p;
+        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) && !space_before(text, p))
+            return p;
     return 0;
 }

@@ -1,7 +1,9 @@
-/* oniguruma.c: one pass over a pattern, which copies what means the same in both dialects and replaces what does not.
+/* oniguruma.c: one pass over a pattern, which copies what means the same in both dialects and
+ * replaces what does not.
  *
- * Oniguruma is taken as Hugging Face's tokenizers build it: its own syntax (doc/RE, "ONIG_SYNTAX_ONIGURUMA"), UTF-8,
- * no options. tests/data/compare_huggingface.py holds this file against that library. */
+ * Oniguruma is taken as Hugging Face's tokenizers build it: its own syntax (doc/RE,
+ * "ONIG_SYNTAX_ONIGURUMA"), UTF-8, no options. tests/data/compare_huggingface.py holds this file
+ * against that library. */
 #include "oniguruma.h"
 
 #include <ctype.h>
@@ -14,11 +16,11 @@
 typedef struct translator {
     const char *begin, *p; /* the pattern; what is read next */
     char *out;
-    size_t n;              /* bytes in out */
-    int to;                /* to Oniguruma, not from it */
-    int depth;             /* of groups */
-    char last;             /* the letter before where case is ignored, in lower case; 0: none */
-    const char *what;      /* of the failure: the construct starts here and has `length` bytes; */
+    size_t n;         /* bytes in out */
+    int to;           /* to Oniguruma, not from it */
+    int depth;        /* of groups */
+    char last;        /* the letter before where case is ignored, in lower case; 0: none */
+    const char *what; /* of the failure: the construct starts here and has `length` bytes; */
     size_t length;
     const char *why;
 } translator;
@@ -26,7 +28,7 @@ typedef struct translator {
 /* What stands at one place of a pattern. */
 typedef struct atom {
     enum { ATOM_CHAR, ATOM_SET, ATOM_GROUP, ATOM_ANCHOR } kind; /* an anchor cannot be repeated */
-    int empty; /* can match nothing */
+    int empty;                                                  /* can match nothing */
 } atom;
 
 static const char not_ascii[] = "case is ignored, and sgt knows how for ASCII letters alone";
@@ -75,14 +77,18 @@ static void insert(translator *t, size_t at, const char *s)
 /* \p{Lu}, \P{^N}: the general categories, which both libraries know by the same names. */
 static int read_property(translator *t)
 {
-    static const char *const kinds[] = {"Lultmo", "Mnce", "Ndlo", "Pcdseifo", "Smcko", "Zslp", "Ccfosn"};
-    const char *name = t->p + 3 + (t->p[2] == '{' && t->p[3] == '^'), *end = t->p[2] == '{' ? strchr(t->p, '}') : NULL;
-    if (t->to && t->p[2] && strchr("LMNPSZC", t->p[2])) { /* \pL, which Oniguruma takes for the letters p and L */
+    static const char *const kinds[] = {"Lultmo", "Mnce", "Ndlo",  "Pcdseifo",
+                                        "Smcko",  "Zslp", "Ccfosn"};
+    const char *name = t->p + 3 + (t->p[2] == '{' && t->p[3] == '^'),
+               *end = t->p[2] == '{' ? strchr(t->p, '}') : NULL;
+    /* \pL, which Oniguruma takes for the letters p and L */
+    if (t->to && t->p[2] && strchr("LMNPSZC", t->p[2])) {
         const char whole[] = {'\\', t->p[1], '{', t->p[2], '}', 0};
         return replace(t, 3, whole);
     }
     for (size_t i = 0; end && i < sizeof kinds / sizeof *kinds; i++)
-        if (*name == kinds[i][0] && (name + 1 == end || (name + 2 == end && strchr(kinds[i] + 1, name[1])))) {
+        if (*name == kinds[i][0] &&
+            (name + 1 == end || (name + 2 == end && strchr(kinds[i] + 1, name[1])))) {
             copy(t, (size_t)(end + 1 - t->p));
             return 0;
         }
@@ -191,8 +197,8 @@ static int read_class(translator *t, int caseless)
 
 static int read_alternatives(translator *t, int caseless, int *empty);
 
-/* (?i), (?m-i: and their like, up to their last character, which stays to be read: Oniguruma's m is PCRE2's s. Returns
- * the length of what was read, or 0: other letters. */
+/* (?i), (?m-i: and their like, up to their last character, which stays to be read: Oniguruma's m is
+ * PCRE2's s. Returns the length of what was read, or 0: other letters. */
 static size_t read_flags(translator *t, int *caseless)
 {
     size_t n = 2;
@@ -247,7 +253,8 @@ static int read_group(translator *t, int caseless, atom *a)
         }
     const char *start = t->p;
     if (!read_flags(t, &caseless)) return refuse(t, 3, differs);
-    if (*t->p == ')') { /* what follows it in a group or in an alternative is not the same in both */
+    /* what follows it in a group or in an alternative is not the same in both */
+    if (*t->p == ')') {
         t->p = start;
         return refuse(t, strcspn(start, ")") + 1, "it is not at the beginning of the pattern");
     }
@@ -257,7 +264,8 @@ static int read_group(translator *t, int caseless, atom *a)
 
 /* ---- repeats ---- */
 
-/* The length of {2}, {2,}, {2,5} and Oniguruma's {,5} at p, and whether none will do; 0: a brace like any other. */
+/* The length of {2}, {2,}, {2,5} and Oniguruma's {,5} at p, and whether none will do; 0: a brace
+ * like any other. */
 static size_t read_bounds(const char *p, int *exact, int *none)
 {
     size_t low = strspn(p + 1, "0123456789"), n = 1 + low;
@@ -276,14 +284,16 @@ static int repeats(const char *p)
     return *p && (strchr("*+?", *p) || (*p == '{' && read_bounds(p, &exact, &none)));
 }
 
-/* A{1,3}+ is possessive in PCRE2, and in Oniguruma a repeat of a repeat. `from`: where A begins in t->out. */
+/* A{1,3}+ is possessive in PCRE2, and in Oniguruma a repeat of a repeat. `from`: where A begins in
+ * t->out. */
 static int read_braces(translator *t, size_t from, int caseless, atom *a)
 {
     int exact, none;
     size_t n = read_bounds(t->p, &exact, &none);
     if (t->p[1] == ',' && t->to) return refuse(t, n, differs);
     /* Oniguruma writes a short repeat out, and then takes "ss" for one letter */
-    if (caseless && a->kind != ATOM_SET) return refuse(t, n, "it repeats a letter whose case is ignored");
+    if (caseless && a->kind != ATOM_SET)
+        return refuse(t, n, "it repeats a letter whose case is ignored");
     if (t->p[1] == ',') {
         put(t, "{0");
         t->p++;
@@ -316,7 +326,8 @@ static int read_repeat(translator *t, size_t from, int caseless, atom *a)
 
 /* ---- the whole ---- */
 
-/* Where case is ignored, Oniguruma takes these for one letter as well: U+00DF, U+FB00 to U+FB02, U+FB06. */
+/* Where case is ignored, Oniguruma takes these for one letter as well: U+00DF, U+FB00 to U+FB02,
+ * U+FB06. */
 static int check_pair(translator *t, char before)
 {
     static const char *const pairs[] = {"ss", "ff", "fi", "fl", "st"};
@@ -386,7 +397,11 @@ static int translate(translator *t)
         return 0;
     }
     t->p = t->begin;
-    return empty ? refuse(t, 0, "it can match nothing, where Hugging Face's library splits and sgt's does not") : 0;
+    return empty
+               ? refuse(
+                     t, 0,
+                     "it can match nothing, where Hugging Face's library splits and sgt's does not")
+               : 0;
 }
 
 int sgt_pattern_translate(char **out, const char *pattern, sgt_translation way, sgt_error *err)

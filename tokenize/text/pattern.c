@@ -1,6 +1,6 @@
-/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed text is matched as
- * its replaced twin (U+FFFD for each ill-formed unit), and places in the twin are counted back into the text unit by
- * unit. */
+/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed
+ * text is matched as its replaced twin (U+FFFD for each ill-formed unit), and places in the twin
+ * are counted back into the text unit by unit. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "pattern.h"
 
@@ -12,18 +12,20 @@
 #include "unicode.h"
 #include "utf8.h"
 
-#define JIT_STACK_MAX (8u << 20) /* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
+/* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
+#define JIT_STACK_MAX (8u << 20)
 
 struct sgt_pattern {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    const uint8_t *text;    /* as given */
-    size_t n, at;           /* at: the end of the last piece */
-    uint8_t *twin;          /* NULL: the text itself is matched */
+    const uint8_t *text; /* as given */
+    size_t n, at;        /* at: the end of the last piece */
+    uint8_t *twin;       /* NULL: the text itself is matched */
     size_t twin_n, twin_at;
-    size_t pending;         /* > 0: a match that ends here (in what is matched) waits behind the gap before it */
+    /* > 0: a match that ends here (in what is matched) waits behind the gap before it */
+    size_t pending;
 };
 
 void sgt_pattern_free(sgt_pattern *p)
@@ -37,7 +39,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compiles a pattern that nothing in is left to spell out. Rust's and so tiktoken's $ is the end of the text alone. */
+/* Compiles a pattern that nothing in is left to spell out. Rust's and so tiktoken's $ is the end of
+ * the text alone. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -46,15 +49,18 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     PCRE2_UCHAR why[160];
     sgt_pattern *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, "pattern");
-    p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &code, &where, NULL);
+    p->code =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &code, &where, NULL);
     if (!p->code) {
         sgt_pattern_free(p);
         if (code == PCRE2_ERROR_HEAP_FAILED || code == PCRE2_ERROR_NOMEMORY)
             return sgt_fail_memory(err, "pattern");
         pcre2_get_error_message(code, why, sizeof why);
-        return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where, (const char *)why);
+        return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where,
+                        (const char *)why);
     }
-    /* Where JIT cannot be had (hardened systems forbid it), the interpreter gives the same pieces, slower. */
+    /* Where JIT cannot be had (hardened systems forbid it), the interpreter gives the same pieces,
+     * slower. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
     p->context = pcre2_match_context_create(NULL);
@@ -84,7 +90,8 @@ static void put_ranges(FILE *f, sgt_class class, int negated)
 
 static void put_class(FILE *f, sgt_class class) { put_ranges(f, class, 0); }
 
-/* The length of \s, \S, \pL, \p{L}, \P{^N} and their like at p, and what it stands for; 0: something else. */
+/* The length of \s, \S, \pL, \p{L}, \P{^N} and their like at p, and what it stands for; 0:
+ * something else. */
 static size_t read_class(const char *p, sgt_class *class, int *negated)
 {
     *class = SGT_CLASS_SPACE;
@@ -111,7 +118,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* The length of what stands for itself at p, outside a class or within: \Q...\E, (?#...), [:alpha:], an escape. */
+/* The length of what stands for itself at p, outside a class or within: \Q...\E, (?#...),
+ * [:alpha:], an escape. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -119,12 +127,14 @@ static size_t read_plain(const char *p, int in_class)
     if (p[0] == '\\' && p[1] == 'Q') end = strstr(p, "\\E");
     else if (p[0] == '\\') return p[1] ? 2 : 1;
     else if (in_class && p[0] == '[' && p[1] && strchr(":.=", p[1])) end = strstr(p + 2, posix);
-    else if (!in_class && !strncmp(p, "(?#", 3)) return (end = strchr(p, ')')) ? (size_t)(end - p) : strlen(p);
+    else if (!in_class && !strncmp(p, "(?#", 3))
+        return (end = strchr(p, ')')) ? (size_t)(end - p) : strlen(p);
     else return 1;
     return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
 }
 
-/* Where case is ignored somewhere, a class outside [ ] says that it is not: no letter's other case is in it. */
+/* Where case is ignored somewhere, a class outside [ ] says that it is not: no letter's other case
+ * is in it. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
@@ -153,7 +163,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* As it is first: what is wrong with it is said where it stands. White space and comments in it are not read. */
+    /* As it is first: what is wrong with it is said where it stands. White space and comments in it
+     * are not read. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -172,7 +183,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 int sgt_pattern_is_gpt2(const char *pattern)
 {
     static const char *const ways[] = {
-        SGT_PIECE_RULE, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+        SGT_PIECE_RULE,
+        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
         "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (!strcmp(pattern, ways[i])) return 1;
@@ -252,12 +264,12 @@ int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
         size_t to = p->pending;
         p->pending = 0;
         if (!to) {
-            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match,
-                                 p->context);
+            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at,
+                                 PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match, p->context);
             if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
                 pcre2_get_error_message(rc, why, sizeof why);
-                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s", p->at,
-                                (const char *)why);
+                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s",
+                                p->at, (const char *)why);
             }
             const PCRE2_SIZE *match = pcre2_get_ovector_pointer(p->match);
             size_t from = rc < 0 ? p->twin_n : match[0];

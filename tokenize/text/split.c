@@ -1,6 +1,7 @@
-/* split.c: where GPT-2's pieces end, and where text may be cut. Here is the definition, a character at a time; what
- * programs run takes 64 bytes at a time (split_blocks.h). The rule reads forward only, so a piece depends on nothing
- * before its start: to the definition a splitter is its position. */
+/* split.c: where GPT-2's pieces end, and where text may be cut. Here is the definition, a character
+ * at a time; what programs run takes 64 bytes at a time (split_blocks.h). The rule reads forward
+ * only, so a piece depends on nothing before its start: to the definition a splitter is its
+ * position. */
 #include "split.h"
 
 #include <string.h>
@@ -48,9 +49,9 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
     return i;
 }
 
-/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last character; where that
- * leaves nothing, \s+ takes the one character. (A single U+0020 before text has been taken by the caller: it joins what
- * follows.) */
+/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last
+ * character; where that leaves nothing, \s+ takes the one character. (A single U+0020 before text
+ * has been taken by the caller: it joins what follows.) */
 static size_t space_end(const uint8_t *s, size_t n, size_t i)
 {
     size_t start = i, last = i;
@@ -108,13 +109,11 @@ sgt_splitter sgt_splitter_start(const void *text, size_t n)
     return s;
 }
 
-size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return s->split(s, ends, max);
-}
+size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max) { return s->split(s, ends, max); }
 
-/* The unit that ends at p > 0, where a unit does end: at a byte which continues nothing. Its lead is the nearest byte
- * before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone, ill-formed. */
+/* The unit that ends at p > 0, where a unit does end: at a byte which continues nothing. Its lead
+ * is the nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last
+ * byte stands alone, ill-formed. */
 static unit unit_before(const uint8_t *s, size_t p)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
@@ -149,17 +148,20 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
     return joins && after >= 0x80 && a.formed && b.formed && !(joins[pair >> 6] >> (pair & 63) & 1);
 }
 
-/* The units on either side are what they are in the whole, as in 1. above. Left part: its last piece starts where that
- * of the whole does and takes all of the run that it sees (white space too, as at the end of a text). Right part: its
- * first piece takes the rest of the run, or of white space before other text all but the last character, as the whole's
- * does; and it is no contraction. */
+/* The units on either side are what they are in the whole, as in 1. above. Left part: its last
+ * piece starts where that of the whole does and takes all of the run that it sees (white space too,
+ * as at the end of a text). Right part: its first piece takes the rest of the run, or of white
+ * space before other text all but the last character, as the whole's does; and it is no
+ * contraction. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p)
 {
-    if ((s[p] & 0xC0) == 0x80 || n - p < 4 || unit_before(s, p).class != look(s + p, n - p).class) return 0;
+    if ((s[p] & 0xC0) == 0x80 || n - p < 4 || unit_before(s, p).class != look(s + p, n - p).class)
+        return 0;
     return s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7);
 }
 
-/* Whether eight bytes are ASCII of one class, so that no cut is among them. Runs are what is looked at for long. */
+/* Whether eight bytes are ASCII of one class, so that no cut is among them. Runs are what is looked
+ * at for long. */
 static int alike(const uint8_t *s)
 {
     const uint64_t top = WORD_OF(0x80);

@@ -1,4 +1,5 @@
-/* split_avx2.c: the split rule by AVX2: a block is two vectors of 32 bytes, whose masks are put together. */
+/* split_avx2.c: the split rule by AVX2: a block is two vectors of 32 bytes, whose masks are put
+ * together. */
 #include "split_blocks.h"
 
 #if defined(__x86_64__)
@@ -20,7 +21,8 @@ SPLIT_INLINE bytes64 load(const uint8_t *p)
 
 SPLIT_INLINE uint64_t top_bits(__m256i low, __m256i high)
 {
-    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high)
+                                                     << 32;
 }
 
 SPLIT_INLINE uint64_t equal(bytes64 v, int x)
@@ -28,7 +30,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
     return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
 }
 
-/* from <= byte < from + count, of bytes without sign: moved down to -128, they are compared with their sign. */
+/* from <= byte < from + count, of bytes without sign: moved down to -128, they are compared with
+ * their sign. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -41,7 +44,8 @@ typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
-/* 16 classes of two bits each, of which unicode.h's table has 64 in a row: bits 0 and 1 of each byte's own. */
+/* 16 classes of two bits each, of which unicode.h's table has 64 in a row: bits 0 and 1 of each
+ * byte's own. */
 typedef struct last_bytes {
     __m256i index, low; /* the byte of 16, the lower bit in it */
 } last_bytes;
@@ -60,10 +64,12 @@ SPLIT_INLINE __m256i has(__m256i t, __m256i bit) /* FF where t has the bit */
 
 SPLIT_INLINE __m256i twice(__m256i v) { return _mm256_add_epi8(v, v); }
 
-/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has in 16 bytes. So the
- * block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block and
- * what follows each of its bytes, `more`: how many bytes follow. */
-SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more, first_classes *found)
+/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has
+ * in 16 bytes. So the block's are looked up, those of one 64 at once: rarely are there more than a
+ * few. r: first bytes, v: the block and what follows each of its bytes, `more`: how many bytes
+ * follow. */
+SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
+                                 first_classes *found)
 {
     last_bytes low = last_of(v[more].low), high = last_of(v[more].high);
     while (r) {
@@ -79,8 +85,10 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
             same &= equal(v[2], p[at + 2]);
             group = group << 6 | (p[at + 2] & 0x3Fu);
         }
-        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
-        __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)classes));
+        const uint8_t *classes =
+            sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
+        __m256i t =
+            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)classes));
         __m256i a = _mm256_shuffle_epi8(t, low.index), b = _mm256_shuffle_epi8(t, high.index);
         found->low |= same & top_bits(has(a, low.low), has(b, high.low));
         found->high |= same & top_bits(has(a, twice(low.low)), has(b, twice(high.low)));
@@ -88,21 +96,26 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Chinese and Korean have many groups of 64, but whole eighths of what a first byte leads to (512 code points) are
- * letters: a bit each, by the first byte's low four bits. tests/tokenize holds this to the classes. */
+/* Chinese and Korean have many groups of 64, but whole eighths of what a first byte leads to (512
+ * code points) are letters: a bit each, by the first byte's low four bits. tests/tokenize holds
+ * this to the classes. */
 SPLIT_INLINE __m256i all_letters(__m256i first, __m256i second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
                                         0xFF, 0xFF, 0xC3, 0xFF, 0xFF, 0x07, 0,    0};
-    __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)eighths));
+    __m256i table =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)eighths));
     const __m256i bits = _mm256_set1_epi64x((long long)0x8040201008040201u);
-    __m256i bit = _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(second, 3), BYTES(7)));
+    __m256i bit =
+        _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(second, 3), BYTES(7)));
     return has(_mm256_shuffle_epi8(table, _mm256_and_si256(first, BYTES(15))), bit);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns
- * those to carry into the next one. three, four: characters of at least so many bytes. */
-SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four, uint64_t in)
+/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block
+ * before. Returns those to carry into the next one. three, four: characters of at least so many
+ * bytes. */
+SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
+                             uint64_t in)
 {
     three &= first;
     four &= first;
@@ -116,17 +129,20 @@ static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2]
     bytes64 v[4] = {load(p), load(p + 1), load(p + 2), load(p + 3)};
     first_classes found = {0, 0};
     uint64_t next = within(v[1], 0x80, 0x40), next2 = next & within(v[2], 0x80, 0x40);
-    uint64_t two = within(v[0], 0xC2, 0xE0 - 0xC2) & next, three = within(v[0], 0xE0, 0x10) & next2, four = 0;
+    uint64_t two = within(v[0], 0xC2, 0xE0 - 0xC2) & next, three = within(v[0], 0xE0, 0x10) & next2,
+             four = 0;
     uint64_t beyond = within(v[0], 0xF0, 5) & next2;
     if (two) look_up_groups(p, two, v, 1, &found);
     if (three) {
-        found.low |= three & top_bits(all_letters(v[0].low, v[1].low), all_letters(v[0].high, v[1].high));
+        found.low |=
+            three & top_bits(all_letters(v[0].low, v[1].low), all_letters(v[0].high, v[1].high));
         three &= ~(equal(v[0], 0xE0) & within(v[1], 0x80, 0x20)); /* longer than it needs to be */
         look_up_groups(p, three & ~found.low, v, 2, &found);
     }
     if (beyond) {
         four = beyond & within(v[3], 0x80, 0x40);
-        four &= ~(equal(v[0], 0xF0) & within(v[1], 0x80, 0x10)) & ~(equal(v[0], 0xF4) & within(v[1], 0x90, 0x30));
+        four &= ~(equal(v[0], 0xF0) & within(v[1], 0x80, 0x10)) &
+                ~(equal(v[0], 0xF4) & within(v[1], 0x90, 0x30));
         look_up_groups(p, four, v, 3, &found);
     }
     three |= four;
@@ -137,7 +153,8 @@ static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2]
 
 SPLIT_INLINE void look(const uint8_t *p, split_block *b)
 {
-    bytes64 v = load(p), lower = {_mm256_or_si256(v.low, BYTES(0x20)), _mm256_or_si256(v.high, BYTES(0x20))};
+    bytes64 v = load(p),
+            lower = {_mm256_or_si256(v.low, BYTES(0x20)), _mm256_or_si256(v.high, BYTES(0x20))};
     b->blank = equal(v, ' ');
     b->narrow_space = b->blank | within(v, '\t', 5);
     b->low = within(lower, 'a', 26) | b->narrow_space;
@@ -150,13 +167,15 @@ SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two,
 {
     bytes64 a = load(p + 1), b = load(p + 2);
     *two = (equal(a, 's') | equal(a, 't') | equal(a, 'd') | equal(a, 'm')) & quotes;
-    *three = ((equal(a, 'l') & equal(b, 'l')) | ((equal(a, 'v') | equal(a, 'r')) & equal(b, 'e'))) & quotes;
+    *three = ((equal(a, 'l') & equal(b, 'l')) | ((equal(a, 'v') | equal(a, 'r')) & equal(b, 'e'))) &
+             quotes;
 }
 
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    for (size_t done = 0; done < count; done += 8) /* eight at a time, so that the loop's end is foreseen more often */
+    /* eight at a time, so that the loop's end is foreseen more often */
+    for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);
             starts = _blsr_u64(starts);

@@ -4,7 +4,8 @@
 
 #include "split.h"
 
-size_t sgt_split_ref(sgt_splitter *s, uint32_t *ends, size_t max); /* the definition: a character at a time */
+/* the definition: a character at a time */
+size_t sgt_split_ref(sgt_splitter *s, uint32_t *ends, size_t max);
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max);
 #if defined(__x86_64__)
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);

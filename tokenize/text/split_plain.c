@@ -1,11 +1,12 @@
-/* split_plain.c: the split rule in plain C, for any 64-bit machine: eight bytes in a word at a time, a flag in the top
- * bit of each. */
+/* split_plain.c: the split rule in plain C, for any 64-bit machine: eight bytes in a word at a
+ * time, a flag in the top bit of each. */
 #include "split_blocks.h"
 #include "split_levels.h"
 #include "split_words.h"
 #include "utf8.h"
 
-/* Bit i of the result: the top bit of byte i. The product moves each bit to a place of its own in the top byte. */
+/* Bit i of the result: the top bit of byte i. The product moves each bit to a place of its own in
+ * the top byte. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
@@ -24,8 +25,8 @@ SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Character by character. Continuation bytes of a character that began in the block before are by themselves ill-formed
- * and have no class; those carried from there are added. */
+/* Character by character. Continuation bytes of a character that began in the block before are by
+ * themselves ill-formed and have no class; those carried from there are added. */
 static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

@@ -1,4 +1,5 @@
-/* split_vbmi2_avx512.c: the split rule by AVX-512, with VBMI's look-ups in 128 bytes and VBMI2's compression. */
+/* split_vbmi2_avx512.c: the split rule by AVX-512, with VBMI's look-ups in 128 bytes and VBMI2's
+ * compression. */
 #include "split_blocks.h"
 
 #if defined(__x86_64__)
@@ -21,15 +22,21 @@ enum {
 #define R8(x) R4(x), R4(x)
 static const uint8_t ascii[128] = {
     R8(0), 0, SPACE, SPACE, SPACE, SPACE, SPACE, 0, 0, R8(0), R8(0), /* 00-1F */
-    SPACE | BLANK, 0, 0, 0, 0, 0, 0, QUOTE, R8(0), R8(NUMBER), NUMBER, NUMBER, 0, 0, R4(0), /* 20-3F */
-    0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0, R4(0), /* 40-5F */
-    0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0, R4(0)}; /* 60-7F */
+    /* 20-3F */
+    SPACE | BLANK, 0, 0, 0, 0, 0, 0, QUOTE, R8(0), R8(NUMBER), NUMBER, NUMBER, 0, 0, R4(0), 0,
+    LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0,
+    R4(0), /* 40-5F */
+    /* 60-7F */
+    0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0,
+    R4(0)};
 
 /* table[index], of 256 bytes. */
 SPLIT_INLINE __m512i look_up(const uint8_t *table, __m512i index)
 {
-    __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index, _mm512_loadu_si512(table + 64));
-    __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index, _mm512_loadu_si512(table + 192));
+    __m512i low =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index, _mm512_loadu_si512(table + 64));
+    __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index,
+                                            _mm512_loadu_si512(table + 192));
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 
@@ -44,10 +51,12 @@ typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
-/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has in 16 bytes. So the
- * block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block and
- * what follows each of its bytes, `more`: how many bytes follow. */
-SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4], int more, first_classes *found)
+/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has
+ * in 16 bytes. So the block's are looked up, those of one 64 at once: rarely are there more than a
+ * few. r: first bytes, v: the block and what follows each of its bytes, `more`: how many bytes
+ * follow. */
+SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4], int more,
+                                 first_classes *found)
 {
     const __m512i four = _mm512_set1_epi32(0x40100401);
     __m512i index = _mm512_and_si512(_mm512_srli_epi16(v[more], 2), BYTES(15));
@@ -65,7 +74,8 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4
             same = _mm512_mask_cmpeq_epi8_mask(same, v[2], BYTES(p[at + 2]));
             group = group << 6 | (p[at + 2] & 0x3Fu);
         }
-        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
+        const uint8_t *classes =
+            sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
         __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)classes));
         t = _mm512_shuffle_epi8(t, index);
         found->low |= _mm512_mask_test_epi8_mask(same, t, low);
@@ -78,7 +88,8 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4
 SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], first_classes *found)
 {
     const __m512i eight = _mm512_set1_epi64((long long)0x8040201008040201u);
-    __m512i index = select_bits(BYTES(0xF8), _mm512_slli_epi16(v[0], 3), _mm512_srli_epi16(v[1], 3));
+    __m512i index =
+        select_bits(BYTES(0xF8), _mm512_slli_epi16(v[0], 3), _mm512_srli_epi16(v[1], 3));
     __m512i bit = _mm512_permutexvar_epi8(v[1], eight);
     uint64_t rest = _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_rest, index), bit);
     found->low |= _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_letter, index), bit);
@@ -90,12 +101,14 @@ SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], first_classes *fo
     }
 }
 
-/* Three bytes: most stand among 64 that are all letters, or all none. (So do the forms longer than they need to be, and
- * surrogates: all none.) */
-SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4], first_classes *found)
+/* Three bytes: most stand among 64 that are all letters, or all none. (So do the forms longer than
+ * they need to be, and surrogates: all none.) */
+SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4],
+                             first_classes *found)
 {
     const __m512i four = _mm512_set1_epi32(0x40100401);
-    __m512i index = select_bits(BYTES(0xF0), _mm512_slli_epi16(v[0], 4), _mm512_srli_epi16(v[1], 2));
+    __m512i index =
+        select_bits(BYTES(0xF0), _mm512_slli_epi16(v[0], 4), _mm512_srli_epi16(v[1], 2));
     __m512i kinds = look_up(sgt_unicode_groups, index);
     __m512i low = _mm512_permutexvar_epi8(v[1], four);
     found->low |= _mm512_mask_test_epi8_mask(valid, kinds, low);
@@ -103,9 +116,11 @@ SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4
     look_up_groups(p, mixed, v, 2, found);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns
- * those to carry into the next one. three, four: characters of at least so many bytes. */
-SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four, uint64_t in)
+/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block
+ * before. Returns those to carry into the next one. three, four: characters of at least so many
+ * bytes. */
+SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
+                             uint64_t in)
 {
     three &= first;
     four &= first;
@@ -120,16 +135,22 @@ SPLIT_INLINE void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
                     _mm512_loadu_si512(p + 3)};
     const __m512i after = BYTES(0xC0); /* signed: 80..BF are less, ASCII and first bytes are not */
     first_classes found = {0, 0};
-    uint64_t next = _mm512_cmplt_epi8_mask(v[1], after), next2 = next & _mm512_cmplt_epi8_mask(v[2], after), four = 0;
-    uint64_t two = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xC2)), BYTES(0xE0 - 0xC2)) & next;
-    uint64_t three = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xE0)), BYTES(0x10)) & next2;
+    uint64_t next = _mm512_cmplt_epi8_mask(v[1], after),
+             next2 = next & _mm512_cmplt_epi8_mask(v[2], after), four = 0;
+    uint64_t two =
+        _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xC2)), BYTES(0xE0 - 0xC2)) & next;
+    uint64_t three =
+        _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xE0)), BYTES(0x10)) & next2;
     uint64_t beyond = _mm512_cmpge_epu8_mask(v[0], BYTES(0xF0)) & next2;
     if (two) look_two(two, v, &found);
     if (three) look_three(p, three, v, &found);
     if (beyond) {
-        four = _mm512_mask_cmplt_epi8_mask(beyond, v[3], after) & _mm512_cmple_epu8_mask(v[0], BYTES(0xF4));
-        four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF0)) & _mm512_cmplt_epu8_mask(v[1], BYTES(0x90)));
-        four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF4)) & _mm512_cmpge_epu8_mask(v[1], BYTES(0x90)));
+        four = _mm512_mask_cmplt_epi8_mask(beyond, v[3], after) &
+               _mm512_cmple_epu8_mask(v[0], BYTES(0xF4));
+        four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF0)) &
+                  _mm512_cmplt_epu8_mask(v[1], BYTES(0x90)));
+        four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF4)) &
+                  _mm512_cmpge_epu8_mask(v[1], BYTES(0x90)));
         look_up_groups(p, four, v, 3, &found);
     }
     three |= four;
@@ -156,7 +177,8 @@ SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two,
 {
     __m512i a = _mm512_loadu_si512(p + 1), b = _mm512_loadu_si512(p + 2);
     *two = (_mm512_cmpeq_epi8_mask(a, BYTES('s')) | _mm512_cmpeq_epi8_mask(a, BYTES('t')) |
-            _mm512_cmpeq_epi8_mask(a, BYTES('d')) | _mm512_cmpeq_epi8_mask(a, BYTES('m'))) & quotes;
+            _mm512_cmpeq_epi8_mask(a, BYTES('d')) | _mm512_cmpeq_epi8_mask(a, BYTES('m'))) &
+           quotes;
     uint64_t ll = _mm512_cmpeq_epi8_mask(a, BYTES('l')) & _mm512_cmpeq_epi8_mask(b, BYTES('l'));
     uint64_t vr = _mm512_cmpeq_epi8_mask(a, BYTES('v')) | _mm512_cmpeq_epi8_mask(a, BYTES('r'));
     *three = (ll | (vr & _mm512_cmpeq_epi8_mask(b, BYTES('e')))) & quotes;
@@ -173,7 +195,8 @@ static const uint8_t places[64] = {RISING(0),  RISING(8),  RISING(16), RISING(24
 
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
-    __m512i at = _mm512_maskz_compress_epi8(starts, _mm512_loadu_si512(places)), from = _mm512_set1_epi32((int)base);
+    __m512i at = _mm512_maskz_compress_epi8(starts, _mm512_loadu_si512(places)),
+            from = _mm512_set1_epi32((int)base);
     store16(ends, _mm512_castsi512_si128(at), from);
     store16(ends + 16, _mm512_extracti32x4_epi32(at, 1), from);
     if (__builtin_popcountll(starts) > 32) {
@@ -188,7 +211,8 @@ SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
     uint64_t firsts = _mm512_cmpge_epu8_mask(v, BYTES(0xC0)) & ~(uint64_t)from;
     if (!firsts) return 0;
     __m512i before = look_up(c->before, _mm512_maskz_loadu_epi8(~(uint64_t)from, p - 1));
-    return _mm512_mask_testn_epi8_mask(firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
+    return _mm512_mask_testn_epi8_mask(
+        firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
 }
 
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)

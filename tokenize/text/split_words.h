@@ -1,5 +1,5 @@
-/* split_words.h: classes of ASCII, eight bytes in a word at a time: a flag in the top bit of each. For split.c and
- * split_plain.c. */
+/* split_words.h: classes of ASCII, eight bytes in a word at a time: a flag in the top bit of each.
+ * For split.c and split_plain.c. */
 #ifndef SGT_SPLIT_WORDS_H
 #define SGT_SPLIT_WORDS_H
 
@@ -8,10 +8,7 @@
 #define WORD_OF(x) ((x) * (uint64_t)0x0101010101010101u)
 
 /* Top bits: x >= from, for bytes x below 0x80. No sum leaves its byte. */
-static inline uint64_t word_at_least(uint64_t x, unsigned from)
-{
-    return x + WORD_OF(0x80 - from);
-}
+static inline uint64_t word_at_least(uint64_t x, unsigned from) { return x + WORD_OF(0x80 - from); }
 
 static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
 {

@@ -1,4 +1,5 @@
-/* utf8.c: units of text that may be ill-formed. Table 3-7 of the Unicode standard, read off lead byte by lead byte. */
+/* utf8.c: units of text that may be ill-formed. Table 3-7 of the Unicode standard, read off lead
+ * byte by lead byte. */
 #include "utf8.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 #include "base/cpu.h"
 #include "utf8_levels.h"
 
-/* How many bytes follow lead byte b (0: it starts nothing), and the bounds of the first; the others are 80..BF. */
+/* How many bytes follow lead byte b (0: it starts nothing), and the bounds of the first; the others
+ * are 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
@@ -41,8 +43,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* The end of the longest well-formed beginning that ends at `most` or before, but for the character there. s[0..at) is
- * well formed. */
+/* The end of the longest well-formed beginning that ends at `most` or before, but for the character
+ * there. s[0..at) is well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -62,8 +64,8 @@ static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* In turn: a block character by character, which finds what stopped the vectors, and as many as they can pass over.
-     * So text that is ill-formed all along is no slower than without them. */
+    /* In turn: a block character by character, which finds what stopped the vectors, and as many as
+     * they can pass over. So text that is ill-formed all along is no slower than without them. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

@@ -1,8 +1,9 @@
-/* utf8_avx2.c: well-formed UTF-8 is passed over 64 bytes at a time, after J. Keiser, D. Lemire, "Validating UTF-8 in
- * less than one instruction per byte" (Software: Practice and Experience 51, 2021): each byte and the one before it are
- * looked up by three of their halves, a bit an error; an error has happened where all three look-ups have its bit.
- * 70 MB of English / code / many scripts in GB/s, one thread, AMD EPYC Zen 4, 2026-11-21: 19 / 22 / 17 (in words of
- * eight bytes and character by character: 4.0 / 14 / 0.7). It is memory's speed, so there is no wider twin. */
+/* utf8_avx2.c: well-formed UTF-8 is passed over 64 bytes at a time, after J. Keiser, D. Lemire,
+ * "Validating UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51,
+ * 2021): each byte and the one before it are looked up by three of their halves, a bit an error; an
+ * error has happened where all three look-ups have its bit. 70 MB of English / code / many scripts
+ * in GB/s, one thread, AMD EPYC Zen 4, 2026-11-21: 19 / 22 / 17 (in words of eight bytes and
+ * character by character: 4.0 / 14 / 0.7). It is memory's speed, so there is no wider twin. */
 #include "utf8_levels.h"
 
 #if defined(__x86_64__)
@@ -16,7 +17,8 @@ enum {
     SURROGATE = 1 << 4,  /* ED A0..BF */
     OVERLONG_2 = 1 << 5, /* C0, C1 */
     OVERLONG_4 = 1 << 6, /* F0 80..8F; and F5 and above before 80..8F */
-    TWO_CONTINUE = 1 << 7, /* two continuations: an error unless the byte one further back, or two, wants them */
+    /* two continuations: an error unless the byte one further back, or two, wants them */
+    TWO_CONTINUE = 1 << 7,
     ANY_LOW = TOO_SHORT | TOO_LONG | TWO_CONTINUE,
     ABOVE_4 = ANY_LOW | TOO_LARGE | OVERLONG_4,
     CONTINUES = TOO_LONG | OVERLONG_2 | TWO_CONTINUE
@@ -28,14 +30,22 @@ enum {
 #define EIGHT(x) FOUR(x), FOUR(x)
 
 /* By the upper and the lower half of the byte before, and by the upper half of the byte itself. */
-static const uint8_t before_high[16] = {EIGHT(TOO_LONG), FOUR(TWO_CONTINUE), TOO_SHORT | OVERLONG_2, TOO_SHORT,
-                                        TOO_SHORT | OVERLONG_3 | SURROGATE, TOO_SHORT | TOO_LARGE | OVERLONG_4};
-static const uint8_t before_low[16] = {ANY_LOW | OVERLONG_2 | OVERLONG_3 | OVERLONG_4, ANY_LOW | OVERLONG_2,
-                                       TWICE(ANY_LOW), ANY_LOW | TOO_LARGE, EIGHT(ABOVE_4), ABOVE_4 | SURROGATE,
+static const uint8_t before_high[16] = {EIGHT(TOO_LONG),
+                                        FOUR(TWO_CONTINUE),
+                                        TOO_SHORT | OVERLONG_2,
+                                        TOO_SHORT,
+                                        TOO_SHORT | OVERLONG_3 | SURROGATE,
+                                        TOO_SHORT | TOO_LARGE | OVERLONG_4};
+static const uint8_t before_low[16] = {ANY_LOW | OVERLONG_2 | OVERLONG_3 | OVERLONG_4,
+                                       ANY_LOW | OVERLONG_2,
+                                       TWICE(ANY_LOW),
+                                       ANY_LOW | TOO_LARGE,
+                                       EIGHT(ABOVE_4),
+                                       ABOVE_4 | SURROGATE,
                                        TWICE(ABOVE_4)};
 static const uint8_t here_high[16] = {EIGHT(TOO_SHORT), CONTINUES | OVERLONG_3 | OVERLONG_4,
-                                      CONTINUES | OVERLONG_3 | TOO_LARGE, TWICE(CONTINUES | SURROGATE | TOO_LARGE),
-                                      FOUR(TOO_SHORT)};
+                                      CONTINUES | OVERLONG_3 | TOO_LARGE,
+                                      TWICE(CONTINUES | SURROGATE | TOO_LARGE), FOUR(TOO_SHORT)};
 
 static inline __m256i load(const uint8_t *p)
 {
@@ -60,7 +70,8 @@ static inline __m256i errors(const uint8_t *p)
     __m256i found = _mm256_and_si256(look_up(before_high, upper(before)),
                                      look_up(before_low, _mm256_and_si256(before, BYTES(15))));
     found = _mm256_and_si256(found, look_up(here_high, upper(here)));
-    /* The third byte of three, and the third and fourth of four, must be TWO_CONTINUE, the top bit; no other may be. */
+    /* The third byte of three, and the third and fourth of four, must be TWO_CONTINUE, the top bit;
+     * no other may be. */
     __m256i third = _mm256_subs_epu8(load(p - 2), BYTES(0xE0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(load(p - 3), BYTES(0xF0 - 0x80));
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
@@ -86,7 +97,8 @@ size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
         if (!_mm256_testz_si256(found, found)) break;
         wide = 1;
     }
-    for (unsigned i = 1; i <= 3; i++) /* back to the beginning of a character that the last block breaks off */
+    /* back to the beginning of a character that the last block breaks off */
+    for (unsigned i = 1; i <= 3; i++)
         if (s[at - i] >= (i == 1 ? 0xC0 : i == 2 ? 0xE0 : 0xF0)) return at - i;
     return at;
 }

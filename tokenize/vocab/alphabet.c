@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-static int is_printable(unsigned b) { return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE; }
+static int is_printable(unsigned b)
+{
+    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+}
 
 void sgt_alphabet_fill(sgt_alphabet *a)
 {

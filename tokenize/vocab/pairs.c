@@ -1,13 +1,14 @@
-/* pairs.c: the factors of a perfect hash. Groups are placed by size, the largest first, each with the first factor that
- * finds all its pairs free slots. With half of the slots in use at the end, the last groups of six take some sixty
- * tries, and few are that large. */
+/* pairs.c: the factors of a perfect hash. Groups are placed by size, the largest first, each with
+ * the first factor that finds all its pairs free slots. With half of the slots in use at the end,
+ * the last groups of six take some sixty tries, and few are that large. */
 #include "pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SLOTS_LOG 17
-#define NO_PAIR UINT32_MAX /* tokens 65,535 twice: never merged, because the last token is the end of text */
+/* tokens 65,535 twice: never merged, because the last token is the end of text */
+#define NO_PAIR UINT32_MAX
 
 /* The merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
 typedef struct groups {
@@ -53,7 +54,8 @@ static int place(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
             continue;
         }
         while (i--)
-            p->slots[sgt_pair_hash(key_of(g, ids[i])) * factor >> p->shift] = (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
+            p->slots[sgt_pair_hash(key_of(g, ids[i])) * factor >> p->shift] =
+                (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
         return 0;
     }
     return 1;
@@ -83,7 +85,8 @@ static int make_slots(sgt_pairs *p, unsigned log)
     return 1;
 }
 
-int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err)
+int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                   sgt_error *err)
 {
     groups *g = calloc(1, sizeof *g);
     p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
@@ -92,7 +95,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
         g->halves = halves;
         sort(g, first, end);
     }
-    /* A table twice as large where one was too small, which nobody has seen with pairs that a trainer made. */
+    /* A table twice as large where one was too small, which nobody has seen with pairs that a
+     * trainer made. */
     for (unsigned log = SLOTS_LOG; g && p->factors && log <= 22 && make_slots(p, log); log++) {
         if (!place_all(p, g)) continue;
         free(g);
@@ -102,8 +106,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
     return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
 }
 
-int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, const uint16_t *factors,
-                   sgt_error *err)
+int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                   const uint16_t *factors, sgt_error *err)
 {
     p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
     if (!p->factors || !make_slots(p, SLOTS_LOG)) return sgt_fail_memory(err, "vocabulary");

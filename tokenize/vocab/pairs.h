@@ -2,9 +2,9 @@
  *
  *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: nothing
  *
- * A pair's hash names one of 8,192 groups, and the group's own factor the slot: factors are chosen so that no two pairs
- * meet (Fredman, Komlós, Szemerédi 1984). Most pairs that are asked for merge to nothing, and an open-addressing table
- * answers those last. */
+ * A pair's hash names one of 8,192 groups, and the group's own factor the slot: factors are chosen
+ * so that no two pairs meet (Fredman, Komlós, Szemerédi 1984). Most pairs that are asked for merge
+ * to nothing, and an open-addressing table answers those last. */
 #ifndef SGT_PAIRS_H
 #define SGT_PAIRS_H
 
@@ -36,14 +36,16 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
     const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
-    return at->merged | (0u - (at->key != key)); /* as a branch it would be mispredicted every other time */
+    /* as a branch it would be mispredicted every other time */
+    return at->merged | (0u - (at->key != key));
 }
 
 /* halves[i] merge to id i, for i = first ... end - 1, all different. */
-int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err);
-/* The same with 2^17 slots and factors that are known to be good: quickly. */
-int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, const uint16_t *factors,
+int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    sgt_error *err);
+/* The same with 2^17 slots and factors that are known to be good: quickly. */
+int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                   const uint16_t *factors, sgt_error *err);
 void sgt_pairs_free(sgt_pairs *p);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* tokenizer_json.c: a vocabulary as Hugging Face's tokenizer.json, which its tokenizers and transformers load, and as
- * the pair of files that came before it. */
+/* tokenizer_json.c: a vocabulary as Hugging Face's tokenizer.json, which its tokenizers and
+ * transformers load, and as the pair of files that came before it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ int sgt_vocab_is_ours(const char *text, size_t n)
     return n >= sizeof OUR_HEAD && !memcmp(text, OUR_HEAD, sizeof OUR_HEAD - 1);
 }
 
-/* A byte as it stands within a JSON string: in the byte alphabet, of which JSON escapes two characters alone. */
+/* A byte as it stands within a JSON string: in the byte alphabet, of which JSON escapes two
+ * characters alone. */
 typedef struct spelling {
     char text[3];
     uint8_t n;
@@ -27,7 +28,9 @@ typedef struct writer {
     const sgt_vocab *v;
     char *text;
     size_t n;
-    size_t *at; /* (2 * tokens given out): where put_vocab has put each token into the text, and where it ended */
+    /* (2 * tokens given out): where put_vocab has put each token into the text, and where it
+     * ended */
+    size_t *at;
 } writer;
 
 static void put(writer *w, const char *s)
@@ -61,7 +64,8 @@ static void put_token(writer *w, uint32_t id)
 {
     const sgt_vocab *v = w->v;
     const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
-    const uint8_t *s = (v->file ? v->file->bytes : v->bytes) + offsets[id], *end = s + (offsets[id + 1] - offsets[id]);
+    const uint8_t *s = (v->file ? v->file->bytes : v->bytes) + offsets[id],
+                  *end = s + (offsets[id + 1] - offsets[id]);
     char *to = w->text + w->n;
     if (v->file ? v->file->added[id] : id == v->eot) {
         put_name(w, s, (size_t)(end - s));
@@ -80,9 +84,11 @@ static void put_added(writer *w)
     int first = 1;
     for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
         if (!(v->file ? v->file->added[id] : id == v->eot)) continue;
-        w->n += (size_t)sprintf(w->text + w->n, "%s{\"id\":%u,\"content\":\"", first ? "" : ",\n", id);
+        w->n +=
+            (size_t)sprintf(w->text + w->n, "%s{\"id\":%u,\"content\":\"", first ? "" : ",\n", id);
         put_token(w, id);
-        put(w, "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}");
+        put(w, "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
+               "\"special\":true}");
         first = 0;
     }
     put(w, "],\n");
@@ -98,15 +104,19 @@ static void put_text(writer *w, const char *s)
     }
 }
 
-/* GPT-2's rule is ByteLevel's own; any other stands before it. Where Hugging Face's library reads a rule otherwise, it
- * has the rule in its own words, and "pcre2", which it does not look at, is ours. */
+/* GPT-2's rule is ByteLevel's own; any other stands before it. Where Hugging Face's library reads a
+ * rule otherwise, it has the rule in its own words, and "pcre2", which it does not look at, is
+ * ours. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
-    const char *rule = w->v->file ? w->v->file->rule : NULL, *regex = rule ? w->v->file->regex : NULL;
+    const char *rule = w->v->file ? w->v->file->rule : NULL,
+               *regex = rule ? w->v->file->regex : NULL;
     put(w, "\"pre_tokenizer\":");
-    if (rule) put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");
+    if (rule)
+        put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
+               "\"Regex\":\"");
     if (rule) {
         put_text(w, regex ? regex : rule);
         put(w, "\"},\"behavior\":\"Isolated\",\"invert\":false");
@@ -124,18 +134,21 @@ static void put_rule(writer *w)
 /* sgt_vocab_is_ours knows our files by how they begin. */
 static void put_head(writer *w)
 {
-    static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}", "{\"type\":\"NFKC\"}"};
+    static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
+                                              "{\"type\":\"NFKC\"}"};
     put(w, OUR_HEAD);
     put_added(w);
     put(w, "\"normalizer\":");
     put(w, normalizers[w->v->normalize]);
     put(w, ",\n");
     put_rule(w);
-    put(w, "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,"
-           "\"trim_offsets\":false,\"use_regex\":true},\n"
-           "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true},\n"
-           "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\","
-           "\"end_of_word_suffix\":\"\",\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\n");
+    put(w, "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":"
+           "false,\"use_regex\":true},\n"
+           "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
+           "\"use_regex\":true},\n"
+           "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_"
+           "prefix\":\"\",\"end_of_word_suffix\":\"\",\"fuse_unk\":false,\"byte_fallback\":false,"
+           "\"ignore_merges\":false,\n");
 }
 
 /* {"token":id,...}, by the ids given out */
@@ -186,13 +199,16 @@ static void put_model(writer *w)
 
 static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
 {
-    /* A token is written at most twice by itself and once within a merge; a byte of one takes three characters (\ and "
-     * are one byte each, others two) or, in an added token, six; numbers and names are within what is added to that. */
-    size_t size = sgt_vocab_size(v), bytes = v->file ? v->file->offsets[size] : v->offsets[size], added = 1;
+    /* A token is written at most twice by itself and once within a merge; a byte of one takes three
+     * characters (\ and " are one byte each, others two) or, in an added token, six; numbers and
+     * names are within what is added to that. */
+    size_t size = sgt_vocab_size(v), bytes = v->file ? v->file->offsets[size] : v->offsets[size],
+           added = 1;
     for (size_t id = 0; v->file && id < size; id++) added += v->file->added[id];
     *w = (writer){.v = v};
     const char *regex = v->file && v->file->regex ? v->file->regex : "";
-    w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 12 * strlen(sgt_vocab_rule(v)) + 6 * strlen(regex));
+    w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 12 * strlen(sgt_vocab_rule(v)) +
+                     6 * strlen(regex));
     w->at = calloc(2 * size, sizeof *w->at);
     if (!w->text || !w->at) {
         free(w->text);

@@ -1,12 +1,13 @@
-/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most texts have no such
- * piece, and a trie takes longer to make than all the rest of a vocabulary: the first to need it makes it. */
+/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most
+ * texts have no such piece, and a trie takes longer to make than all the rest of a vocabulary: the
+ * first to need it makes it. */
 #include "vocab.h"
 
 #define ROOT 1u
 
-/* The last merge on either side is undone, and again the last: the later one is that of the higher id, and of equal ids
- * the right one. What then touches at the border must not make a token of an id below `limit`, for that merge would
- * have gone before the one undone, and across the border. */
+/* The last merge on either side is undone, and again the last: the later one is that of the higher
+ * id, and of equal ids the right one. What then touches at the border must not make a token of an
+ * id below `limit`, for that merge would have gone before the one undone, and across the border. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
@@ -18,15 +19,16 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
             left = v->halves[left][1];
         } else {
             if (right < 256) return 1;
-            limit = right + 1; /* at equal ids the pair at the border is further left than right's, and goes first */
+            /* at equal ids the pair at the border is further left than right's, and goes first */
+            limit = right + 1;
             right = v->halves[right][0];
         }
     }
 }
 
-/* Whether the merges make this token of its own bytes: they make its halves of theirs, and nothing before its own merge
- * goes across the border between them. A trained vocabulary has no other tokens, but any list of merges may. The bits
- * of `made` know the halves. */
+/* Whether the merges make this token of its own bytes: they make its halves of theirs, and nothing
+ * before its own merge goes across the border between them. A trained vocabulary has no other
+ * tokens, but any list of merges may. The bits of `made` know the halves. */
 static int is_made(const sgt_vocab *v, const uint8_t *made, uint32_t id)
 {
     uint32_t left = v->halves[id][0], right = v->halves[id][1];
@@ -62,8 +64,10 @@ static void make_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    sgt_vocab *v = (sgt_vocab *)shared; /* immutable to everyone but the one thread that fills the trie in */
-    if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return; /* pairs with the release below */
+    /* immutable to everyone but the one thread that fills the trie in */
+    sgt_vocab *v = (sgt_vocab *)shared;
+    /* pairs with the release below */
+    if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&v->trie_lock);
     if (!v->trie_ready) {
         make_trie(v);

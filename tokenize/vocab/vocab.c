@@ -1,5 +1,5 @@
-/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is embedded in the
- * library, with what was worked out of it, so that a program starts at once. */
+/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is
+ * embedded in the library, with what was worked out of it, so that a program starts at once. */
 #include "vocab.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden: a local name that is looked up in the table of other libraries' is lost on aarch64 (binutils 2.40). */
+/* Hidden: a local name that is looked up in the table of other libraries' is lost on aarch64
+ * (binutils 2.40). */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const uint8_t sgt_gpt2_bpe[] HIDDEN, sgt_gpt2_bpe_end[] HIDDEN;
 extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* make_gpt2_tables.py says what is in it */
@@ -46,7 +47,8 @@ static size_t names_find(const names *t, const uint8_t *s, size_t n)
     size_t i = XXH3_64bits(s, n) & t->mask;
     for (; t->slot[i]; i = (i + 1) & t->mask) {
         uint32_t id = t->slot[i] - 1u;
-        if (sgt_vocab_length(t->v, id) == n && !memcmp(t->v->bytes + t->v->offsets[id], s, n)) break;
+        if (sgt_vocab_length(t->v, id) == n && !memcmp(t->v->bytes + t->v->offsets[id], s, n))
+            break;
     }
     return i;
 }
@@ -69,23 +71,28 @@ static void add_eot(sgt_vocab *v)
 }
 
 /* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
-static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n, uint32_t id,
-                     sgt_error *err)
+static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n,
+                     uint32_t id, sgt_error *err)
 {
     uint8_t *to = v->bytes + v->offsets[id];
     const uint8_t *space = memchr(text, ' ', n);
     size_t left = space ? sgt_alphabet_read(a, text, (size_t)(space - text), to) : 0;
-    size_t right = left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
+    size_t right =
+        left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
     unsigned line = id - 256 + 2; /* from 1, after the version */
     if (!right)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them", v->name, line);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them",
+            v->name, line);
     uint32_t l = t->slot[names_find(t, to, left)], r = t->slot[names_find(t, to + left, right)];
     size_t slot = names_find(t, to, left + right);
     if (!l || !r)
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: merges a token that no earlier line makes", v->name, line);
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: merges a token that no earlier line makes",
+                        v->name, line);
     if (t->slot[slot])
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already", v->name, line);
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already",
+                        v->name, line);
     v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
     t->slot[slot] = (uint16_t)(id + 1);
     v->halves[id][0] = (uint16_t)(l - 1);
@@ -99,7 +106,8 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
     const uint8_t *end = text + n;
     sgt_alphabet_fill(&a);
     add_bytes(v, &a);
-    for (uint32_t id = 0; id < 256; id++) t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
+    for (uint32_t id = 0; id < 256; id++)
+        t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
     for (uint32_t id = 256; id < v->eot; id++) {
         const uint8_t *stop = memchr(text, '\n', (size_t)(end - text));
         int rc = add_merge(v, t, &a, text, (size_t)((stop ? stop : end) - text), id, err);
@@ -110,15 +118,17 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
     return SGT_OK;
 }
 
-/* The tables that encoders look things up in but for the pairs, from the tokens and their halves: for any vocabulary of
- * bytes. What lies on either side of the border within a token is within its halves: one look a token. */
+/* The tables that encoders look things up in but for the pairs, from the tokens and their halves:
+ * for any vocabulary of bytes. What lies on either side of the border within a token is within its
+ * halves: one look a token. */
 static void make_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
     for (uint32_t id = 256; id < v->eot; id++) {
         uint32_t from = v->offsets[id];
         const uint16_t *h = v->halves[id];
-        if (h[0] < 256 && h[1] < 256) v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
+        if (h[0] < 256 && h[1] < 256)
+            v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
         const uint8_t *border = v->bytes + from + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
         v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
@@ -127,10 +137,13 @@ static void make_tables(sgt_vocab *v)
 }
 
 /* A token in merge order, as it is given out. */
-static uint32_t given_out(const sgt_vocab *v, uint32_t id) { return v->file && v->file->ids ? v->file->ids[id] : id; }
+static uint32_t given_out(const sgt_vocab *v, uint32_t id)
+{
+    return v->file && v->file->ids ? v->file->ids[id] : id;
+}
 
-/* Whether the ids say what the merges are: every token but the bytes and the added ones is made by a merge, the lower
- * id by the earlier one. */
+/* Whether the ids say what the merges are: every token but the bytes and the added ones is made by
+ * a merge, the lower id by the earlier one. */
 static int ids_say_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -140,8 +153,9 @@ static int ids_say_merges(const sgt_vocab *v)
     return !v->file || plain == v->eot;
 }
 
-/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. If
- * the ids do not say the merges, these follow: how many, and both ids of each in turn, 32 little-endian bits each. */
+/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then
+ * the rule's text. If the ids do not say the merges, these follow: how many, and both ids of each
+ * in turn, 32 little-endian bits each. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->eot - 256;
@@ -173,7 +187,8 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
     return SGT_OK;
 }
 
-/* Memory for a vocabulary of `size` tokens whose merges take n bytes of text: no token's bytes outnumber its line's. */
+/* Memory for a vocabulary of `size` tokens whose merges take n bytes of text: no token's bytes
+ * outnumber its line's. */
 static int reserve(sgt_vocab *v, uint32_t size, size_t n)
 {
     unsigned log_trie = 1;
@@ -189,7 +204,10 @@ static int reserve(sgt_vocab *v, uint32_t size, size_t n)
     v->joins = calloc(1024, sizeof *v->joins);
     v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
     v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
-    return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
+    return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie &&
+                   v->trie_token
+               ? 0
+               : -1;
 }
 
 static sgt_vocab *named(const char *name, sgt_error *err)
@@ -205,17 +223,20 @@ static sgt_vocab *named(const char *name, sgt_error *err)
     return v;
 }
 
-int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
+int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n,
+                          sgt_error *err)
 {
     size_t lines = 0;
     const uint8_t *first = memchr(text, '\n', n);
     if (!first || text[0] != '#')
-        return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version", name);
-    for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++) continue;
+        return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version",
+                        name);
+    for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++)
+        continue;
     if (text[n - 1] != '\n') lines++;
     if (lines + 257 > 65536)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535", name, lines,
-                        lines + 256);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535",
+                        name, lines, lines + 256);
 
     sgt_vocab *v = named(name, err);
     if (!v) return SGT_ENOMEM;
@@ -225,7 +246,8 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
                  : sgt_fail_memory(err, name);
     free(t.slot);
     if (rc == SGT_OK) make_tables(v);
-    if (rc == SGT_OK) rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
+    if (rc == SGT_OK)
+        rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
     if (rc == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
     if (rc < 0) sgt_vocab_free(v);
     else *out = v;
@@ -240,7 +262,8 @@ static void add_halves(sgt_vocab *v, const uint16_t (*halves)[2])
     add_bytes(v, &a);
     memcpy(v->halves + 256, halves, (v->eot - 256) * sizeof *halves);
     for (uint32_t id = 256; id < v->eot; id++) {
-        size_t left = sgt_vocab_length(v, v->halves[id][0]), right = sgt_vocab_length(v, v->halves[id][1]);
+        size_t left = sgt_vocab_length(v, v->halves[id][0]),
+               right = sgt_vocab_length(v, v->halves[id][1]);
         uint8_t *to = v->bytes + v->offsets[id];
         memcpy(to, v->bytes + v->offsets[v->halves[id][0]], left);
         memcpy(to + left, v->bytes + v->offsets[v->halves[id][1]], right);
@@ -299,12 +322,16 @@ uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file ? v->file->eot : v->
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
-const char *sgt_vocab_rule(const sgt_vocab *v) { return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE; }
+const char *sgt_vocab_rule(const sgt_vocab *v)
+{
+    return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE;
+}
 
 int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b)
 {
     size_t n, m;
-    if (a->size != b->size || sgt_vocab_size(a) != sgt_vocab_size(b) || sgt_vocab_eot(a) != sgt_vocab_eot(b) ||
+    if (a->size != b->size || sgt_vocab_size(a) != sgt_vocab_size(b) ||
+        sgt_vocab_eot(a) != sgt_vocab_eot(b) ||
         memcmp(a->halves, b->halves, a->eot * sizeof *a->halves))
         return 0;
     for (uint32_t id = 0; id < a->size; id++)
@@ -322,11 +349,13 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
     sgt_error why;
     char *regex = NULL;
     if (f && f->ignored)
-        sgt_say(n, "%s: its %s ignored: documents are tokenized whole, and nothing is put behind them", v->name,
-                f->ignored);
+        sgt_say(n,
+                "%s: its %s ignored: documents are tokenized whole, and nothing is put behind them",
+                v->name, f->ignored);
     if (!f || !f->rule || f->regex) return;
     if (sgt_pattern_translate(&regex, f->rule, SGT_TO_ONIGURUMA, &why) == SGT_EUNSUPPORTED)
-        sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)", why.text);
+        sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)",
+                why.text);
     free(regex);
 }
 

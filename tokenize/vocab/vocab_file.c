@@ -1,5 +1,5 @@
-/* vocab_file.c: what a file says of its tokens becomes a vocabulary: merges in an order of our own (vocab.h), and the
- * table that leads back to the file's ids. */
+/* vocab_file.c: what a file says of its tokens becomes a vocabulary: merges in an order of our own
+ * (vocab.h), and the table that leads back to the file's ids. */
 #include "vocab_file.h"
 
 #include <inttypes.h>
@@ -13,16 +13,19 @@
 
 #define MAX_BYTES ((size_t)1 << 23) /* of all tokens: the trie's keys hold 2^24 nodes */
 #define MAX_PARTS ((size_t)1 << 19) /* o200k has 446,189 merges, and is refused for its ids */
-#define MAX_RANKED 4096             /* bytes of a token whose merge has to be found: each way to cut it is tried */
+/* bytes of a token whose merge has to be found: each way to cut it is tried */
+#define MAX_RANKED 4096
 
-const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", NULL};
+const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
+                                           "<eos>",         "<|eos|>",         NULL};
 
 /* ---- parts ---- */
 
 static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error *err)
 {
     if (n > MAX_BYTES - p->used)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of more than %zu bytes", p->path, MAX_BYTES);
+        return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of more than %zu bytes", p->path,
+                        MAX_BYTES);
     if (p->used + n > p->room) {
         size_t room = 2 * (p->used + n) + 4096;
         uint8_t *more = realloc(p->bytes, room);
@@ -35,8 +38,8 @@ static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error 
     return SGT_OK;
 }
 
-static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *count, size_t *room, sgt_vocab_part part,
-                    sgt_error *err)
+static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *count, size_t *room,
+                    sgt_vocab_part part, sgt_error *err)
 {
     if (*count == MAX_PARTS)
         return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu tokens or merges", p->path, MAX_PARTS);
@@ -51,15 +54,16 @@ static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *cou
     return SGT_OK;
 }
 
-int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added, sgt_error *err)
+int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
+                          sgt_error *err)
 {
     const sgt_vocab_part part = {id, p->used, n, added};
     int rc = add_bytes(p, bytes, n, err);
     return rc < 0 ? rc : add_part(p, &p->tokens, &p->token_count, &p->token_room, part, err);
 }
 
-int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right, size_t right_n,
-                          sgt_error *err)
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
+                          size_t right_n, sgt_error *err)
 {
     const sgt_vocab_part part = {left_n, p->used, left_n + right_n, 0};
     int rc = add_bytes(p, left, left_n, err);
@@ -82,21 +86,23 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    uint32_t size, eot;            /* ids as given out */
+    uint32_t size, eot; /* ids as given out */
     const char *eot_text;
     const sgt_vocab_part **tokens; /* (size): by id */
     uint32_t *names;               /* text → id + 1, of tokens that are not added */
     size_t name_mask;
-    uint32_t *order;               /* (size): id → merge order, SGT_NO_TOKEN for a token that no merge makes yet */
-    uint8_t *awaited;              /* (size): 1: an earlier merge wanted it, and it was not there */
-    uint16_t *ids;                 /* merge order → id */
-    uint16_t (*halves)[2];         /* in merge order, as vocab.h's */
-    sgt_vocab_slot *pairs;         /* likewise */
+    /* (size): id → merge order, SGT_NO_TOKEN for a token that no merge makes yet */
+    uint32_t *order;
+    uint8_t *awaited;      /* (size): 1: an earlier merge wanted it, and it was not there */
+    uint16_t *ids;         /* merge order → id */
+    uint16_t (*halves)[2]; /* in merge order, as vocab.h's */
+    sgt_vocab_slot *pairs; /* likewise */
     unsigned pair_shift;
-    uint32_t made;                 /* tokens in merge order so far */
-    char *text;                    /* their merges as lines */
+    uint32_t made; /* tokens in merge order so far */
+    char *text;    /* their merges as lines */
     size_t n;
-    uint8_t *again;                /* (merges): 1: the same pair stands further down, and counts there */
+    /* (merges): 1: the same pair stands further down, and counts there */
+    uint8_t *again;
     sgt_alphabet alphabet;
 } builder;
 
@@ -118,7 +124,8 @@ static uint32_t find_token(const builder *b, const uint8_t *s, size_t n)
 
 static size_t find_pair(const builder *b, uint32_t left, uint32_t right)
 {
-    size_t mask = ((size_t)1 << (64 - b->pair_shift)) - 1, i = sgt_vocab_hash(left << 16 | right, b->pair_shift);
+    size_t mask = ((size_t)1 << (64 - b->pair_shift)) - 1,
+           i = sgt_vocab_hash(left << 16 | right, b->pair_shift);
     while (b->pairs[i].value && b->pairs[i].key != (left << 16 | right)) i = (i + 1) & mask;
     return i;
 }
@@ -143,7 +150,8 @@ static int check_ids(builder *b, sgt_error *err)
     for (size_t i = 0; i < p->token_count; i++)
         if (p->tokens[i].id > largest) largest = p->tokens[i].id;
     if (largest >= SGT_VOCAB_MAX_IDS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535",
                         p->path, largest);
     b->size = (uint32_t)largest + 1;
     return SGT_OK;
@@ -165,7 +173,8 @@ static int reserve(builder *b, sgt_error *err)
     b->pairs = calloc(slots, sizeof *b->pairs);
     b->text = malloc(line_bytes);
     sgt_alphabet_fill(&b->alphabet);
-    if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs || !b->text)
+    if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs ||
+        !b->text)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, b->size * sizeof *b->order);
     return SGT_OK;
@@ -180,18 +189,20 @@ static int place_tokens(builder *b, sgt_error *err)
         if (b->tokens[t->id])
             return sgt_fail(err, SGT_EFORMAT, "%s: two tokens have id %" PRIu64, b->p->path, t->id);
         b->tokens[t->id] = t;
-        if (!t->n) return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", b->p->path, t->id);
+        if (!t->n)
+            return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", b->p->path, t->id);
         if (t->added) continue;
         size_t at = find_name(b, b->p->bytes + t->at, t->n);
         if (b->names[at])
-            return sgt_fail(err, SGT_EFORMAT, "%s: tokens %u and %" PRIu64 " are the same: %s", b->p->path,
-                            b->names[at] - 1, t->id, shown(b, b->names[at] - 1, text, sizeof text));
+            return sgt_fail(err, SGT_EFORMAT, "%s: tokens %u and %" PRIu64 " are the same: %s",
+                            b->p->path, b->names[at] - 1, t->id,
+                            shown(b, b->names[at] - 1, text, sizeof text));
         b->names[at] = (uint32_t)t->id + 1;
     }
     for (uint32_t id = 0; id < b->size; id++)
         if (!b->tokens[id])
-            return sgt_fail(err, SGT_EFORMAT, "%s: no token has id %u, and there are ids up to %u", b->p->path, id,
-                            b->size - 1);
+            return sgt_fail(err, SGT_EFORMAT, "%s: no token has id %u, and there are ids up to %u",
+                            b->p->path, id, b->size - 1);
     return SGT_OK;
 }
 
@@ -206,7 +217,8 @@ static int find_eot(builder *b, sgt_error *err)
                 return SGT_OK;
             }
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)",
+                    "%s: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, "
+                    "</s>, <eos>, <|eos|>)",
                     b->p->path);
 }
 
@@ -215,7 +227,8 @@ static int place_bytes(builder *b, sgt_error *err)
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t id = find_token(b, b->alphabet.order + i, 1);
         if (id == SGT_NO_TOKEN)
-            return sgt_fail(err, SGT_EFORMAT, "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
                             b->alphabet.order[i]);
         b->order[id] = b->halves[i][0] = b->halves[i][1] = (uint16_t)i;
         b->ids[i] = (uint16_t)id;
@@ -226,8 +239,8 @@ static int place_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
-/* Whether the merges so far leave the border between two tokens standing (bpe.c's may_follow says how; in merge order).
- * The merge that joins the two themselves is not among them. */
+/* Whether the merges so far leave the border between two tokens standing (bpe.c's may_follow says
+ * how; in merge order). The merge that joins the two themselves is not among them. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
     for (uint32_t limit = SGT_NO_TOKEN;;) {
@@ -261,7 +274,8 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->text[b->n++] = '\n';
 }
 
-/* Mark the merges that are listed again further down: the last one counts, as Hugging Face's table of merges has it. */
+/* Mark the merges that are listed again further down: the last one counts, as Hugging Face's table
+ * of merges has it. */
 static int mark_repeated(builder *b, sgt_error *err)
 {
     size_t count = b->p->merge_count, slots = 2;
@@ -273,7 +287,9 @@ static int mark_repeated(builder *b, sgt_error *err)
         size_t at = XXH3_64bits_withSeed(b->p->bytes + m->at, m->n, m->id) & (slots - 1);
         for (; found[at]; at = (at + 1) & (slots - 1)) {
             had = &b->p->merges[found[at] - 1];
-            if (had->id == m->id && had->n == m->n && !memcmp(b->p->bytes + had->at, b->p->bytes + m->at, m->n)) break;
+            if (had->id == m->id && had->n == m->n &&
+                !memcmp(b->p->bytes + had->at, b->p->bytes + m->at, m->n))
+                break;
         }
         if (found[at]) b->again[found[at] - 1] = 1;
         found[at] = (uint32_t)i + 1;
@@ -283,8 +299,9 @@ static int mark_repeated(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Merges in the order of the file. One that can never come to pass is left out: that of two tokens which earlier merges
- * would not leave side by side, or that of a token which an earlier one makes already. */
+/* Merges in the order of the file. One that can never come to pass is left out: that of two tokens
+ * which earlier merges would not leave side by side, or that of a token which an earlier one makes
+ * already. */
 static int take_merges(builder *b, sgt_error *err)
 {
     char text[300];
@@ -293,9 +310,11 @@ static int take_merges(builder *b, sgt_error *err)
         if (b->again[i]) continue;
         const sgt_vocab_part *m = &b->p->merges[i];
         const uint8_t *s = b->p->bytes + m->at;
-        uint32_t l = find_token(b, s, m->id), r = find_token(b, s + m->id, m->n - m->id), id = find_token(b, s, m->n);
+        uint32_t l = find_token(b, s, m->id), r = find_token(b, s + m->id, m->n - m->id),
+                 id = find_token(b, s, m->n);
         if (l == SGT_NO_TOKEN || r == SGT_NO_TOKEN || id == SGT_NO_TOKEN)
-            return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not a token of the vocabulary", b->p->path, i + 1,
+            return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not a token of the vocabulary",
+                            b->p->path, i + 1,
                             l == SGT_NO_TOKEN   ? "its left side"
                             : r == SGT_NO_TOKEN ? "its right side"
                                                 : "what it makes");
@@ -303,7 +322,8 @@ static int take_merges(builder *b, sgt_error *err)
             b->awaited[b->order[l] == SGT_NO_TOKEN ? l : r] = 1;
         else if (b->order[id] == SGT_NO_TOKEN && stay_apart(b, b->order[l], b->order[r])) {
             if (b->awaited[id])
-                return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu makes token %u (%s), which an earlier merge joins",
+                return sgt_fail(err, SGT_EFORMAT,
+                                "%s: merge %zu makes token %u (%s), which an earlier merge joins",
                                 b->p->path, i + 1, id, shown(b, id, text, sizeof text));
             make_token(b, id, b->order[l], b->order[r]);
         }
@@ -318,18 +338,20 @@ static int rank_token(builder *b, uint32_t id, sgt_error *err)
     const uint8_t *s = b->p->bytes + t->at;
     char text[300];
     if (t->n > MAX_RANKED)
-        return sgt_fail(err, SGT_EFORMAT, "%s: token %u has %zu bytes, more than %d (give its merges as well)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: token %u has %zu bytes, more than %d (give its merges as well)",
                         b->p->path, id, t->n, MAX_RANKED);
     for (size_t cut = 1; cut < t->n; cut++) {
-        uint32_t l = find_token(b, s, cut), r = l == SGT_NO_TOKEN ? l : find_token(b, s + cut, t->n - cut);
+        uint32_t l = find_token(b, s, cut),
+                 r = l == SGT_NO_TOKEN ? l : find_token(b, s + cut, t->n - cut);
         if (r == SGT_NO_TOKEN || b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN ||
             !stay_apart(b, b->order[l], b->order[r]))
             continue;
         make_token(b, id, b->order[l], b->order[r]);
         return SGT_OK;
     }
-    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no two tokens of lower ids make it", b->p->path, id,
-                    shown(b, id, text, sizeof text));
+    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no two tokens of lower ids make it",
+                    b->p->path, id, shown(b, id, text, sizeof text));
 }
 
 static int order_tokens(builder *b, sgt_error *err)
@@ -341,8 +363,9 @@ static int order_tokens(builder *b, sgt_error *err)
         if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN) rc = rank_token(b, id, err);
     for (uint32_t id = 0; id < b->size && !rc && b->p->whole; id++)
         if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN)
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no merges make it, and ignore_merges is on", b->p->path,
-                          id, shown(b, id, text, sizeof text));
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: token %u (%s): no merges make it, and ignore_merges is on",
+                          b->p->path, id, shown(b, id, text, sizeof text));
     return rc;
 }
 
@@ -372,7 +395,8 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->added = calloc(b->size, 1);
     f->ignored = b->p->ignored;
     if (b->p->rule) f->rule = strdup(b->p->rule);
-    if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule)) return sgt_fail_memory(err, b->p->path);
+    if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule))
+        return sgt_fail_memory(err, b->p->path);
     if (f->rule && sgt_pattern_translate(&f->regex, f->rule, SGT_TO_ONIGURUMA, NULL) == SGT_ENOMEM)
         return sgt_fail_memory(err, b->p->path);
     for (uint32_t id = 0; id < b->size; id++) {
@@ -392,11 +416,13 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     int rc = check_ids(b, err);
-    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 || (rc = find_eot(b, err)) < 0)
+    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 ||
+        (rc = find_eot(b, err)) < 0)
         return rc;
     b->n = (size_t)sprintf(b->text, "#version: 0.2\n");
     if ((rc = order_tokens(b, err)) < 0) return rc;
-    if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0) return rc;
+    if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0)
+        return rc;
     v->file = calloc(1, sizeof *v->file);
     rc = v->file ? fill_file(v->file, b, err) : sgt_fail_memory(err, b->p->path);
     if (!rc) rc = sgt_vocab_take_fingerprint(v, err);

@@ -1,6 +1,6 @@
-/* vocab_huggingface.c: reads tokenizer.json, as far as what it asks for is what sgt does: a byte-level BPE, and one
- * pattern to split by. Whatever else a file asks for is refused by name; post-processors and decoders change no id of
- * plain text and are not looked at. */
+/* vocab_huggingface.c: reads tokenizer.json, as far as what it asks for is what sgt does: a
+ * byte-level BPE, and one pattern to split by. Whatever else a file asks for is refused by name;
+ * post-processors and decoders change no id of plain text and are not looked at. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,11 @@ static const char *type_of(const json_t *o)
 
 /* ---- how text is split ---- */
 
-/* The pattern of a Split, as PCRE2 has it: "pcre2", which sgt writes beside those that Hugging Face's library reads
- * otherwise, or a translation of what that library reads. ours: sgt_vocab_is_ours. */
-static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours, sgt_error *err)
+/* The pattern of a Split, as PCRE2 has it: "pcre2", which sgt writes beside those that Hugging
+ * Face's library reads otherwise, or a translation of what that library reads. ours:
+ * sgt_vocab_is_ours. */
+static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours,
+                      sgt_error *err)
 {
     const char *pcre2 = json_string_value(json_object_get(o, "pcre2"));
     sgt_error why;
@@ -34,7 +36,8 @@ static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, in
     if (pcre2 || ours || sgt_pattern_is_gpt2(regex)) p->own_rule = strdup(pcre2 ? pcre2 : regex);
     else rc = sgt_pattern_translate(&p->own_rule, regex, SGT_FROM_ONIGURUMA, &why);
     if (rc == SGT_EUNSUPPORTED)
-        return sgt_fail(err, SGT_EFORMAT, "%s: its pattern: %s (--pattern gives another)", p->path, why.text);
+        return sgt_fail(err, SGT_EFORMAT, "%s: its pattern: %s (--pattern gives another)", p->path,
+                        why.text);
     p->rule = p->own_rule;
     return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
 }
@@ -44,31 +47,36 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
     const char *behavior = json_string_value(json_object_get(o, "behavior"));
-    if (!regex || !behavior || strcmp(behavior, "Isolated") || json_is_true(json_object_get(o, "invert")) || p->rule)
-        return refuse(p, "pre_tokenizer: ",
-                      "of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)", err);
+    if (!regex || !behavior || strcmp(behavior, "Isolated") ||
+        json_is_true(json_object_get(o, "invert")) || p->rule)
+        return refuse(
+            p, "pre_tokenizer: ",
+            "of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)", err);
     return take_regex(p, o, regex, ours, err);
 }
 
-/* What turns bytes into the alphabet, and splits by GPT-2's rule where nothing else has. *found: there was one. */
+/* What turns bytes into the alphabet, and splits by GPT-2's rule where nothing else has. *found:
+ * there was one. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
     *found = 1;
     if (!json_is_false(json_object_get(o, "add_prefix_space")))
-        return refuse(p, "pre_tokenizer: ", "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
+        return refuse(p, "pre_tokenizer: ",
+                      "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
         if (!p->rule) p->rule = "(?s).+"; /* the text is one piece; a literal, which nobody frees */
         return SGT_OK;
     }
     if (p->rule)
-        return refuse(p, "pre_tokenizer: ", "Split, and then ByteLevel's own pattern (--pattern gives one instead)",
-                      err);
+        return refuse(p, "pre_tokenizer: ",
+                      "Split, and then ByteLevel's own pattern (--pattern gives one instead)", err);
     return SGT_OK;
 }
 
-static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int ours, int *found, sgt_error *err)
+static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int ours, int *found,
+                              sgt_error *err)
 {
     const char *type = type_of(o);
     size_t i;
@@ -77,10 +85,12 @@ static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int ours, int
     if (!strcmp(type, "Split")) return read_split(p, o, ours, err);
     if (!strcmp(type, "ByteLevel")) return read_byte_level(p, o, found, err);
     if (strcmp(type, "Sequence"))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: pre_tokenizer: %s is none that sgt knows (--pattern REGEX replaces it)", p->path, type);
-    json_array_foreach(json_object_get(o, "pretokenizers"), i, part)
-        if (!rc) rc = read_pre_tokenizer(p, part, ours, found, err);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: pre_tokenizer: %s is none that sgt knows (--pattern REGEX replaces it)", p->path,
+            type);
+    json_array_foreach(json_object_get(o, "pretokenizers"), i, part) if (!rc) rc =
+        read_pre_tokenizer(p, part, ours, found, err);
     return rc;
 }
 
@@ -89,22 +99,30 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, int ours, sgt_error
     const json_t *o = json_object_get(root, "pre_tokenizer");
     int found = 0, rc;
     if (p->rule) return SGT_OK; /* the caller's goes before the file's */
-    if (!json_is_object(o)) return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
+    if (!json_is_object(o))
+        return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
     if ((rc = read_pre_tokenizer(p, o, ours, &found, err)) < 0) return rc;
-    return found ? SGT_OK : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
+    return found ? SGT_OK
+                 : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
 }
 
 /* Training data has documents of any length: neither is done to them. */
 static void note_ignored(sgt_vocab_parts *p, const json_t *root)
 {
-    const json_t *truncation = json_object_get(root, "truncation"), *padding = json_object_get(root, "padding");
-    const int cut = truncation && !json_is_null(truncation), pad = padding && !json_is_null(padding);
-    p->ignored = cut && pad ? "truncation and padding are" : cut ? "truncation is" : pad ? "padding is" : NULL;
+    const json_t *truncation = json_object_get(root, "truncation"),
+                 *padding = json_object_get(root, "padding");
+    const int cut = truncation && !json_is_null(truncation),
+              pad = padding && !json_is_null(padding);
+    p->ignored = cut && pad ? "truncation and padding are"
+                 : cut      ? "truncation is"
+                 : pad      ? "padding is"
+                            : NULL;
 }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
 {
-    const json_t *o = json_object_get(root, "normalizer"), *list = json_object_get(o, "normalizers");
+    const json_t *o = json_object_get(root, "normalizer"),
+                 *list = json_object_get(o, "normalizers");
     if (!o || json_is_null(o)) return SGT_OK;
     if (!strcmp(type_of(o), "Sequence") && json_array_size(list) < 2) {
         if (json_array_size(list) == 0) return SGT_OK;
@@ -113,7 +131,8 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     if (!strcmp(type_of(o), "NFC")) p->normalize = SGT_NORMALIZE_NFC;
     else if (!strcmp(type_of(o), "NFKC")) p->normalize = SGT_NORMALIZE_NFKC;
     else
-        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is none that sgt knows (NFC, NFKC)", p->path, type_of(o));
+        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is none that sgt knows (NFC, NFKC)",
+                        p->path, type_of(o));
     return SGT_OK;
 }
 
@@ -123,19 +142,23 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
 {
     size_t i;
     json_t *o;
-    json_array_foreach(json_object_get(root, "added_tokens"), i, o) {
+    json_array_foreach(json_object_get(root, "added_tokens"), i, o)
+    {
         const char *text = json_string_value(json_object_get(o, "content"));
         const json_t *id = json_object_get(o, "id");
         if (!text || !json_is_integer(id) || json_integer_value(id) < 0)
-            return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id", p->path, i + 1);
+            return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id",
+                            p->path, i + 1);
         if (!json_is_true(json_object_get(o, "special")))
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: added_tokens: %lld (%s) is not special: it would have to be found in text before "
-                            "merging, which sgt does not do",
+                            "%s: added_tokens: %lld (%s) is not special: it would have to be found "
+                            "in text before merging, which sgt does not do",
                             p->path, (long long)json_integer_value(id), text);
-        int rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text), 1, err);
+        int rc =
+            sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text), 1, err);
         if (rc < 0) return rc;
-        if (json_object_set(names, text, (json_t *)id) < 0) return refuse(p, "out of ", "memory", err);
+        if (json_object_set(names, text, (json_t *)id) < 0)
+            return refuse(p, "out of ", "memory", err);
     }
     return SGT_OK;
 }
@@ -147,21 +170,26 @@ static int read_vocab(sgt_vocab_parts *p, json_t *vocab, const json_t *names, sg
     json_t *id;
     int rc = SGT_OK;
     sgt_alphabet_fill(&a);
-    json_object_foreach(vocab, text, id) {
+    json_object_foreach(vocab, text, id)
+    {
         size_t n = strlen(text), count;
         const json_t *added = json_object_get(names, text);
         uint8_t *bytes;
         if (!json_is_integer(id) || json_integer_value(id) < 0)
-            return sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number", p->path, text);
+            return sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number", p->path,
+                            text);
         if (added && !json_equal(added, id))
-            return sgt_fail(err, SGT_EFORMAT, "%s: token %s has two ids, %lld and %lld", p->path, text,
-                            (long long)json_integer_value(id), (long long)json_integer_value(added));
+            return sgt_fail(err, SGT_EFORMAT, "%s: token %s has two ids, %lld and %lld", p->path,
+                            text, (long long)json_integer_value(id),
+                            (long long)json_integer_value(added));
         if (added) continue;
         if (!(bytes = malloc(n + 1))) return sgt_fail_memory(err, p->path);
         count = sgt_alphabet_read(&a, (const uint8_t *)text, n, bytes);
-        if (count || !n) rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), bytes, count, 0, err);
+        if (count || !n)
+            rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), bytes, count, 0, err);
         else
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
                           p->path, (long long)json_integer_value(id), text);
         free(bytes);
         if (rc < 0) return rc;
@@ -170,9 +198,11 @@ static int read_vocab(sgt_vocab_parts *p, json_t *vocab, const json_t *names, sg
 }
 
 /* "left right", or ["left", "right"]. */
-static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o, size_t number, sgt_error *err)
+static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o, size_t number,
+                      sgt_error *err)
 {
-    const char *text = json_string_value(o), *l = text ? text : json_string_value(json_array_get(o, 0));
+    const char *text = json_string_value(o),
+               *l = text ? text : json_string_value(json_array_get(o, 0));
     const char *space = text ? strchr(text, ' ') : NULL;
     const char *r = text ? space ? space + 1 : NULL : json_string_value(json_array_get(o, 1));
     size_t left_n = !l ? 0 : space ? (size_t)(space - l) : strlen(l), right_n = r ? strlen(r) : 0;
@@ -181,7 +211,8 @@ static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o
     size_t left = l ? sgt_alphabet_read(a, (const uint8_t *)l, left_n, bytes) : 0;
     size_t right = r && left ? sgt_alphabet_read(a, (const uint8_t *)r, right_n, bytes + left) : 0;
     int rc = right ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
-                   : sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: wanted two tokens in GPT-2's byte alphabet", p->path,
+                   : sgt_fail(err, SGT_EFORMAT,
+                              "%s: merge %zu: wanted two tokens in GPT-2's byte alphabet", p->path,
                               number);
     free(bytes);
     return rc;
@@ -205,12 +236,13 @@ static int read_model(sgt_vocab_parts *p, const json_t *model, const json_t *nam
     }
     if (json_is_true(json_object_get(model, "byte_fallback")))
         return refuse(p, "is not byte-level: ", "byte_fallback", err);
-    if (json_is_number(dropout) && json_number_value(dropout) > 0) return refuse(p, "its model", " has dropout", err);
+    if (json_is_number(dropout) && json_number_value(dropout) > 0)
+        return refuse(p, "its model", " has dropout", err);
     p->whole = json_is_true(json_object_get(model, "ignore_merges"));
     if ((rc = read_vocab(p, vocab, names, err)) < 0) return rc;
     sgt_alphabet_fill(&a);
-    json_array_foreach(json_object_get(model, "merges"), i, merge)
-        if ((rc = read_merge(p, &a, merge, i + 1, err)) < 0) return rc;
+    json_array_foreach(json_object_get(model, "merges"), i,
+                       merge) if ((rc = read_merge(p, &a, merge, i + 1, err)) < 0) return rc;
     return SGT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* vocab_load.c: sgt_vocab_load: which format a file has, and the simple ones: merges and vocab.json, and .tiktoken. */
+/* vocab_load.c: sgt_vocab_load: which format a file has, and the simple ones: merges and
+ * vocab.json, and .tiktoken. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -38,19 +39,24 @@ static int next_line(const char *text, size_t n, size_t *at, const char **line, 
     return 1;
 }
 
-static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const char *path, size_t number, const char *line,
-                      size_t n, sgt_error *err)
+static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const char *path, size_t number,
+                      const char *line, size_t n, sgt_error *err)
 {
     uint8_t *bytes = malloc(n + 1);
     const char *space = memchr(line, ' ', n);
     if (!bytes) return sgt_fail_memory(err, path);
-    size_t left = space ? sgt_alphabet_read(a, (const uint8_t *)line, (size_t)(space - line), bytes) : 0;
-    size_t right =
-        left ? sgt_alphabet_read(a, (const uint8_t *)space + 1, n - (size_t)(space + 1 - line), bytes + left) : 0;
-    int rc = right ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
-                   : sgt_fail(err, SGT_EFORMAT,
-                              "%s: line %zu: wanted two tokens in GPT-2's byte alphabet, a space between them", path,
-                              number);
+    size_t left =
+        space ? sgt_alphabet_read(a, (const uint8_t *)line, (size_t)(space - line), bytes) : 0;
+    size_t right = left ? sgt_alphabet_read(a, (const uint8_t *)space + 1,
+                                            n - (size_t)(space + 1 - line), bytes + left)
+                        : 0;
+    int rc =
+        right
+            ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
+            : sgt_fail(
+                  err, SGT_EFORMAT,
+                  "%s: line %zu: wanted two tokens in GPT-2's byte alphabet, a space between them",
+                  path, number);
     free(bytes);
     return rc;
 }
@@ -86,21 +92,27 @@ static int read_vocab_json(source *s, sgt_error *err)
     if (rc < 0) return rc;
     json_t *o = json_loadb(s->vocab, s->vocab_n, JSON_REJECT_DUPLICATES, &why), *id;
     if (!o) return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", s->vocab_path, why.line, why.text);
-    if (!json_is_object(o)) rc = sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab_path);
+    if (!json_is_object(o))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab_path);
     sgt_alphabet_fill(&a);
-    json_object_foreach(o, text, id) {
+    json_object_foreach(o, text, id)
+    {
         size_t n = strlen(text);
         uint8_t *bytes = malloc(n + 1);
         if (!bytes) rc = sgt_fail_memory(err, s->vocab_path);
         else if (!json_is_integer(id) || json_integer_value(id) < 0)
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number", s->vocab_path, text);
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number",
+                          s->vocab_path, text);
         else if (is_eot(text))
-            rc = sgt_vocab_parts_token(&s->parts, (uint64_t)json_integer_value(id), text, n, 1, err);
+            rc =
+                sgt_vocab_parts_token(&s->parts, (uint64_t)json_integer_value(id), text, n, 1, err);
         else if (!(n = sgt_alphabet_read(&a, (const uint8_t *)text, n, bytes)))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
                           s->vocab_path, (long long)json_integer_value(id), text);
         else
-            rc = sgt_vocab_parts_token(&s->parts, (uint64_t)json_integer_value(id), bytes, n, 0, err);
+            rc = sgt_vocab_parts_token(&s->parts, (uint64_t)json_integer_value(id), bytes, n, 0,
+                                       err);
         free(bytes);
         if (rc < 0) break;
     }
@@ -115,7 +127,8 @@ static int number_as_gpt2(source *s, sgt_error *err)
     sgt_alphabet a;
     int rc = SGT_OK;
     sgt_alphabet_fill(&a);
-    for (uint32_t i = 0; i < 256 && !rc; i++) rc = sgt_vocab_parts_token(p, i, a.order + i, 1, 0, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++)
+        rc = sgt_vocab_parts_token(p, i, a.order + i, 1, 0, err);
     for (size_t i = 0; i < p->merge_count && !rc; i++) {
         uint8_t *copy = malloc(p->merges[i].n); /* from the list it is added to, which may move */
         if (!copy) return sgt_fail_memory(err, s->merges_path);
@@ -123,7 +136,8 @@ static int number_as_gpt2(source *s, sgt_error *err)
         rc = sgt_vocab_parts_token(p, 256 + i, copy, p->merges[i].n, 0, err);
         free(copy);
     }
-    if (!rc) rc = sgt_vocab_parts_token(p, 256 + p->merge_count, sgt_vocab_eot_names[0], 13, 1, err);
+    if (!rc)
+        rc = sgt_vocab_parts_token(p, 256 + p->merge_count, sgt_vocab_eot_names[0], 13, 1, err);
     return rc;
 }
 
@@ -163,14 +177,16 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
         id = digits[0] >= '0' && digits[0] <= '9' ? strtoull(digits, &end, 10) : 0;
     }
     int rc = got <= 0 || end == digits || *end
-                 ? sgt_fail(err, SGT_EFORMAT, "%s: line %zu: wanted a token in base64, a space, and its rank",
+                 ? sgt_fail(err, SGT_EFORMAT,
+                            "%s: line %zu: wanted a token in base64, a space, and its rank",
                             s->vocab_path, number)
                  : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
     free(bytes);
     return rc;
 }
 
-/* The end of text, which the file does not hold: the one id it leaves out below its largest, or the next. */
+/* The end of text, which the file does not hold: the one id it leaves out below its largest, or the
+ * next. */
 static int add_eot(source *s, sgt_error *err)
 {
     sgt_vocab_parts *p = &s->parts;
@@ -179,7 +195,7 @@ static int add_eot(source *s, sgt_error *err)
         if (p->tokens[i].id > largest) largest = p->tokens[i].id;
         sum += p->tokens[i].id;
     }
-    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK; /* refused for that */
+    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK;       /* refused for that */
     uint64_t left_out = largest * (largest + 1) / 2 - sum; /* where it is one */
     uint64_t id = p->token_count == largest ? left_out : largest + 1;
     return sgt_vocab_parts_token(p, id, sgt_vocab_eot_names[0], 13, 1, err);
@@ -194,7 +210,8 @@ static int read_tiktoken(source *s, sgt_error *err)
         number++;
         if (len) rc = read_ranked(s, number, line, len, err);
     }
-    if (!rc && !s->parts.token_count) rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab_path);
+    if (!rc && !s->parts.token_count)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab_path);
     s->parts.ranks = 1;
     return rc < 0 ? rc : add_eot(s, err);
 }
@@ -221,7 +238,9 @@ static char *one_of(const char *folder, const char *name, const char *other)
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return !slash ? strdup(".") : slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+    return !slash          ? strdup(".")
+           : slash == path ? strdup("/")
+                           : strndup(path, (size_t)(slash - path));
 }
 
 static int is_json(const char *text, size_t n)
@@ -233,14 +252,16 @@ static int is_json(const char *text, size_t n)
 /* tokenizer.json: an object with a model in it. */
 static int is_huggingface(const char *text, size_t n)
 {
-    return is_json(text, n) && (memmem(text, n, "\"model\":", 8) || memmem(text, n, "\"model\" :", 9)) &&
+    return is_json(text, n) &&
+           (memmem(text, n, "\"model\":", 8) || memmem(text, n, "\"model\" :", 9)) &&
            memmem(text, n, "\"merges\"", 8);
 }
 
 static int is_merges(const char *path, const char *text, size_t n)
 {
     size_t len = strlen(path);
-    return (n >= 8 && !memcmp(text, "#version", 8)) || (len >= 4 && !strcmp(path + len - 4, ".bpe")) ||
+    return (n >= 8 && !memcmp(text, "#version", 8)) ||
+           (len >= 4 && !strcmp(path + len - 4, ".bpe")) ||
            (len >= 10 && !strcmp(path + len - 10, "merges.txt"));
 }
 
@@ -253,7 +274,8 @@ static int find_files(source *s, const char *folder, sgt_error *err)
         s->merges_path = one_of(folder, "merges.txt", "vocab.bpe");
     }
     if (!s->vocab_path && !s->merges_path)
-        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt", folder);
+        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
+                        folder);
     int rc = s->vocab_path ? read_text(&s->vocab, &s->vocab_n, s->vocab_path, err) : SGT_OK;
     if (!rc && s->merges_path) rc = read_text(&s->merges, &s->merges_n, s->merges_path, err);
     return rc;
@@ -296,7 +318,8 @@ static int read_source(source *s, sgt_error *err)
     return sgt_vocab_read_huggingface(&s->parts, s->vocab, s->vocab_n, err);
 }
 
-/* A rule that cannot be compiled is the caller's mistake where the caller gave it, else the file's. */
+/* A rule that cannot be compiled is the caller's mistake where the caller gave it, else the
+ * file's. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -330,20 +353,23 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
 {
     source s = {.parts = {.path = path, .rule = rule}};
     if (!path) return sgt_fail(err, SGT_EUSAGE, "wanted the path of a vocabulary, or gpt2");
-    if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule))) return sgt_vocab_gpt2(out, err);
+    if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule)))
+        return sgt_vocab_gpt2(out, err);
     int rc = find_source(&s, path, err);
     if (!rc) rc = read_source(&s, err);
     if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
     if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2"; /* whoever numbered it */
+    /* whoever numbered it */
+    if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2";
     sgt_vocab_parts_free(&s.parts);
     free(s.merges);
     free(s.vocab);
     free(s.merges_path);
     free(s.vocab_path);
-    return sgt_fail_hint(err, rc,
-                         "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
+    return sgt_fail_hint(
+        err, rc,
+        "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)

@@ -1,4 +1,5 @@
-/* ablation.c: sgt-bench ablation: what each technique of training brings, on the user's own data and machine. */
+/* ablation.c: sgt-bench ablation: what each technique of training brings, on the user's own data
+ * and machine. */
 #include "tools/bench/ablation.h"
 
 #include <stdio.h>
@@ -17,12 +18,15 @@ const technique_text techniques[TECHNIQUES] = {
     [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
     [TECHNIQUE_SIMD] = {"simd", "rows by vector instructions", NULL},
     [TECHNIQUE_OVERLAP] = {"overlap", "rows made beside the step", NULL},
-    [TECHNIQUE_ASYNC] = {"async", "metrics read a step late", "a CPU's step is over when its metrics are there"},
+    [TECHNIQUE_ASYNC] = {"async", "metrics read a step late",
+                         "a CPU's step is over when its metrics are there"},
     [TECHNIQUE_TF32] = {"tf32", "matrix products in TF32", "no CPU has TF32"},
     [TECHNIQUE_BF16] = {"bf16", "matrices in 16 bits", NULL},
-    [TECHNIQUE_FUSED] = {"fused", "several operations a kernel", "the CPU's kernels are fused always"},
+    [TECHNIQUE_FUSED] = {"fused", "several operations a kernel",
+                         "the CPU's kernels are fused always"},
     [TECHNIQUE_GRAPHS] = {"graphs", "a step launched as a whole", "a CPU launches nothing"},
-    [TECHNIQUE_FLASH] = {"flash", "attention without T x T scores", "the CPU's attention never stores T x T scores"},
+    [TECHNIQUE_FLASH] = {"flash", "attention without T x T scores",
+                         "the CPU's attention never stores T x T scores"},
     [TECHNIQUE_PADDED] = {"padded", "vocabulary of 50,304 rows", "a CPU gains nothing by it"},
     [TECHNIQUE_TIED] = {"tied", "the head is the embedding", NULL},
 };
@@ -44,31 +48,38 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a step, the same for all",
      .def = "64 on CUDA, if they fit; 4 on a CPU", .min = 1, .max = 1 << 20},
     BENCH_SEQ(shape, "64", 1 << 20),
-    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "only these techniques' rows, with commas between them", .def = "all",
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST",
+     "only these techniques' rows, with commas between them", .def = "all",
      .words = "text|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied"},
     BENCH_THREADS(shape),
     {.name = "How"},
-    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given", .def = "10", .min = 1,
+    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given",
+     .def = "10", .min = 1, .max = 100000},
+    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "2", .min = 0,
      .max = 100000},
-    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "2", .min = 0, .max = 100000},
-    {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "how often all rows are measured; the median is given",
-     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
-    {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
-    {"memory-limit", 0, SGT_OPT_SIZE, &o.memory_limit, "SIZE", "memory that the largest batch may fill",
+    {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N",
+     "how often all rows are measured; the median is given", .def = "1 on CUDA, 3 on a CPU",
+     .min = 1, .max = ABLATION_ROUNDS},
+    {"largest", 0, SGT_OPT_FLAG, &o.largest,
+     .help = "each row once more, with the largest batch that fits"},
+    {"memory-limit", 0, SGT_OPT_SIZE, &o.memory_limit, "SIZE",
+     "memory that the largest batch may fill",
      .def = "half of what is free on a CPU; on CUDA the device's", .min = 1, .max = 9e18},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all rows of --largest together", .def = "600", .min = 1e-6,
-     .max = 1e6},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all rows of --largest together",
+     .def = "600", .min = 1e-6, .max = 1e6},
     BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
-    .about =
-        "Trains a few steps with each technique in turn, from text that is encoded within the loop to all that sgt\n"
-        "has: every row has the techniques of those above it, and the same batches. Techniques: text, mmap, preload,\n"
-        "simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied; those that a device lacks are named,\n"
-        "with why.",
+    .about = "Trains a few steps with each technique in turn, from text that is encoded within the "
+             "loop to all that sgt\n"
+             "has: every row has the techniques of those above it, and the same batches. "
+             "Techniques: text, mmap, preload,\n"
+             "simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied; those that a "
+             "device lacks are named,\n"
+             "with why.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
@@ -81,7 +92,8 @@ static int no_technique(const char *name, sgt_error *err)
     char hint[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(name, strlen(name));
     sgt_near_offer_all(&near, all);
-    return sgt_fail(err, SGT_EUSAGE, "--rows %s: no such technique (%s)%s", name, all, sgt_near_hint(&near, "", hint));
+    return sgt_fail(err, SGT_EUSAGE, "--rows %s: no such technique (%s)%s", name, all,
+                    sgt_near_hint(&near, "", hint));
 }
 
 static int take_rows(ablation *a, sgt_error *err)
@@ -90,7 +102,8 @@ static int take_rows(ablation *a, sgt_error *err)
     int count = o.rows ? sgt_split_list(o.rows, names, TECHNIQUES) : 0, rc = SGT_OK;
     for (int t = 0; t < TECHNIQUES; t++) a->rows[t].wanted = !o.rows;
     if (count < 0)
-        return sgt_fail(err, SGT_EUSAGE, "--rows %s: wanted one to %d names with commas between them", o.rows,
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--rows %s: wanted one to %d names with commas between them", o.rows,
                         TECHNIQUES);
     for (int i = 0; i < count; i++) {
         int t = 0;
@@ -107,7 +120,8 @@ static int take_options(ablation *a, sgt_error *err)
     int cuda = strcmp(a->device, "cuda") == 0;
     a->data = o.data;
     a->model_name = shape.model;
-    a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0); /* 0 on CUDA: what fits, up to 64 */
+    /* 0 on CUDA: what fits, up to 64 */
+    a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0);
     a->seq = bench_seq(&shape, cuda, 64);
     a->threads = bench_threads(&shape);
     a->at_largest = o.largest;
@@ -122,13 +136,17 @@ static int take_options(ablation *a, sgt_error *err)
 }
 
 /* An ablation that was interrupted is shown too: its rows took minutes. */
-static int worth(const void *bench, int rc) { return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench)); }
+static int worth(const void *bench, int rc)
+{
+    return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench));
+}
 
 /* Wrong usage comes before the device that it asks for. */
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     ablation *a = bench;
-    if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
+    if (!o.data)
+        return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
     a->cache = sgt_cache_folder();
     a->notice = call->notice;
     a->stop = call->stop;
@@ -142,12 +160,21 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
 
 static void release(void *bench) { free(((ablation *)bench)->cache); }
 
-static const bench_subcommand techniques_in_turn = {.program = &program, .output = &shape.output,
-                                                    .size = sizeof(ablation), .digits = 9, .measure = measure,
-                                                    .worth = worth, .plot = ablation_plot, .json = ablation_json,
-                                                    .show = ablation_show, .release = release};
+static const bench_subcommand techniques_in_turn = {.program = &program,
+                                                    .output = &shape.output,
+                                                    .size = sizeof(ablation),
+                                                    .digits = 9,
+                                                    .measure = measure,
+                                                    .worth = worth,
+                                                    .plot = ablation_plot,
+                                                    .json = ablation_json,
+                                                    .show = ablation_show,
+                                                    .release = release};
 
-static int bench_ablation(int argc, char **argv) { return bench_subcommand_run(&techniques_in_turn, argc, argv); }
+static int bench_ablation(int argc, char **argv)
+{
+    return bench_subcommand_run(&techniques_in_turn, argc, argv);
+}
 
-const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings", &program,
-                                            bench_ablation};
+const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings",
+                                            &program, bench_ablation};

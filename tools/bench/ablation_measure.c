@@ -1,5 +1,5 @@
-/* ablation_measure.c: from techniques to what a loader and a backend are asked for, and the steps that show their
- * gain. */
+/* ablation_measure.c: from techniques to what a loader and a backend are asked for, and the steps
+ * that show their gain. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,15 +17,19 @@ static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 static sgt_backend_options backend_options(const ablation *a, technique t)
 {
     int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
-    sgt_backend_options o = {
-        .model = a->model,
-        .optim = {.kind = SGT_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-        .batch = a->batch,
-        .seq = a->seq,
-        .accum = 1,
-        .threads = a->threads,
-        .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
-        .cache = a->cache};
+    sgt_backend_options o = {.model = a->model,
+                             .optim = {.kind = SGT_ADAMW,
+                                       .beta1 = 0.9f,
+                                       .beta2 = 0.95f,
+                                       .eps = 1e-8f,
+                                       .weight_decay = 0.1f,
+                                       .grad_clip = 1},
+                             .batch = a->batch,
+                             .seq = a->seq,
+                             .accum = 1,
+                             .threads = a->threads,
+                             .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
+                             .cache = a->cache};
     o.model.untied = t < TECHNIQUE_TIED;
     if (!cuda) return o;
     if (t == TECHNIQUE_TF32) o.precision = SGT_PRECISION_TF32;
@@ -38,7 +42,8 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
     return o;
 }
 
-static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch, sgt_error *err)
+static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
+                       sgt_error *err)
 {
     sgt_loader_options o = {.batch = batch,
                             .seq = a->seq,
@@ -50,7 +55,8 @@ static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t 
 
 static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_error *err)
 {
-    return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err) : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
+    return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err)
+                               : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
 }
 
 /* ---- which rows there are ---- */
@@ -59,7 +65,8 @@ static int left_out(ablation *a, technique t, int named, const char *why, sgt_er
 {
     ablation_row *r = &a->rows[t];
     snprintf(r->why, sizeof r->why, "%.159s", why);
-    if (r->wanted && named) return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
+    if (r->wanted && named)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
     r->wanted = 0;
     return SGT_OK;
 }
@@ -67,11 +74,14 @@ static int left_out(ablation *a, technique t, int named, const char *why, sgt_er
 static int settle_cpu(ablation *a, int named, sgt_error *err)
 {
     for (int t = 0; t < TECHNIQUES; t++) {
-        int rc = techniques[t].not_on_cpu ? left_out(a, (technique)t, named, techniques[t].not_on_cpu, err) : SGT_OK;
+        int rc = techniques[t].not_on_cpu
+                     ? left_out(a, (technique)t, named, techniques[t].not_on_cpu, err)
+                     : SGT_OK;
         if (rc < 0) return rc;
     }
     if (sgt_gemm_has_bf16()) return SGT_OK;
-    return left_out(a, TECHNIQUE_BF16, named, "here operands are rounded to bf16 and multiplied in fp32", err);
+    return left_out(a, TECHNIQUE_BF16, named,
+                    "here operands are rounded to bf16 and multiplied in fp32", err);
 }
 
 /* The model takes the data's vocabulary; text needs GPT-2's. */
@@ -103,8 +113,10 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
     sgt_backend_options o = backend_options(a, t);
     o.batch = batch;
     *available = sgt_memory_available();
-    if (!on_cuda(a)) return sgt_cpu_backend_estimate(&o, kinds, &count, &bytes, NULL) < 0 ? UINT64_MAX : bytes;
-    if (sgt_device_cuda(&lib, &d, NULL) < 0 || lib->estimate(&o, kinds, &count, &bytes, NULL) < 0) return UINT64_MAX;
+    if (!on_cuda(a))
+        return sgt_cpu_backend_estimate(&o, kinds, &count, &bytes, NULL) < 0 ? UINT64_MAX : bytes;
+    if (sgt_device_cuda(&lib, &d, NULL) < 0 || lib->estimate(&o, kinds, &count, &bytes, NULL) < 0)
+        return UINT64_MAX;
     *available = d.available;
     return bytes;
 }
@@ -112,7 +124,8 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
 /* A little is left to libraries and to what else runs. */
 static int fits(const ablation *a, technique t, uint32_t batch)
 {
-    uint64_t available, bytes = estimate(a, t, batch, &available), room = available - available / 32;
+    uint64_t available, bytes = estimate(a, t, batch, &available),
+                        room = available - available / 32;
     return bytes <= (a->memory_limit && a->memory_limit < room ? a->memory_limit : room);
 }
 
@@ -136,22 +149,24 @@ static int settle_batch(ablation *a, sgt_error *err)
     if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
     if (a->batch) return SGT_OK;
     for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t, a->batch);) a->batch /= 2;
-    if (a->batch < 64) sgt_say(&a->notice, "--batch-size %u, which is what the first row has room for", a->batch);
+    if (a->batch < 64)
+        sgt_say(&a->notice, "--batch-size %u, which is what the first row has room for", a->batch);
     return SGT_OK;
 }
 
 int ablation_settle(ablation *a, int named, sgt_error *err)
 {
     int rc = settle_data(a, named, err);
-    if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2; /* the rest is the user's */
+    /* the rest is the user's */
+    if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
     if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
     return rc == SGT_OK ? settle_batch(a, err) : rc;
 }
 
 /* ---- measuring ---- */
 
-static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned warmup, unsigned steps, step_result *r,
-                       sgt_error *err)
+static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned warmup,
+                       unsigned steps, step_result *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
     step_rows *rows = NULL;
@@ -175,7 +190,8 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
 enum { LEAST_STEPS = 3 }; /* of a median */
 
 /* Within `seconds`, by what a row of a micro-step took: fewer steps first, and then fewer rows. */
-static void fit_in_time(const ablation *a, ablation_row *row, double seconds, unsigned *warmup, unsigned *steps)
+static void fit_in_time(const ablation *a, ablation_row *row, double seconds, unsigned *warmup,
+                        unsigned *steps)
 {
     double one = row->r.ms * 1e-3 / a->batch, step = one * row->largest;
     *warmup = a->warmup;
@@ -184,7 +200,8 @@ static void fit_in_time(const ablation *a, ablation_row *row, double seconds, un
     if (step * (a->warmup + a->steps) <= seconds) return;
     if (*warmup > 1) *warmup = 1;
     double most = seconds / step - *warmup;
-    if (*steps > LEAST_STEPS) *steps = most < LEAST_STEPS ? LEAST_STEPS : most < *steps ? (unsigned)most : *steps;
+    if (*steps > LEAST_STEPS)
+        *steps = most < LEAST_STEPS ? LEAST_STEPS : most < *steps ? (unsigned)most : *steps;
     double rows = seconds / one / (*warmup + *steps);
     if (rows >= row->largest) return;
     row->in_time = rows < a->batch ? a->batch : (uint32_t)rows;
@@ -199,8 +216,8 @@ static int measure_largest(ablation *a, technique t, double seconds, sgt_error *
     ablation_row *row = &a->rows[t];
     fit_in_time(a, row, seconds, &warmup, &steps);
     if (row->in_time < row->largest)
-        sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for", techniques[t].name,
-                row->in_time, row->largest, a->seconds);
+        sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for",
+                techniques[t].name, row->in_time, row->largest, a->seconds);
     int rc = measure_row(a, t, row->in_time, warmup, steps, &r, &why);
     if (rc == SGT_OK) {
         row->at_largest = r;
@@ -260,7 +277,8 @@ int ablation_any(const ablation *a)
 int ablation_measure(ablation *a, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++) rc = measure_round(a, round, err);
+    for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++)
+        rc = measure_round(a, round, err);
     if (rc < 0 && rc != SGT_ESTOPPED) return rc;
     a->interrupted = rc == SGT_ESTOPPED;
     for (int t = 0; t < TECHNIQUES; t++) {

@@ -38,7 +38,10 @@ static int best_row(const ablation *a)
     return best;
 }
 
-static double factor(const ablation *a, int from, int to) { return a->rows[from].r.ms / a->rows[to].r.ms; }
+static double factor(const ablation *a, int from, int to)
+{
+    return a->rows[from].r.ms / a->rows[to].r.ms;
+}
 
 /* ---- the table ---- */
 
@@ -46,8 +49,8 @@ static void show_row(const ablation *a, int t)
 {
     char bytes[32];
     const ablation_row *row = &a->rows[t];
-    printf("%c %-8s %-30s %9.3f  %9.0f", t == best_row(a) ? '*' : ' ', techniques[t].name, techniques[t].about,
-           row->r.ms, row->r.tokens_per_s);
+    printf("%c %-8s %-30s %9.3f  %9.0f", t == best_row(a) ? '*' : ' ', techniques[t].name,
+           techniques[t].about, row->r.ms, row->r.tokens_per_s);
     if (row_before(a, t) == t) printf("        -       -");
     else printf("  %7.3f %7.2f", factor(a, row_before(a, t), t), factor(a, first_row(a), t));
     if (row->r.peak_flops > 0) printf("  %5.1f %%", 100 * row->r.flops / row->r.peak_flops);
@@ -67,7 +70,8 @@ static double largest_factor(const ablation *a, int t)
 static const char *measured_rows(const ablation_row *row, char *buf, size_t n)
 {
     buf[0] = '\0';
-    if (row->at_largest.ms > 0 && row->in_time < row->largest) snprintf(buf, n, " (%u)", row->in_time);
+    if (row->at_largest.ms > 0 && row->in_time < row->largest)
+        snprintf(buf, n, " (%u)", row->in_time);
     return buf;
 }
 
@@ -75,7 +79,8 @@ static int fewer(const ablation *a)
 {
     char buf[32];
     int any = 0;
-    for (int t = 0; t < TECHNIQUES; t++) any |= a->rows[t].wanted && *measured_rows(&a->rows[t], buf, sizeof buf);
+    for (int t = 0; t < TECHNIQUES; t++)
+        any |= a->rows[t].wanted && *measured_rows(&a->rows[t], buf, sizeof buf);
     return any;
 }
 
@@ -83,7 +88,8 @@ static void show_largest(const ablation *a)
 {
     char bytes[32], rows[32], most[32];
     printf("\n%-8s largest batch that fits", "");
-    printf(a->at_largest ? "%22s  %9s  %15s  %10s\n" : "\n", "ms/step", "tokens/s", "in all", "memory");
+    printf(a->at_largest ? "%22s  %9s  %15s  %10s\n" : "\n", "ms/step", "tokens/s", "in all",
+           "memory");
     for (int t = 0; t < TECHNIQUES; t++) {
         const ablation_row *row = &a->rows[t];
         const step_result *r = &row->at_largest;
@@ -91,7 +97,9 @@ static void show_largest(const ablation *a)
         measured_rows(row, rows, sizeof rows);
         snprintf(most, sizeof most, "%u", row->largest);
         printf("%-8s %23s%-8s", techniques[t].name, row->largest ? most : "none",
-               *rows ? rows : row->largest == ABLATION_MOST ? " or more" : "");
+               *rows                           ? rows
+               : row->largest == ABLATION_MOST ? " or more"
+                                               : "");
         if (r->ms > 0)
             printf("  %14.3f  %9.0f  %15.2f  %10s", r->ms, r->tokens_per_s, largest_factor(a, t),
                    sgt_format_bytes(bytes, sizeof bytes, r->bytes));
@@ -104,24 +112,28 @@ void ablation_show(void *bench)
     const ablation *a = bench;
     char machine[160], total[32];
     const step_result *r = &a->rows[last_row(a)].r;
-    printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device, r->level,
-           r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
-    printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", a->model_name, a->batch, a->seq,
-           a->rounds, a->steps);
-    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all", "of peak",
-           "memory");
+    printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device,
+           r->level, r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
+    printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n",
+           a->model_name, a->batch, a->seq, a->rounds, a->steps);
+    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all",
+           "of peak", "memory");
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].wanted) show_row(a, t);
     printf("\n* the fastest. Peak: what a large product of matrices reaches%s.\n",
            r->peak_flops > 0 ? ", in the precision of the row" : ", which is not known here");
     show_largest(a);
     if (a->memory_limit)
-        printf("\nLargest: what %s holds%s.\n", sgt_format_bytes(total, sizeof total, a->memory_limit),
+        printf("\nLargest: what %s holds%s.\n",
+               sgt_format_bytes(total, sizeof total, a->memory_limit),
                fewer(a) ? "; in brackets the rows that there was time for" : "");
-    if (a->interrupted) printf("\nInterrupted: what was measured until then, each row in the rounds that it had.\n");
+    if (a->interrupted)
+        printf(
+            "\nInterrupted: what was measured until then, each row in the rounds that it had.\n");
     int said = 0;
     for (int t = 0; t < TECHNIQUES; t++)
-        if (a->rows[t].why[0]) printf("%s%-8s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
+        if (a->rows[t].why[0])
+            printf("%s%-8s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
 }
 
 /* ---- JSON ---- */
@@ -129,11 +141,12 @@ void ablation_show(void *bench)
 static json_t *row_json(const ablation *a, int t)
 {
     const ablation_row *row = &a->rows[t];
-    json_t *j = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "technique", techniques[t].name,
-                          "ms_per_step", row->r.ms, "tokens_per_s", row->r.tokens_per_s, "factor",
-                          factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t), "data_wait_ms",
-                          row->r.wait_ms, "loss", row->r.loss, "bytes", (json_int_t)row->r.bytes, "largest_batch",
-                          (json_int_t)row->largest);
+    json_t *j =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "technique", techniques[t].name,
+                  "ms_per_step", row->r.ms, "tokens_per_s", row->r.tokens_per_s, "factor",
+                  factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t),
+                  "data_wait_ms", row->r.wait_ms, "loss", row->r.loss, "bytes",
+                  (json_int_t)row->r.bytes, "largest_batch", (json_int_t)row->largest);
     if (!j || !(row->at_largest.ms > 0)) return j;
     json_object_set_new(j, "largest_measured", json_integer((json_int_t)row->in_time));
     json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
@@ -151,13 +164,14 @@ json_t *ablation_json(void *bench)
     for (int t = 0; t < TECHNIQUES; t++) {
         if (a->rows[t].wanted) json_array_append_new(results, row_json(a, t));
         if (a->rows[t].why[0])
-            json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name, "why", a->rows[t].why));
+            json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name,
+                                                 "why", a->rows[t].why));
     }
-    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(),
-                            "device", r->device, "library", r->library, "model", a->model_name, "batch", (int)a->batch,
-                            "seq", (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "rounds",
-                            (int)a->rounds, "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out",
-                            out);
+    json_t *top = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(),
+        "device", r->device, "library", r->library, "model", a->model_name, "batch", (int)a->batch,
+        "seq", (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "rounds", (int)a->rounds,
+        "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out", out);
     if (top && a->interrupted) json_object_set_new(top, "interrupted", json_true());
     return top;
 }
@@ -168,17 +182,20 @@ int ablation_plot(void *bench, const char *path, sgt_error *err)
 {
     const ablation *a = bench;
     const step_result *last = &a->rows[last_row(a)].r;
-    bench_picture *p = bench_picture_new("What each technique brings: %s on %s", a->model_name, last->device);
+    bench_picture *p =
+        bench_picture_new("What each technique brings: %s on %s", a->model_name, last->device);
     bench_picture_group(p, "%u x %u tokens a step: tokens a second%s", a->batch, a->seq,
                         a->at_largest ? "; light: with the largest batch that fits" : "");
     for (int t = 0; t < TECHNIQUES; t++) {
         const ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
-        bench_picture_bar(p, BENCH_OURS, row->r.tokens_per_s, techniques[t].about, "%.0f, %.2f times%s",
-                          row->r.tokens_per_s, factor(a, first_row(a), t), t == best_row(a) ? ", the fastest" : "");
+        bench_picture_bar(p, BENCH_OURS, row->r.tokens_per_s, techniques[t].about,
+                          "%.0f, %.2f times%s", row->r.tokens_per_s, factor(a, first_row(a), t),
+                          t == best_row(a) ? ", the fastest" : "");
         if (row->at_largest.ms > 0)
-            bench_picture_bar(p, BENCH_LIGHT, row->at_largest.tokens_per_s, "", "%.0f, %.2f times, %u rows",
-                              row->at_largest.tokens_per_s, largest_factor(a, t), row->in_time);
+            bench_picture_bar(p, BENCH_LIGHT, row->at_largest.tokens_per_s, "",
+                              "%.0f, %.2f times, %u rows", row->at_largest.tokens_per_s,
+                              largest_factor(a, t), row->in_time);
     }
     return bench_picture_write(p, path, err);
 }

@@ -52,18 +52,16 @@ static const sgt_option table[] = {
      .help = "print nothing but what --json asks for, and failures"},
     {0}};
 
-static const sgt_program program = {.name = "sgt-bench all",
-                                    .usage = "sgt-bench all [OPTION]...",
-                                    .about = "Measures everything that needs no trained model, in "
-                                             "under five minutes, on data that it makes for "
-                                             "itself and\nremoves again, and writes a page with "
-                                             "the tables and their pictures, to look at or to send "
-                                             "to a colleague.",
-                                    .options = table,
-                                    .examples =
-                                        "  sgt-bench all -o bench.html\n"
-                                        "  sgt-bench all --quick --parts tokenize,loader\n"
-                                        "  sgt-bench all --data out/ --text corpus/ --device cuda"};
+static const sgt_program program = {
+    .name = "sgt-bench all",
+    .usage = "sgt-bench all [OPTION]...",
+    .about = "Measures everything that needs no trained model, in under five minutes, on data that "
+             "it makes for itself and\nremoves again, and writes a page with the tables and their "
+             "pictures, to look at or to send to a colleague.",
+    .options = table,
+    .examples = "  sgt-bench all -o bench.html\n"
+                "  sgt-bench all --quick --parts tokenize,loader\n"
+                "  sgt-bench all --data out/ --text corpus/ --device cuda"};
 
 static void give(const char *name, const char *value)
 {

@@ -21,7 +21,8 @@ static const sgt_option table[] = {
     BENCH_BATCH(shape, "rows", 1 << 16),
     BENCH_SEQ(shape, "512", 1 << 20),
     {"heads", 0, SGT_OPT_COUNT, &heads, "N", "heads of a row", .def = "12", .min = 1, .max = 1024},
-    {"head-size", 0, SGT_OPT_COUNT, &head_size, "N", "numbers of a head", .def = "64", .min = 1, .max = 1024},
+    {"head-size", 0, SGT_OPT_COUNT, &head_size, "N", "numbers of a head", .def = "64", .min = 1,
+     .max = 1024},
     BENCH_PRECISION(shape, "what queries, keys and values are kept in"),
     BENCH_THREADS(shape),
     {.name = "How"},
@@ -31,17 +32,21 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench attention",
     .usage = "sgt-bench attention [OPTION]...",
-    .about =
-        "Measures one layer's causal attention by itself, forward and backward, in every way that the device has: on\n"
-        "CUDA ours (own), cuDNN's (cudnn) and the one that stores T x T scores (naive); on a CPU ours.",
+    .about = "Measures one layer's causal attention by itself, forward and backward, in every way "
+             "that the device has: on\n"
+             "CUDA ours (own), cuDNN's (cudnn) and the one that stores T x T scores (naive); on a "
+             "CPU ours.",
     .options = table,
-    .examples = "  sgt-bench attention --batch-size 4 --seq-len 512\n"
-                "  sgt-bench attention --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
+    .examples =
+        "  sgt-bench attention --batch-size 4 --seq-len 512\n"
+        "  sgt-bench attention --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
 
-/* What causal attention needs: products of (T, T) with a half left out, two forward and five backward. */
+/* What causal attention needs: products of (T, T) with a half left out, two forward and five
+ * backward. */
 static double flops(const attention_bench *b, int products)
 {
-    return (double)products * (double)b->B * (double)b->H * (double)b->T * (double)b->T * (double)b->D;
+    return (double)products * (double)b->B * (double)b->H * (double)b->T * (double)b->T *
+           (double)b->D;
 }
 
 static double forward_flops(const attention_bench *b) { return flops(b, 2); }
@@ -51,9 +56,11 @@ static double backward_flops(const attention_bench *b) { return flops(b, 5); }
 
 static json_t *line_json(const attention_bench *b, const attention_line *l)
 {
-    if (!(l->forward_ms > 0)) return json_pack("{s:s, s:s}", "attention", l->way, "why_not", l->why);
-    return json_pack("{s:s, s:f, s:f, s:f, s:f}", "attention", l->way, "forward_ms", l->forward_ms, "backward_ms",
-                     l->backward_ms, "forward_tflops", forward_flops(b) / l->forward_ms * 1e-9, "backward_tflops",
+    if (!(l->forward_ms > 0))
+        return json_pack("{s:s, s:s}", "attention", l->way, "why_not", l->why);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f}", "attention", l->way, "forward_ms", l->forward_ms,
+                     "backward_ms", l->backward_ms, "forward_tflops",
+                     forward_flops(b) / l->forward_ms * 1e-9, "backward_tflops",
                      backward_flops(b) / l->backward_ms * 1e-9);
 }
 
@@ -61,11 +68,13 @@ static json_t *to_json(void *bench)
 {
     const attention_bench *b = bench;
     json_t *results = json_array();
-    for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
-                            b->device, "library", b->library, "precision", sgt_precision_words[b->precision], "batch",
-                            (json_int_t)b->B, "seq", (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
-                            (json_int_t)b->D, "results", results);
+    for (size_t i = 0; i < b->count; i++)
+        json_array_append_new(results, line_json(b, &b->lines[i]));
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "cpu", sgt_cpu_model(),
+                     "device", b->device, "library", b->library, "precision",
+                     sgt_precision_words[b->precision], "batch", (json_int_t)b->B, "seq",
+                     (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size", (json_int_t)b->D,
+                     "results", results);
 }
 
 static const attention_line *best_line(const attention_bench *b)
@@ -73,13 +82,15 @@ static const attention_line *best_line(const attention_bench *b)
     const attention_line *best = NULL;
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];
-        if (l->forward_ms > 0 && (!best || l->forward_ms + l->backward_ms < best->forward_ms + best->backward_ms))
+        if (l->forward_ms > 0 &&
+            (!best || l->forward_ms + l->backward_ms < best->forward_ms + best->backward_ms))
             best = l;
     }
     return best;
 }
 
-static void show_direction(const attention_bench *b, double ms, double operations, double scale, int width)
+static void show_direction(const attention_bench *b, double ms, double operations, double scale,
+                           int width)
 {
     printf("  %*.3f  %8.1f", width, ms, operations / ms * scale);
     if (b->peak_flops > 0) printf("  %5.1f %%", 100 * operations / ms * 1e3 / b->peak_flops);
@@ -92,9 +103,10 @@ static void show(void *bench)
     char machine[160], device[64], why[80], rows[48], tokens[48], each[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-9 : 1e-6;
-    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
-           b->library);
-    printf("%s, %s of %s, %s of %zu; causal, the masked half is not counted\n\n", sgt_precision_words[b->precision],
+    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine),
+           sgt_printable(device, sizeof device, b->device), b->library);
+    printf("%s, %s of %s, %s of %zu; causal, the masked half is not counted\n\n",
+           sgt_precision_words[b->precision],
            sgt_format_things(rows, sizeof rows, b->B, "row", "rows"),
            sgt_format_things(tokens, sizeof tokens, b->T, "token", "tokens"),
            sgt_format_things(each, sizeof each, b->H, "head", "heads"), b->D);
@@ -118,8 +130,9 @@ static int plot(void *bench, const char *path, sgt_error *err)
     const attention_bench *b = bench;
     char name[48];
     double scale = b->cuda ? 1e-9 : 1e-6;
-    bench_picture *p = bench_picture_new("Causal attention: %s, %zu rows of %zu tokens, %zu heads of %zu",
-                                         sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
+    bench_picture *p =
+        bench_picture_new("Causal attention: %s, %zu rows of %zu tokens, %zu heads of %zu",
+                          sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
     bench_picture_group(p, "%s on %s, %s", b->cuda ? "TFLOP/s" : "GFLOP/s", b->device, b->library);
     if (b->peak_flops > 0)
         bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large product of matrices", "%.1f",
@@ -127,12 +140,15 @@ static int plot(void *bench, const char *path, sgt_error *err)
     bench_picture_limit(p, b->peak_flops);
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];
-        double forward = forward_flops(b) / l->forward_ms, backward = backward_flops(b) / l->backward_ms;
+        double forward = forward_flops(b) / l->forward_ms,
+               backward = backward_flops(b) / l->backward_ms;
         if (!(l->forward_ms > 0)) continue;
         snprintf(name, sizeof name, "%s, forward", l->way);
-        bench_picture_bar(p, BENCH_OURS, forward * 1e3, name, "%.1f: %.3f ms", forward * scale, l->forward_ms);
+        bench_picture_bar(p, BENCH_OURS, forward * 1e3, name, "%.1f: %.3f ms", forward * scale,
+                          l->forward_ms);
         snprintf(name, sizeof name, "%s, backward", l->way);
-        bench_picture_bar(p, BENCH_OURS, backward * 1e3, name, "%.1f: %.3f ms", backward * scale, l->backward_ms);
+        bench_picture_bar(p, BENCH_OURS, backward * 1e3, name, "%.1f: %.3f ms", backward * scale,
+                          l->backward_ms);
     }
     return bench_picture_write(p, path, err);
 }
@@ -153,7 +169,8 @@ static int take_options(attention_bench *b, int cuda, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's attention is in fp32 or bf16",
                         sgt_precision_words[b->precision]);
     if ((double)b->B * (double)b->T * (double)b->H * (double)b->D > 0x1p32)
-        return sgt_fail(err, SGT_EUSAGE, "%zu x %zu x %zu x %zu numbers are over the 2^32 that are measured", b->B,
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%zu x %zu x %zu x %zu numbers are over the 2^32 that are measured", b->B,
                         b->T, b->H, b->D);
     return SGT_OK;
 }
@@ -173,11 +190,19 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
 
 static void release(void *bench) { free(((attention_bench *)bench)->cache); }
 
-static const bench_subcommand attention = {.program = &program, .output = &shape.output,
-                                           .size = sizeof(attention_bench), .measure = measure, .plot = plot,
-                                           .json = to_json, .show = show, .release = release};
+static const bench_subcommand attention = {.program = &program,
+                                           .output = &shape.output,
+                                           .size = sizeof(attention_bench),
+                                           .measure = measure,
+                                           .plot = plot,
+                                           .json = to_json,
+                                           .show = show,
+                                           .release = release};
 
-static int bench_attention(int argc, char **argv) { return bench_subcommand_run(&attention, argc, argv); }
+static int bench_attention(int argc, char **argv)
+{
+    return bench_subcommand_run(&attention, argc, argv);
+}
 
-const sgt_command bench_attention_command = {"attention", "one layer's attention, forward and backward", &program,
-                                             bench_attention};
+const sgt_command bench_attention_command = {
+    "attention", "one layer's attention, forward and backward", &program, bench_attention};

@@ -1,12 +1,12 @@
-/* attention.h: causal attention by itself, forward and backward: on a CPU (attention_cpu.c) and on CUDA
- * (attention_cuda.c), in each way that there is. */
+/* attention.h: causal attention by itself, forward and backward: on a CPU (attention_cpu.c) and on
+ * CUDA (attention_cuda.c), in each way that there is. */
 #ifndef SGT_TOOLS_BENCH_ATTENTION_H
 #define SGT_TOOLS_BENCH_ATTENTION_H
 
 #include "backend.h"
 
 typedef struct attention_line {
-    const char *way;             /* "own", "cudnn", "naive", "tiled" */
+    const char *way;                /* "own", "cudnn", "naive", "tiled" */
     double forward_ms, backward_ms; /* of one layer; 0: it was not done, for: */
     char why[200];
 } attention_line;
@@ -15,10 +15,10 @@ typedef struct attention_bench {
     size_t B, T, H, D;
     sgt_precision precision;
     int cuda, threads;
-    char *cache;          /* a folder for timings */
+    char *cache; /* a folder for timings */
     const sgt_stop *stop;
     char device[64], library[96];
-    double peak_flops;    /* of a large product of matrices in that precision; 0: not known */
+    double peak_flops; /* of a large product of matrices in that precision; 0: not known */
     attention_line lines[4];
     size_t count;
 } attention_bench;

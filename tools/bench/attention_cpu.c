@@ -55,8 +55,9 @@ static int head_forward(void *ctx, int thread, uint64_t i, sgt_error *err)
     const float *q = o->qkv + row * 3 * o->C + column;
     (void)err;
     if (i < o->B * o->H)
-        o->k->attention(o->out + row * o->C + column, o->C, o->lse + i * o->T, q, q + o->C, q + 2 * o->C, 3 * o->C,
-                        o->T, o->D, o->scale, NULL, NULL, o->scratch + (size_t)thread * o->scratch_floats);
+        o->k->attention(o->out + row * o->C + column, o->C, o->lse + i * o->T, q, q + o->C,
+                        q + 2 * o->C, 3 * o->C, o->T, o->D, o->scale, NULL, NULL,
+                        o->scratch + (size_t)thread * o->scratch_floats);
     return SGT_OK;
 }
 
@@ -68,17 +69,20 @@ static int head_backward(void *ctx, int thread, uint64_t i, sgt_error *err)
     float *dq = o->dqkv + row * 3 * o->C + column;
     (void)err;
     if (i < o->B * o->H)
-        o->k->attention_backward(dq, dq + o->C, dq + 2 * o->C, 3 * o->C, o->dout + at, o->out + at, o->C,
-                                 o->lse + i * o->T, q, q + o->C, q + 2 * o->C, 3 * o->C, o->T, o->D, o->scale, NULL,
-                                 NULL, o->scratch + (size_t)thread * o->scratch_floats);
+        o->k->attention_backward(dq, dq + o->C, dq + 2 * o->C, 3 * o->C, o->dout + at, o->out + at,
+                                 o->C, o->lse + i * o->T, q, q + o->C, q + 2 * o->C, 3 * o->C, o->T,
+                                 o->D, o->scale, NULL, NULL,
+                                 o->scratch + (size_t)thread * o->scratch_floats);
     return SGT_OK;
 }
 
-static int time_heads(double *ms, operands *o, const attention_bench *b, bench_work *work, sgt_error *err)
+static int time_heads(double *ms, operands *o, const attention_bench *b, bench_work *work,
+                      sgt_error *err)
 {
     double times[MOST], began = sgt_now(), seconds;
     size_t n = 0, heads = b->B * b->H, threads = (size_t)b->threads;
-    bench_slice s = {.most = (heads + threads - 1) / threads, .seconds = 1e9, .threads = b->threads};
+    bench_slice s = {
+        .most = (heads + threads - 1) / threads, .seconds = 1e9, .threads = b->threads};
     uint64_t units;
     int rc = bench_run(&s, work, o, &units, &seconds, err); /* warms up */
     while (rc == SGT_OK && (n < LEAST || (n < MOST && sgt_now() - began < SECONDS))) {
@@ -102,7 +106,8 @@ int attention_on_cpu(attention_bench *b, sgt_error *err)
     rc = time_heads(&l->forward_ms, &o, b, head_forward, err);
     if (rc == SGT_OK) rc = time_heads(&l->backward_ms, &o, b, head_backward, err);
     int bf16 = b->precision == SGT_PRECISION_BF16;
-    if (rc == SGT_OK && gemm_square_on_cpu(&b->peak_flops, b->threads, bf16, NULL) < 0) b->peak_flops = 0;
+    if (rc == SGT_OK && gemm_square_on_cpu(&b->peak_flops, b->threads, bf16, NULL) < 0)
+        b->peak_flops = 0;
     sgt_arena_unmap(&o.memory);
     return rc;
 }

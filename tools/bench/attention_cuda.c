@@ -1,4 +1,5 @@
-/* attention_cuda.c: attention on CUDA: ours, cuDNN's and the naive one, each in a backend of one layer. */
+/* attention_cuda.c: attention on CUDA: ours, cuDNN's and the naive one, each in a backend of one
+ * layer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 static const struct {
     const char *name;
     sgt_attention way;
-} ways[] = {{"own", SGT_ATTENTION_OWN}, {"cudnn", SGT_ATTENTION_CUDNN}, {"naive", SGT_ATTENTION_NAIVE}};
+} ways[] = {
+    {"own", SGT_ATTENTION_OWN}, {"cudnn", SGT_ATTENTION_CUDNN}, {"naive", SGT_ATTENTION_NAIVE}};
 
 static sgt_backend_options options(const attention_bench *b, sgt_attention way)
 {
@@ -29,8 +31,8 @@ static sgt_backend_options options(const attention_bench *b, sgt_attention way)
 }
 
 /* A way that cannot serve, or has no room, is a line that says so. */
-static int time_way(attention_bench *b, const sgt_cuda_library *lib, const char *name, sgt_attention way,
-                    sgt_error *err)
+static int time_way(attention_bench *b, const sgt_cuda_library *lib, const char *name,
+                    sgt_attention way, sgt_error *err)
 {
     sgt_cuda_attention_times t;
     attention_line *l = &b->lines[b->count++];

@@ -1,5 +1,5 @@
-/* bench.h: the parts of sgt-bench. A file for each subcommand, and what they share: slices of work timed on some
- * threads, the page cache, medians. */
+/* bench.h: the parts of sgt-bench. A file for each subcommand, and what they share: slices of work
+ * timed on some threads, the page cache, medians. */
 #ifndef SGT_TOOLS_BENCH_H
 #define SGT_TOOLS_BENCH_H
 
@@ -11,8 +11,9 @@
 #include "tools/cli/options.h"
 
 /* The subcommands, each at the end of the file of its name. */
-extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command, bench_attention_command,
-    bench_step_command, bench_ablation_command, bench_sample_command, bench_all_command;
+extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command,
+    bench_attention_command, bench_step_command, bench_ablation_command, bench_sample_command,
+    bench_all_command;
 
 /* ---- machine.c ---- */
 
@@ -33,32 +34,35 @@ typedef struct bench_slice {
     int threads;
 } bench_slice;
 
-/* Runs until the time or the units are over, at least one unit a thread. *units: done by all threads, *seconds: from
- * the first start to the last end. */
-int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds, sgt_error *err);
+/* Runs until the time or the units are over, at least one unit a thread. *units: done by all
+ * threads, *seconds: from the first start to the last end. */
+int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
+              sgt_error *err);
 
 double bench_median(double *x, size_t n); /* sorts x */
 
 /* ---- cache.c: files in the page cache ---- */
 
-/* Drops the pages of the file at `path` and makes sure that they are gone; SGT_EUNSUPPORTED says how many stay. */
+/* Drops the pages of the file at `path` and makes sure that they are gone; SGT_EUNSUPPORTED says
+ * how many stay. */
 int bench_cache_evict(const char *path, sgt_error *err);
 int bench_cache_fill(const char *path, sgt_error *err); /* reads what is not there */
-
 
 /* ---- limit.c: what memory allows: memcpy of the same windows, and reading them ---- */
 
 typedef struct sgt_loader sgt_loader;
 typedef struct bench_limit bench_limit;
 
-/* A block of memory as large as the tokens of `bytes` bytes, in huge pages; smaller where memory is short. */
+/* A block of memory as large as the tokens of `bytes` bytes, in huge pages; smaller where memory is
+ * short. */
 int bench_limit_open(bench_limit **out, uint64_t bytes, sgt_error *err);
 void bench_limit_close(bench_limit *l);
 uint64_t bench_limit_bytes(const bench_limit *l);
-/* Draws the windows of the first batches of `loader`: what bench_limit_copy copies from now on, for `threads` threads.
- */
+/* Draws the windows of the first batches of `loader`: what bench_limit_copy copies from now on, for
+ * `threads` threads. */
 int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_error *err);
 bench_work bench_limit_copy; /* unit: the memcpy of one batch; ctx: the bench_limit */
-bench_work bench_limit_read; /* unit: the same windows are read, fetched ahead, and nothing is made of them */
+/* unit: the same windows are read, fetched ahead, and nothing is made of them */
+bench_work bench_limit_read;
 
 #endif

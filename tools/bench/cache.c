@@ -1,6 +1,6 @@
-/* cache.c: the page cache, asked and emptied file by file. mincore tells the truth only about files that the caller
- * owns or may write (Linux 5.2 and later; otherwise every page counts as there), so that what it cannot see is refused
- * and never assumed. */
+/* cache.c: the page cache, asked and emptied file by file. mincore tells the truth only about files
+ * that the caller owns or may write (Linux 5.2 and later; otherwise every page counts as there), so
+ * that what it cannot see is refused and never assumed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,8 +23,10 @@ typedef struct residence {
     uint64_t pages, resident;
 } residence;
 
-/* there: for each page, in its lowest bit, whether it is there; the caller's to free. NULL for an empty file. */
-static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path, sgt_error *err)
+/* there: for each page, in its lowest bit, whether it is there; the caller's to free. NULL for an
+ * empty file. */
+static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path,
+               sgt_error *err)
 {
     size_t pages = (size_t)((size + page_bytes() - 1) / page_bytes());
     *r = (residence){.pages = pages};
@@ -32,8 +34,9 @@ static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const
     if (!pages) return SGT_OK;
     if (!(*there = malloc(pages))) return sgt_fail_memory(err, path);
     void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    int rc = map == MAP_FAILED || mincore(map, (size_t)size, *there) < 0 ? sgt_fail_errno(err, "%s: mincore", path)
-                                                                         : SGT_OK;
+    int rc = map == MAP_FAILED || mincore(map, (size_t)size, *there) < 0
+                 ? sgt_fail_errno(err, "%s: mincore", path)
+                 : SGT_OK;
     for (size_t i = 0; i < pages && rc == SGT_OK; i++) r->resident += (*there)[i] & 1;
     if (map != MAP_FAILED) munmap(map, (size_t)size);
     return rc;
@@ -54,8 +57,9 @@ static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
         if (!r.resident) return SGT_OK;
     }
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: %" PRIu64 " of %" PRIu64 " pages stay in memory, so --cold would not be cold "
-                    "(a file system in memory, a program that maps it, or not your file)",
+                    "%s: %" PRIu64 " of %" PRIu64
+                    " pages stay in memory, so --cold would not be cold (a file system in memory, "
+                    "a program that maps it, or not your file)",
                     path, r.resident, r.pages);
 }
 
@@ -90,13 +94,15 @@ static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
     return rc;
 }
 
-static int with_file(const char *path, int (*act)(int fd, uint64_t size, const char *path, sgt_error *err),
+static int with_file(const char *path,
+                     int (*act)(int fd, uint64_t size, const char *path, sgt_error *err),
                      sgt_error *err)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", path) : act(fd, (uint64_t)st.st_size, path, err);
+    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", path)
+                                : act(fd, (uint64_t)st.st_size, path, err);
     close(fd);
     return rc;
 }

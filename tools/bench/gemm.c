@@ -1,5 +1,5 @@
-/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, input's gradient and weight's gradient, with
- * each epilogue that could stand behind it. */
+/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, input's gradient and
+ * weight's gradient, with each epilogue that could stand behind it. */
 #include "tools/bench/gemm.h"
 
 #include <stdio.h>
@@ -16,27 +16,28 @@
 static bench_shape shape = BENCH_SHAPE;
 static double seconds = 0.2;
 
-static const sgt_option table[] = {
-    {.name = "What is run"},
-    BENCH_DEVICE(shape),
-    BENCH_MODEL(shape),
-    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
-    BENCH_SEQ(shape, "64", 1 << 15),
-    BENCH_PRECISION(shape, "what matrices are kept in"),
-    BENCH_THREADS(shape),
-    {.name = "How"},
-    {"seconds", 0, SGT_OPT_REAL, &seconds, "X", "on a CPU: time for each product, run three times at least",
-     .def = "0.2", .min = 0.001, .max = 3600},
-    BENCH_OUTPUT(shape.output),
-    {0}};
+static const sgt_option table[] = {{.name = "What is run"},
+                                   BENCH_DEVICE(shape),
+                                   BENCH_MODEL(shape),
+                                   BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
+                                   BENCH_SEQ(shape, "64", 1 << 15),
+                                   BENCH_PRECISION(shape, "what matrices are kept in"),
+                                   BENCH_THREADS(shape),
+                                   {.name = "How"},
+                                   {"seconds", 0, SGT_OPT_REAL, &seconds, "X",
+                                    "on a CPU: time for each product, run three times at least",
+                                    .def = "0.2", .min = 0.001, .max = 3600},
+                                   BENCH_OUTPUT(shape.output),
+                                   {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench gemm",
     .usage = "sgt-bench gemm [OPTION]...",
-    .about =
-        "Measures every matrix product of a GPT-2 step by itself, with each epilogue that could stand behind it: on\n"
-        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU training's own in float32, or bfloat16\n"
-        "where it multiplies that.",
+    .about = "Measures every matrix product of a GPT-2 step by itself, with each epilogue that "
+             "could stand behind it: on\n"
+             "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU training's own "
+             "in float32, or bfloat16\n"
+             "where it multiplies that.",
     .options = table,
     .examples = "  sgt-bench gemm --batch-size 8 --seq-len 128\n"
                 "  sgt-bench gemm --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
@@ -50,7 +51,8 @@ double gemm_flops(const sgt_cuda_gemm_shape *s)
     return 2.0 * (double)s->m * (double)s->n * (double)s->k;
 }
 
-static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
+static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gemm_shape s,
+                sgt_cuda_epilogue epilogue)
 {
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
@@ -59,11 +61,12 @@ static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gem
     s.out = s.accumulate ? SGT_F32 : b->type;
     s.tf32 = b->tf32;
     s.epilogue = epilogue;
-    b->lines[b->count++] = (gemm_line){.layer = layer, .pass = pass, .epilogue = epilogues[epilogue], .shape = s};
+    b->lines[b->count++] =
+        (gemm_line){.layer = layer, .pass = pass, .epilogue = epilogues[epilogue], .shape = s};
 }
 
-/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU stands behind fc, and its gradient behind the
- * gradient of what comes after it. */
+/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU stands behind fc, and its
+ * gradient behind the gradient of what comes after it. */
 static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape forward = {.m = b->rows, .n = out, .k = in};
@@ -89,9 +92,11 @@ static int list_products(gemm_bench *b, sgt_error *err)
     add_linear(b, "proj", C, C);
     add_linear(b, "fc", C, 4 * C);
     add_linear(b, "fcproj", 4 * C, C);
-    add(b, "head", "forward", (sgt_cuda_gemm_shape){.m = N, .n = V, .k = C, .trans_b = 1}, SGT_EPILOGUE_NONE);
+    add(b, "head", "forward", (sgt_cuda_gemm_shape){.m = N, .n = V, .k = C, .trans_b = 1},
+        SGT_EPILOGUE_NONE);
     add(b, "head", "dx", (sgt_cuda_gemm_shape){.m = N, .n = C, .k = V}, SGT_EPILOGUE_NONE);
-    add(b, "head", "dw", (sgt_cuda_gemm_shape){.m = V, .n = C, .k = N, .trans_a = 1, .accumulate = 1},
+    add(b, "head", "dw",
+        (sgt_cuda_gemm_shape){.m = V, .n = C, .k = N, .trans_a = 1, .accumulate = 1},
         SGT_EPILOGUE_NONE);
     return SGT_OK;
 }
@@ -107,8 +112,9 @@ static const char *precision_name(const gemm_bench *b)
 static json_t *line_json(const gemm_bench *b, const gemm_line *l)
 {
     const sgt_cuda_gemm_shape *s = &l->shape;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", l->layer, "pass", l->pass, "epilogue", l->epilogue,
-                          "m", (json_int_t)s->m, "n", (json_int_t)s->n, "k", (json_int_t)s->k);
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", l->layer, "pass", l->pass, "epilogue",
+                  l->epilogue, "m", (json_int_t)s->m, "n", (json_int_t)s->n, "k", (json_int_t)s->k);
     if (!j) return NULL;
     if (l->ms > 0) {
         json_object_set_new(j, "us", json_real(1e3 * l->ms));
@@ -123,13 +129,18 @@ static json_t *to_json(void *bench)
 {
     const gemm_bench *b = bench;
     json_t *results = json_array();
-    for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device", b->device,
-                            "library", b->library, "model", shape.model, "precision", precision_name(b), "rows",
-                            (json_int_t)b->rows, "peak_tflops", b->peak_flops * 1e-12, "results", results);
+    for (size_t i = 0; i < b->count; i++)
+        json_array_append_new(results, line_json(b, &b->lines[i]));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device",
+                     b->device, "library", b->library, "model", shape.model, "precision",
+                     precision_name(b), "rows", (json_int_t)b->rows, "peak_tflops",
+                     b->peak_flops * 1e-12, "results", results);
 }
 
-static double line_flops(const gemm_line *l) { return l->ms > 0 ? gemm_flops(&l->shape) / l->ms * 1e3 : 0; }
+static double line_flops(const gemm_line *l)
+{
+    return l->ms > 0 ? gemm_flops(&l->shape) / l->ms * 1e3 : 0;
+}
 
 static const gemm_line *best_line(const gemm_bench *b)
 {
@@ -145,19 +156,24 @@ static void show(void *bench)
     char machine[160], device[96], why[32], rows[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
-    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
-           b->library);
-    printf("%s, %s, %s", shape.model, precision_name(b), sgt_format_things(rows, sizeof rows, b->rows, "row", "rows"));
-    if (b->peak_flops > 0) printf("; peak, a large square product: %.1f %s", b->peak_flops * scale, unit);
-    printf("\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n", unit);
+    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine),
+           sgt_printable(device, sizeof device, b->device), b->library);
+    printf("%s, %s, %s", shape.model, precision_name(b),
+           sgt_format_things(rows, sizeof rows, b->rows, "row", "rows"));
+    if (b->peak_flops > 0)
+        printf("; peak, a large square product: %.1f %s", b->peak_flops * scale, unit);
+    printf(
+        "\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n",
+        unit);
     for (size_t i = 0; i < b->count; i++) {
         const gemm_line *l = &b->lines[i];
         const sgt_cuda_gemm_shape *s = &l->shape;
-        printf("%c %-7s %-8s %-11s %7zu  %7zu  %7zu", l == best_line(b) ? '*' : ' ', l->layer, l->pass, l->epilogue,
-               s->m, s->n, s->k);
+        printf("%c %-7s %-8s %-11s %7zu  %7zu  %7zu", l == best_line(b) ? '*' : ' ', l->layer,
+               l->pass, l->epilogue, s->m, s->n, s->k);
         if (l->ms > 0) printf("  %10.1f  %8.1f", 1e3 * l->ms, gemm_flops(s) / l->ms * 1e3 * scale);
         else printf("  %s", sgt_printable(why, sizeof why, l->why));
-        if (l->ms > 0 && b->peak_flops > 0) printf("  %5.1f %%", 100 * gemm_flops(s) / l->ms * 1e3 / b->peak_flops);
+        if (l->ms > 0 && b->peak_flops > 0)
+            printf("  %5.1f %%", 100 * gemm_flops(s) / l->ms * 1e3 / b->peak_flops);
         printf("\n");
     }
     printf("\n* the fastest\n");
@@ -169,16 +185,18 @@ static int plot(void *bench, const char *path, sgt_error *err)
     char name[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
-    bench_picture *p = bench_picture_new("Matrix products of a step: %s, %s, %zu rows", shape.model, precision_name(b),
-                                         b->rows);
+    bench_picture *p = bench_picture_new("Matrix products of a step: %s, %s, %zu rows", shape.model,
+                                         precision_name(b), b->rows);
     bench_picture_group(p, "%s on %s, %s", unit, b->device, b->library);
     if (b->peak_flops > 0)
-        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large square product", "%.1f", b->peak_flops * scale);
+        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large square product", "%.1f",
+                          b->peak_flops * scale);
     bench_picture_limit(p, b->peak_flops);
     for (size_t i = 0; i < b->count; i++) {
         const gemm_line *l = &b->lines[i];
         if (!(l->ms > 0)) continue;
-        snprintf(name, sizeof name, "%s, %s%s%s", l->layer, l->pass, strcmp(l->epilogue, "none") ? ", " : "",
+        snprintf(name, sizeof name, "%s, %s%s%s", l->layer, l->pass,
+                 strcmp(l->epilogue, "none") ? ", " : "",
                  strcmp(l->epilogue, "none") ? l->epilogue : "");
         bench_picture_bar(p, BENCH_OURS, line_flops(l), name, "%.1f%s", line_flops(l) * scale,
                           l == best_line(b) ? ", the fastest" : "");
@@ -191,8 +209,8 @@ static int plot(void *bench, const char *path, sgt_error *err)
 static int check_cpu(sgt_precision p, sgt_error *err)
 {
     if (p == SGT_PRECISION_FP32 || (p == SGT_PRECISION_BF16 && sgt_gemm_has_bf16())) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--precision %s: this CPU's products are in fp32%s", sgt_precision_words[p],
-                    sgt_gemm_has_bf16() ? " or bf16" : "");
+    return sgt_fail(err, SGT_EUSAGE, "--precision %s: this CPU's products are in fp32%s",
+                    sgt_precision_words[p], sgt_gemm_has_bf16() ? " or bf16" : "");
 }
 
 static int take_options(gemm_bench *b, int cuda, sgt_error *err)
@@ -230,16 +248,23 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     int rc = SGT_EUNSUPPORTED, cpu = strcmp(shape.device, "cpu") == 0;
     b->stop = call->stop;
     if (!cpu) rc = measure_on(b, 1, err);
-    if (cpu || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0)) rc = measure_on(b, 0, err);
+    if (cpu || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0))
+        rc = measure_on(b, 0, err);
     return rc;
 }
 
 static void release(void *bench) { free(((gemm_bench *)bench)->lines); }
 
-static const bench_subcommand gemm = {.program = &program, .output = &shape.output, .size = sizeof(gemm_bench),
-                                      .measure = measure, .plot = plot, .json = to_json, .show = show,
+static const bench_subcommand gemm = {.program = &program,
+                                      .output = &shape.output,
+                                      .size = sizeof(gemm_bench),
+                                      .measure = measure,
+                                      .plot = plot,
+                                      .json = to_json,
+                                      .show = show,
                                       .release = release};
 
 static int bench_gemm(int argc, char **argv) { return bench_subcommand_run(&gemm, argc, argv); }
 
-const sgt_command bench_gemm_command = {"gemm", "each matrix product of a training step", &program, bench_gemm};
+const sgt_command bench_gemm_command = {"gemm", "each matrix product of a training step", &program,
+                                        bench_gemm};

@@ -1,5 +1,5 @@
-/* gemm.h: the matrix products of a GPT-2 step, each by itself: which there are (gemm.c) and how long they take on a CPU
- * (gemm_cpu.c) and on CUDA (gemm_cuda.c). */
+/* gemm.h: the matrix products of a GPT-2 step, each by itself: which there are (gemm.c) and how
+ * long they take on a CPU (gemm_cpu.c) and on CUDA (gemm_cuda.c). */
 #ifndef SGT_TOOLS_BENCH_GEMM_H
 #define SGT_TOOLS_BENCH_GEMM_H
 
@@ -20,10 +20,10 @@ typedef struct gemm_bench {
     size_t rows, channels, vocab; /* N = B*T, C, and V as the head has it */
     sgt_cuda_type type;           /* of matrices; parameters' gradients are float32 */
     int cuda, tf32, threads;
-    double seconds;               /* that a product is repeated for, on a CPU */
+    double seconds; /* that a product is repeated for, on a CPU */
     const sgt_stop *stop;
     char device[128], library[64];
-    double peak_flops;            /* of a large square product; 0: not measured */
+    double peak_flops; /* of a large square product; 0: not measured */
     gemm_line *lines;
     size_t count;
 } gemm_bench;

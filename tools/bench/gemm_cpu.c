@@ -67,14 +67,22 @@ static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-static int time_one(double *ms, const operands *o, const gemm_bench *b, const sgt_cuda_gemm_shape *s, sgt_error *err)
+static int time_one(double *ms, const operands *o, const gemm_bench *b,
+                    const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
     double times[MOST], began = sgt_now();
     size_t n = 0;
     sgt_gemm *g;
-    sgt_gemm_shape shape = {.m = s->m, .n = s->n, .k = s->k, .trans_a = s->trans_a, .trans_b = s->trans_b,
-                            .lda = s->trans_a ? s->m : s->k, .ldb = s->trans_b ? s->k : s->n, .ldc = s->n,
-                            .bias = s->epilogue == SGT_EPILOGUE_BIAS, .accumulate = s->accumulate,
+    sgt_gemm_shape shape = {.m = s->m,
+                            .n = s->n,
+                            .k = s->k,
+                            .trans_a = s->trans_a,
+                            .trans_b = s->trans_b,
+                            .lda = s->trans_a ? s->m : s->k,
+                            .ldb = s->trans_b ? s->k : s->n,
+                            .ldc = s->n,
+                            .bias = s->epilogue == SGT_EPILOGUE_BIAS,
+                            .accumulate = s->accumulate,
                             .bf16 = b->type == SGT_BF16};
     int rc = sgt_gemm_plan(&g, &shape, b->threads, err);
     if (rc < 0) return rc;
@@ -126,7 +134,8 @@ int gemm_on_cpu(gemm_bench *b, sgt_error *err)
     int rc = fill_operands(&o, b, err);
     if (rc < 0) return rc;
     if ((rc = time_square(&b->peak_flops, &o, b, err)) == SGT_OK) {
-        snprintf(b->device, sizeof b->device, "%d thread%s", b->threads, b->threads == 1 ? "" : "s");
+        snprintf(b->device, sizeof b->device, "%d thread%s", b->threads,
+                 b->threads == 1 ? "" : "s");
         snprintf(b->library, sizeof b->library, "%s", sgt_gemm_library(b->type == SGT_BF16));
         rc = time_lines(b, &o, err);
     }

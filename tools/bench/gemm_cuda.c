@@ -6,17 +6,26 @@
 
 #define SIDE 8192 /* of the square product: 400 MB in 16 bits */
 
-static int find_peak(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_gemms *g, sgt_error *err)
+static int find_peak(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_gemms *g,
+                     sgt_error *err)
 {
     const sgt_cuda_gemm *p;
-    sgt_cuda_gemm_shape s = {.m = SIDE, .n = SIDE, .k = SIDE, .lda = SIDE, .ldb = SIDE, .ldd = SIDE,
-                             .type = b->type, .out = b->type, .tf32 = b->tf32};
+    sgt_cuda_gemm_shape s = {.m = SIDE,
+                             .n = SIDE,
+                             .k = SIDE,
+                             .lda = SIDE,
+                             .ldb = SIDE,
+                             .ldd = SIDE,
+                             .type = b->type,
+                             .out = b->type,
+                             .tf32 = b->tf32};
     int rc = calls->plan(&p, g, &s, err);
     if (rc == SGT_OK && calls->ms(p) > 0) b->peak_flops = gemm_flops(&s) / calls->ms(p) * 1e3;
     return rc;
 }
 
-static int time_lines(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_gemms *g, sgt_error *err)
+static int time_lines(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_gemms *g,
+                      sgt_error *err)
 {
     for (size_t i = 0; i < b->count; i++) {
         gemm_line *l = &b->lines[i];
@@ -26,7 +35,8 @@ static int time_lines(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_
         if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
         l->ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
         if (!(l->ms > 0))
-            snprintf(l->why, sizeof l->why, "%s", rc < 0 ? "not in the library" : "no room to time it");
+            snprintf(l->why, sizeof l->why, "%s",
+                     rc < 0 ? "not in the library" : "no room to time it");
     }
     return SGT_OK;
 }

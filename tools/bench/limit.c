@@ -1,6 +1,7 @@
-/* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already there, which waits for
- * the beginning of each; and reading them, each asked for ahead of its time, and making nothing of them. What the
- * memory holds does not matter to either, only where it lies, so nothing is read for it. */
+/* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already
+ * there, which waits for the beginning of each; and reading them, each asked for ahead of its time,
+ * and making nothing of them. What the memory holds does not matter to either, only where it lies,
+ * so nothing is read for it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,11 @@
 #include "shards/shard.h"
 #include "tools/bench/bench.h"
 
-#define LINE 64 /* bytes of a cache's line */
+#define LINE 64                   /* bytes of a cache's line */
 #define LEAST ((uint64_t)4 << 20) /* bytes: room for the longest row */
-#define WINDOWS                                                                                                        \
-    ((size_t)1 << 18) /* rows drawn before the clock starts; then from the first again: 512 MiB at T = 1024 */
+#define WINDOWS \
+    ((size_t)1  \
+     << 18) /* rows drawn before the clock starts; then from the first again: 512 MiB at T = 1024 */
 
 struct bench_limit {
     sgt_arena memory;
@@ -122,8 +124,8 @@ int bench_limit_copy(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* A word of each line of the cache is what brings the line. Asked for four windows ahead, the fastest of what was
- * tried: 0, 1, 2, 4, 8, 16 and 32. */
+/* A word of each line of the cache is what brings the line. Asked for four windows ahead, the
+ * fastest of what was tried: 0, 1, 2, 4, 8, 16 and 32. */
 int bench_limit_read(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const bench_limit *l = ctx;

@@ -1,4 +1,5 @@
-/* loader.c: sgt-bench loader: every reader beside the others, beside memcpy of the same windows, and beside peers. */
+/* loader.c: sgt-bench loader: every reader beside the others, beside memcpy of the same windows,
+ * and beside peers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +28,10 @@ static loader_options o = {.outputs = "u16,i32",
 
 static const sgt_option table[] = {
     {.name = "What is measured (each LIST has commas)"},
-    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all", .choices = sgt_reader_words},
-    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets", .def = "u16,i32",
-     .words = "u16|i32"},
+    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
+     .choices = sgt_reader_words},
+    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets",
+     .def = "u16,i32", .words = "u16|i32"},
     {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
     {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
      .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
@@ -37,12 +39,12 @@ static const sgt_option table[] = {
      .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
      .help = "drop the shards from the page cache before each measurement, and check it"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor", .def = "1", .min = 1,
-     .max = 1024},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all measurements together", .def = "3", .min = .001,
-     .max = 86400},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each is measured, in turns; medians", .def = "5", .min = 1,
-     .max = LOADER_TURNS},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor",
+     .def = "1", .min = 1, .max = 1024},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all measurements together", .def = "3",
+     .min = .001, .max = 86400},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each is measured, in turns; medians",
+     .def = "5", .min = 1, .max = LOADER_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
     {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
@@ -50,8 +52,9 @@ static const sgt_option table[] = {
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turns with numpy and PyTorch (where it is), by an interpreter that has them"},
     {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
-     "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, threads, stream, random, "
-     "ahead, block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given,
+     "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, "
+     "threads, stream, random, ahead, block, fill; all, none",
+     .def = "all below the table with --peer, else none", .given = &o.limits_given,
      .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
     BENCH_OUTPUT(o.output),
@@ -60,7 +63,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench loader",
     .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
-    .about = "Measures how fast each reader makes batches of a folder of shards, against memcpy of the same windows.",
+    .about = "Measures how fast each reader makes batches of a folder of shards, against memcpy of "
+             "the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 16,32,64 --seq-len 512,1024 --threads 2\n"
@@ -72,12 +76,15 @@ static const sgt_program program = {
 static int split_option(const char *option, const char *list, char **pieces, int most)
 {
     int n = sgt_split_list(list, pieces, most);
-    if (n < 1) sgt_usage(&program, "--%s %s: wanted one to %d pieces with commas between them", option, list, most);
+    if (n < 1)
+        sgt_usage(&program, "--%s %s: wanted one to %d pieces with commas between them", option,
+                  list, most);
     return n;
 }
 
 /* Words of `list` by their place among the `kinds` names; one named twice counts once. */
-static int words(int *out, const char *option, const char *list, int kinds, const char *(*name)(int))
+static int words(int *out, const char *option, const char *list, int kinds,
+                 const char *(*name)(int))
 {
     char *pieces[LOADER_LIST];
     int n = split_option(option, list, pieces, LOADER_LIST), count = 0;
@@ -88,9 +95,11 @@ static int words(int *out, const char *option, const char *list, int kinds, cons
             char all[160] = "", hint[SGT_NEAR_HINT];
             sgt_near near = sgt_near_to(pieces[i], strlen(pieces[i]));
             for (k = 0; k < kinds; k++)
-                snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", name(k));
+                snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
+                         name(k));
             sgt_near_offer_all(&near, all);
-            sgt_usage(&program, "--%s %s: no such word (%s)%s", option, pieces[i], all, sgt_near_hint(&near, "", hint));
+            sgt_usage(&program, "--%s %s: no such word (%s)%s", option, pieces[i], all,
+                      sgt_near_hint(&near, "", hint));
         }
         for (int j = 0; j < count; j++) seen |= out[j] == k;
         if (!seen) out[count++] = k;
@@ -106,7 +115,8 @@ static int numbers(uint32_t *out, const char *option, const char *list)
     for (int i = 0; i < n; i++) {
         uint64_t v;
         if (sgt_parse_count(pieces[i], &v) < 0 || v < 1 || v > 1 << 20)
-            sgt_usage(&program, "--%s %s: must be a whole number from 1 to 1048576", option, pieces[i]);
+            sgt_usage(&program, "--%s %s: must be a whole number from 1 to 1048576", option,
+                      pieces[i]);
         out[i] = (uint32_t)v;
         free(pieces[i]);
     }
@@ -130,17 +140,21 @@ static void read_lines(loader_lists *in)
 static void read_lists(loader_lists *in)
 {
     read_lines(in);
-    while (!o.readers && in->reader_count < SGT_READERS) in->readers[in->reader_count] = in->reader_count, in->reader_count++;
-    if (o.readers) in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
+    while (!o.readers && in->reader_count < SGT_READERS)
+        in->readers[in->reader_count] = in->reader_count, in->reader_count++;
+    if (o.readers)
+        in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
     in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OURS, loader_output_name);
-    in->sampling_count = words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
+    in->sampling_count =
+        words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
     in->batch_count = numbers(in->batches, "batch-size", o.batches);
     in->seq_count = numbers(in->seqs, "seq-len", o.seqs);
     for (int b = 0; b < in->batch_count; b++)
         for (int s = 0; s < in->seq_count; s++)
             if ((uint64_t)in->batches[b] * in->seqs[s] > 1 << 28)
                 sgt_usage(&program,
-                          "a batch of %" PRIu32 " x %" PRIu32 " tokens is over the 268,435,456 that are measured",
+                          "a batch of %" PRIu32 " x %" PRIu32
+                          " tokens is over the 268,435,456 that are measured",
                           in->batches[b], in->seqs[s]);
 }
 
@@ -149,7 +163,8 @@ static void read_lists(loader_lists *in)
 static int add_shard(loader_bench *b, const char *path, sgt_error *err)
 {
     sgt_shard_header h;
-    int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err); /* the loader has held it to what it must be */
+    /* the loader has held it to what it must be */
+    int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
     if (fd < 0) return fd;
     close(fd);
     loader_shard *s = &b->shards[b->shard_count];
@@ -161,12 +176,14 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* What the loader finds is what is measured: all but shards of less than two tokens, which nobody can draw from. */
+/* What the loader finds is what is measured: all but shards of less than two tokens, which nobody
+ * can draw from. */
 static int find_shards(loader_bench *b, sgt_error *err)
 {
     sgt_loader *l;
     sgt_loader_info info;
-    sgt_loader_options options = {.reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
+    sgt_loader_options options = {
+        .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
     int rc = sgt_loader_open_data(&l, b->path, &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
@@ -185,7 +202,8 @@ static void shorten_default(loader_bench *b)
     if (o.seq_given) return;
     while (seq > 1 && seq >= b->longest) seq /= 2;
     if (seq < DEFAULT_SEQ)
-        sgt_say(&b->notice, "--seq-len %" PRIu32 ", since no shard has the %d tokens of a row of %d", seq,
+        sgt_say(&b->notice,
+                "--seq-len %" PRIu32 ", since no shard has the %d tokens of a row of %d", seq,
                 DEFAULT_SEQ + 1, DEFAULT_SEQ);
     b->in.seqs[0] = seq;
 }
@@ -204,7 +222,8 @@ static void see_room(loader_bench *b)
     sgt_memory_look(&memory, NULL);
     b->may_be_warm = 2 * b->tokens <= memory.available / 2;
     if (!b->may_be_warm)
-        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet pages that are not there");
+        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet pages "
+                            "that are not there");
 }
 
 /* ---- the grid ---- */
@@ -227,8 +246,8 @@ loader_result *loader_add_result(loader_group *g, loader_result r)
     return &g->results[g->count++];
 }
 
-/* memcpy first, then each output of each reader, then peers: Python's know random windows of what is in memory, and fio
- * the disk. */
+/* memcpy first, then each output of each reader, then peers: Python's know random windows of what
+ * is in memory, and fio the disk. */
 static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
 {
     static const int peers[][2] = {{LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
@@ -237,7 +256,8 @@ static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
     enum { PEERS = sizeof peers / sizeof *peers };
     const loader_lists *in = &b->in;
     loader_group *g;
-    int rc = loader_add_group(b, 2 + PEERS + (size_t)in->reader_count * (size_t)in->output_count, &g, err);
+    int rc = loader_add_group(b, 2 + PEERS + (size_t)in->reader_count * (size_t)in->output_count,
+                              &g, err);
     if (rc < 0) return rc;
     base.who = LOADER_MEMCPY;
     base.output = SGT_OUTPUT_U16;
@@ -269,8 +289,11 @@ static int lay_out(loader_bench *b, sgt_error *err)
     for (int s = 0; s < in->sampling_count; s++)
         for (int k = 0; k < in->batch_count; k++)
             for (int t = 0; t < in->seq_count && rc == SGT_OK; t++)
-                rc = lay_out_group(b, (loader_result){.sampling = in->samplings[s], .batch = in->batches[k],
-                                                      .seq = in->seqs[t]}, err);
+                rc = lay_out_group(b,
+                                   (loader_result){.sampling = in->samplings[s],
+                                                   .batch = in->batches[k],
+                                                   .seq = in->seqs[t]},
+                                   err);
     b->grid_count = b->group_count;
     return rc;
 }
@@ -288,9 +311,8 @@ static int prepare(loader_bench *b, sgt_error *err)
     if (warm_ones) rc = loader_warm(b, err);
     if (rc < 0 || !copies || (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0) return rc;
     if (bench_limit_bytes(b->limit) < 2 * b->tokens)
-        sgt_say(
-            &b->notice,
-            "memcpy takes its windows from a smaller block, since the set is larger than a third of the free memory");
+        sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
+                            "larger than a third of the free memory");
     return SGT_OK;
 }
 
@@ -314,9 +336,11 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     loader_bench *b = bench;
     if (!call->count)
-        return sgt_fail(err, SGT_EUSAGE, "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
     if (call->count > 1)
-        return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)", call->count);
+        return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
+                        call->count);
     heard.to = call->notice;
     b->path = call->operands[0];
     b->o = &o;
@@ -329,7 +353,8 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     if (!o.limits_given || !b->in.line_count) rc = lay_out(b, err);
     if (rc == SGT_OK) rc = loader_limits_lay_out(b, err);
     if (rc == SGT_OK) rc = prepare(b, err);
-    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++) rc = loader_measure(b, &b->groups[i], err);
+    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++)
+        rc = loader_measure(b, &b->groups[i], err);
     if (rc == SGT_OK) loader_limits_conclude(b);
     return rc;
 }
@@ -346,10 +371,17 @@ static void release(void *bench)
     while (heard.count) free(heard.lines[--heard.count]);
 }
 
-static const bench_subcommand loader = {.program = &program, .output = &o.output, .size = sizeof(loader_bench),
-                                        .operands = 1, .measure = measure, .plot = loader_plot, .json = loader_json,
-                                        .show = loader_show, .release = release};
+static const bench_subcommand loader = {.program = &program,
+                                        .output = &o.output,
+                                        .size = sizeof(loader_bench),
+                                        .operands = 1,
+                                        .measure = measure,
+                                        .plot = loader_plot,
+                                        .json = loader_json,
+                                        .show = loader_show,
+                                        .release = release};
 
 static int bench_loader(int argc, char **argv) { return bench_subcommand_run(&loader, argc, argv); }
 
-const sgt_command bench_loader_command = {"loader", "how fast each reader makes batches", &program, bench_loader};
+const sgt_command bench_loader_command = {"loader", "how fast each reader makes batches", &program,
+                                          bench_loader};

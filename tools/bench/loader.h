@@ -1,6 +1,7 @@
-/* loader.h: the parts of sgt-bench loader. loader.c holds the command line and the grid of what is measured,
- * loader_limits.c the lines that set each part beside its limit; both are groups of results. loader_measure.c measures
- * a group, loader_peers.c has the turns of what is not ours, loader_show.c prints, loader_plot.c draws. */
+/* loader.h: the parts of sgt-bench loader. loader.c holds the command line and the grid of what is
+ * measured, loader_limits.c the lines that set each part beside its limit; both are groups of
+ * results. loader_measure.c measures a group, loader_peers.c has the turns of what is not ours,
+ * loader_show.c prints, loader_plot.c draws. */
 #ifndef SGT_TOOLS_BENCH_LOADER_H
 #define SGT_TOOLS_BENCH_LOADER_H
 
@@ -11,7 +12,8 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/subcommand.h"
 
-enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 }; /* LOADER_LIST: pieces of an option's list */
+/* LOADER_LIST: pieces of an option's list */
+enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 };
 
 /* Who makes the batches: a sgt_reader, or one of these. */
 enum {
@@ -29,13 +31,15 @@ static inline int loader_is_reader(int who) { return who < SGT_READERS; }
 static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <= LOADER_FIO; }
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
-enum { LOADER_I64 = SGT_OUTPUT_I32 + 1, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 }; /* beyond ours */
+/* beyond ours */
+enum { LOADER_I64 = SGT_OUTPUT_I32 + 1, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
 
 typedef enum loader_way {
     LOADER_DRAW,   /* batches through a cursor */
     LOADER_SCALAR, /* the same, made one token at a time */
-    LOADER_STREAM, /* what a stream's consumer waits for a batch when its own work takes twice as long as one */
-    LOADER_FILL    /* opening: all tokens are read */
+    /* what a stream's consumer waits for a batch when its own work takes twice as long as one */
+    LOADER_STREAM,
+    LOADER_FILL /* opening: all tokens are read */
 } loader_way;
 
 typedef struct loader_options {
@@ -57,14 +61,14 @@ typedef struct loader_result {
     int who, output, sampling, threads, cold;
     loader_way way;
     uint32_t batch, seq;
-    double us[LOADER_TURNS];     /* a batch, in each turn; fio: what the disk alone takes for it */
-    double cpu[LOADER_TURNS];    /* seconds of CPU a second */
+    double us[LOADER_TURNS];  /* a batch, in each turn; fio: what the disk alone takes for it */
+    double cpu[LOADER_TURNS]; /* seconds of CPU a second */
     double open_s[LOADER_TURNS];
     double us_per_batch, cpu_share, open_ms; /* the medians */
-    double memcpy_us, fio_us;    /* of the same windows; 0: not measured */
-    double work_us;              /* stream: the consumer's own */
-    int best;                    /* of its output in its group */
-    char why[320];               /* why it was left out; "": it was not */
+    double memcpy_us, fio_us;                /* of the same windows; 0: not measured */
+    double work_us;                          /* stream: the consumer's own */
+    int best;                                /* of its output in its group */
+    char why[320];                           /* why it was left out; "": it was not */
 } loader_result;
 
 /* What takes turns: sampling, batch and seq are the same in all of it. */
@@ -96,15 +100,16 @@ typedef struct loader_bench {
     size_t shard_count;
     uint64_t tokens, longest; /* in all shards; in the longest */
     bench_limit *limit;
-    loader_python *python;   /* NULL: not started */
+    loader_python *python;              /* NULL: not started */
     char numpy[48], torch[48], fio[48]; /* their versions, once they have answered */
-    int fio_runs; /* there is one */
-    loader_group *groups; /* of the grid, then of the lines */
+    int fio_runs;                       /* there is one */
+    loader_group *groups;               /* of the grid, then of the lines */
     size_t group_count, grid_count;
     loader_line lines[LOADER_LINES];
     size_t line_count;
     int may_be_warm; /* there is room in the page cache */
-    uint64_t cold_rows; /* so many rows of the run were drawn cold: no window is read cold a second time */
+    /* so many rows of the run were drawn cold: no window is read cold a second time */
+    uint64_t cold_rows;
     const sgt_stop *stop;
     sgt_notice notice;
 } loader_bench;
@@ -121,20 +126,25 @@ double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a ro
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err);
 loader_result *loader_add_result(loader_group *g, loader_result r);
 
-int loader_warm(const loader_bench *b, sgt_error *err); /* reads into the page cache what is not there */
+/* reads into the page cache what is not there */
+int loader_warm(const loader_bench *b, sgt_error *err);
 
 int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
 
 /* ---- loader_peers.c ---- */
 
-/* A turn of tests/peers/loaders.py, which the program carries within it, by the interpreter of --peer. SGT_EUNSUPPORTED
- * where it cannot; other failures end everything. */
-int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us, sgt_error *err);
-void loader_python_close(loader_bench *b); /* it maps the shards while it runs: to be called before anything cold */
+/* A turn of tests/peers/loaders.py, which the program carries within it, by the interpreter of
+ * --peer. SGT_EUNSUPPORTED where it cannot; other failures end everything. */
+int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
+                       sgt_error *err);
+/* it maps the shards while it runs: to be called before anything cold */
+void loader_python_close(loader_bench *b);
 
-/* A turn of fio on the set's own shards: random reads of a row's size at the depth of our reader, of blocks, or all in
- * turn, as r->sampling has it. SGT_EUNSUPPORTED where fio is not there, or cannot. */
-int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us, double *cpu, sgt_error *err);
+/* A turn of fio on the set's own shards: random reads of a row's size at the depth of our reader,
+ * of blocks, or all in turn, as r->sampling has it. SGT_EUNSUPPORTED where fio is not there, or
+ * cannot. */
+int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
+                    double *cpu, sgt_error *err);
 
 /* ---- loader_limits.c ---- */
 

@@ -1,5 +1,5 @@
-/* loader_limits.c: each part of the loader beside what limits it: the best that others do of the same, memory, the
- * disk. A line is two results of one group, which were measured in turns. */
+/* loader_limits.c: each part of the loader beside what limits it: the best that others do of the
+ * same, memory, the disk. A line is two results of one group, which were measured in turns. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,48 +38,172 @@ typedef struct loader_limit {
 #define URING SGT_READER_URING
 
 static const loader_limit limits[] = {
-    {"numpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_WINDOW, I32, 0, 1}, "preload, i32", "numpy, sliding windows, i32",
-     SPEED, TOKENS},
-    {"memcpy", WARM, {PRELOAD, U16, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, u16", "memcpy of the same windows",
-     SPEED, TOKENS},
-    {"memcpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, i32", "memcpy of the same windows",
-     SPEED, TOKENS},
-    {"memory", WARM, {PRELOAD, U16, 0, 1}, {LOADER_READ, U16, 0, 1}, "preload, u16", "reading them and no more", SPEED,
+    {"numpy",
+     WARM,
+     {PRELOAD, I32, 0, 1},
+     {LOADER_WINDOW, I32, 0, 1},
+     "preload, i32",
+     "numpy, sliding windows, i32",
+     SPEED,
      TOKENS},
-    {"memory", WARM, {PRELOAD, U16, 0, 2}, {LOADER_READ, U16, 0, 2}, "preload, u16, two threads",
-     "reading them and no more", SPEED, TOKENS},
-    {"scalar", NARROW, {PRELOAD, I32, 0, 1}, {PRELOAD, I32, LOADER_SCALAR, 1}, "preload, i32, 64 rows of 512",
-     "a token at a time", SPEED, TOKENS},
-    {"mmap", WARM, {MMAP, U16, 0, 1}, {PRELOAD, U16, 0, 1}, "mmap, warm, u16", "preload", SPEED, TOKENS},
-    {"mmap", WARM, {MMAP, I32, 0, 1}, {PRELOAD, I32, 0, 1}, "mmap, warm, i32", "preload", SPEED, TOKENS},
-    {"threads", WARM, {PRELOAD, U16, 0, 2}, {PRELOAD, U16, 0, 1}, "preload, u16, two threads", "one thread", SPEED,
+    {"memcpy",
+     WARM,
+     {PRELOAD, U16, 0, 1},
+     {LOADER_MEMCPY, U16, 0, 1},
+     "preload, u16",
+     "memcpy of the same windows",
+     SPEED,
      TOKENS},
-    {"threads", WARM, {PRELOAD, I32, 0, 2}, {PRELOAD, I32, 0, 1}, "preload, i32, two threads", "one thread", SPEED,
+    {"memcpy",
+     WARM,
+     {PRELOAD, I32, 0, 1},
+     {LOADER_MEMCPY, U16, 0, 1},
+     "preload, i32",
+     "memcpy of the same windows",
+     SPEED,
      TOKENS},
-    {"threads", WARM, {LOADER_MEMCPY, U16, 0, 2}, {LOADER_MEMCPY, U16, 0, 1}, "(memcpy, two threads)", "one thread",
-     SPEED, TOKENS},
-    {"stream", WARM, {PRELOAD, U16, LOADER_STREAM, 1}, {PRELOAD, U16, 0, 1}, "stream, u16: wait for a batch",
-     "a batch without a stream", WAIT, TOKENS},
-    {"stream", WARM, {PRELOAD, I32, LOADER_STREAM, 1}, {PRELOAD, I32, 0, 1}, "stream, i32: wait for a batch",
-     "a batch without a stream", WAIT, TOKENS},
-    {"random", COLD, {URING, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "uring, cold, i32", "fio, random, depth 128",
-     SPEED, REQUESTS},
-    {"random", COLD, {URING, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "  CPU that it takes", "fio", CPU, REQUESTS},
-    {"ahead", COLD, {MMAP, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "mmap, cold, i32", "fio, random, depth 128",
-     SPEED, REQUESTS},
-    {"block", BLOCKS, {URING, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "uring, cold, block, i32",
-     "fio, random 256 KiB, depth 16", SPEED, BYTES},
-    {"block", BLOCKS, {URING, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "  CPU that it takes", "fio", CPU, BYTES},
-    {"fill", FILL, {PRELOAD, U16, LOADER_FILL, 1}, {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1}, "preload, cold: opening",
-     "fio, in turn, 1 MiB, depth 16", SPEED, BYTES},
-    {"fill", FILL, {PRELOAD, U16, LOADER_FILL, 1}, {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1}, "  CPU that it takes",
-     "fio", CPU, BYTES},
+    {"memory",
+     WARM,
+     {PRELOAD, U16, 0, 1},
+     {LOADER_READ, U16, 0, 1},
+     "preload, u16",
+     "reading them and no more",
+     SPEED,
+     TOKENS},
+    {"memory",
+     WARM,
+     {PRELOAD, U16, 0, 2},
+     {LOADER_READ, U16, 0, 2},
+     "preload, u16, two threads",
+     "reading them and no more",
+     SPEED,
+     TOKENS},
+    {"scalar",
+     NARROW,
+     {PRELOAD, I32, 0, 1},
+     {PRELOAD, I32, LOADER_SCALAR, 1},
+     "preload, i32, 64 rows of 512",
+     "a token at a time",
+     SPEED,
+     TOKENS},
+    {"mmap",
+     WARM,
+     {MMAP, U16, 0, 1},
+     {PRELOAD, U16, 0, 1},
+     "mmap, warm, u16",
+     "preload",
+     SPEED,
+     TOKENS},
+    {"mmap",
+     WARM,
+     {MMAP, I32, 0, 1},
+     {PRELOAD, I32, 0, 1},
+     "mmap, warm, i32",
+     "preload",
+     SPEED,
+     TOKENS},
+    {"threads",
+     WARM,
+     {PRELOAD, U16, 0, 2},
+     {PRELOAD, U16, 0, 1},
+     "preload, u16, two threads",
+     "one thread",
+     SPEED,
+     TOKENS},
+    {"threads",
+     WARM,
+     {PRELOAD, I32, 0, 2},
+     {PRELOAD, I32, 0, 1},
+     "preload, i32, two threads",
+     "one thread",
+     SPEED,
+     TOKENS},
+    {"threads",
+     WARM,
+     {LOADER_MEMCPY, U16, 0, 2},
+     {LOADER_MEMCPY, U16, 0, 1},
+     "(memcpy, two threads)",
+     "one thread",
+     SPEED,
+     TOKENS},
+    {"stream",
+     WARM,
+     {PRELOAD, U16, LOADER_STREAM, 1},
+     {PRELOAD, U16, 0, 1},
+     "stream, u16: wait for a batch",
+     "a batch without a stream",
+     WAIT,
+     TOKENS},
+    {"stream",
+     WARM,
+     {PRELOAD, I32, LOADER_STREAM, 1},
+     {PRELOAD, I32, 0, 1},
+     "stream, i32: wait for a batch",
+     "a batch without a stream",
+     WAIT,
+     TOKENS},
+    {"random",
+     COLD,
+     {URING, I32, 0, 1},
+     {LOADER_FIO, LOADER_BYTES, 0, 1},
+     "uring, cold, i32",
+     "fio, random, depth 128",
+     SPEED,
+     REQUESTS},
+    {"random",
+     COLD,
+     {URING, I32, 0, 1},
+     {LOADER_FIO, LOADER_BYTES, 0, 1},
+     "  CPU that it takes",
+     "fio",
+     CPU,
+     REQUESTS},
+    {"ahead",
+     COLD,
+     {MMAP, I32, 0, 1},
+     {LOADER_FIO, LOADER_BYTES, 0, 1},
+     "mmap, cold, i32",
+     "fio, random, depth 128",
+     SPEED,
+     REQUESTS},
+    {"block",
+     BLOCKS,
+     {URING, I32, 0, 1},
+     {LOADER_FIO, LOADER_BYTES, 0, 1},
+     "uring, cold, block, i32",
+     "fio, random 256 KiB, depth 16",
+     SPEED,
+     BYTES},
+    {"block",
+     BLOCKS,
+     {URING, I32, 0, 1},
+     {LOADER_FIO, LOADER_BYTES, 0, 1},
+     "  CPU that it takes",
+     "fio",
+     CPU,
+     BYTES},
+    {"fill",
+     FILL,
+     {PRELOAD, U16, LOADER_FILL, 1},
+     {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1},
+     "preload, cold: opening",
+     "fio, in turn, 1 MiB, depth 16",
+     SPEED,
+     BYTES},
+    {"fill",
+     FILL,
+     {PRELOAD, U16, LOADER_FILL, 1},
+     {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1},
+     "  CPU that it takes",
+     "fio",
+     CPU,
+     BYTES},
 };
 enum { LIMITS = sizeof limits / sizeof *limits };
 _Static_assert((int)LIMITS <= (int)LOADER_LINES, "room for all lines");
 
-static const char *const names[] = {"numpy", "memcpy", "memory", "scalar", "mmap", "threads", "stream", "random",
-                                    "ahead", "block", "fill"};
+static const char *const names[] = {"numpy",  "memcpy", "memory", "scalar", "mmap", "threads",
+                                    "stream", "random", "ahead",  "block",  "fill"};
 
 int loader_limit_count(void) { return sizeof names / sizeof *names; }
 const char *loader_limit_name(int i) { return names[i]; }
@@ -102,7 +226,10 @@ static uint32_t narrow_seq(const loader_bench *b)
 
 static loader_result blank(const loader_bench *b, group_kind kind, const side *s)
 {
-    return (loader_result){.who = s->who, .output = s->output, .way = s->way, .threads = s->threads,
+    return (loader_result){.who = s->who,
+                           .output = s->output,
+                           .way = s->way,
+                           .threads = s->threads,
                            .cold = kind >= COLD,
                            .sampling = kind == BLOCKS ? SGT_SAMPLING_BLOCK
                                        : kind == FILL ? SGT_SAMPLING_SEQUENTIAL
@@ -116,7 +243,8 @@ static const loader_result *find(loader_group *g, loader_result r)
 {
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *o = &g->results[i];
-        if (o->who == r.who && o->output == r.output && o->way == r.way && o->threads == r.threads) return o;
+        if (o->who == r.who && o->output == r.output && o->way == r.way && o->threads == r.threads)
+            return o;
     }
     return loader_add_result(g, r);
 }
@@ -144,7 +272,8 @@ static int lay_out_group(loader_bench *b, group_kind kind, sgt_error *err)
 int loader_limits_lay_out(loader_bench *b, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (int kind = 0; kind < GROUPS && rc == SGT_OK; kind++) rc = lay_out_group(b, (group_kind)kind, err);
+    for (int kind = 0; kind < GROUPS && rc == SGT_OK; kind++)
+        rc = lay_out_group(b, (group_kind)kind, err);
     return rc;
 }
 
@@ -196,7 +325,8 @@ void loader_limits_show(const loader_bench *b)
 {
     if (!b->line_count) return;
     char heading[96];
-    snprintf(heading, sizeof heading, "each beside its limit (batches of %" PRIu32 " x %" PRIu32 ", random windows)",
+    snprintf(heading, sizeof heading,
+             "each beside its limit (batches of %" PRIu32 " x %" PRIu32 ", random windows)",
              b->in.batches[0], b->in.seqs[0]);
     printf("%s%-92s  share\n", b->grid_count ? "\n" : "", heading);
     for (size_t i = 0; i < b->line_count; i++) {
@@ -207,8 +337,8 @@ void loader_limits_show(const loader_bench *b)
             continue;
         }
         int digits = l->kind == CPU || l->unit == BYTES ? 3 : l->kind == WAIT ? 2 : 1;
-        printf("%-30s %9.*f %-9s  %-30s %9.*f", l->ours_text, digits, figure(b, l, line->ours), unit_name(l),
-               l->other_text, digits, figure(b, l, line->other));
+        printf("%-30s %9.*f %-9s  %-30s %9.*f", l->ours_text, digits, figure(b, l, line->ours),
+               unit_name(l), l->other_text, digits, figure(b, l, line->other));
         if (l->kind == SPEED) printf("  %6.3f", loader_line_share(b, line));
         printf("\n");
     }
@@ -221,12 +351,14 @@ json_t *loader_limits_json(const loader_bench *b)
         const loader_line *line = &b->lines[i];
         const loader_limit *l = line->limit;
         json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "limit", l->name, "ours",
-                              l->ours_text + strspn(l->ours_text, " "), "other", l->other_text, "unit", unit_name(l));
+                              l->ours_text + strspn(l->ours_text, " "), "other", l->other_text,
+                              "unit", unit_name(l));
         if (line->why) json_object_set_new(j, "left_out", json_string(line->why));
         else {
             json_object_set_new(j, "ours_is", json_real(figure(b, l, line->ours)));
             json_object_set_new(j, "other_is", json_real(figure(b, l, line->other)));
-            if (l->kind == SPEED) json_object_set_new(j, "share", json_real(loader_line_share(b, line)));
+            if (l->kind == SPEED)
+                json_object_set_new(j, "share", json_real(loader_line_share(b, line)));
         }
         json_array_append_new(all, j);
     }

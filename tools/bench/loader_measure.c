@@ -1,8 +1,8 @@
 /* loader_measure.c: the measurements of sgt-bench loader.
  *
- * Everything is measured in short slices that take turns (turn after turn, each reader and each peer once a turn), so
- * that a machine that changes its mind slows them all; the figure of each is the median of its slices. Each thread
- * writes into one buffer. */
+ * Everything is measured in short slices that take turns (turn after turn, each reader and each
+ * peer once a turn), so that a machine that changes its mind slows them all; the figure of each is
+ * the median of its slices. Each thread writes into one buffer. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,7 +11,8 @@
 #include "sample/sampler.h"
 #include "tools/bench/loader.h"
 
-#define AHEAD 64 /* batches, more than any reader looks ahead: what it has read and not given is not read again */
+/* batches, more than any reader looks ahead: what it has read and not given is not read again */
+#define AHEAD 64
 
 /* One reader's loader for one sampling, batch and seq; what the threads of a slice work on. */
 typedef struct drawer {
@@ -34,7 +35,8 @@ static double cpu_seconds(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void drawer_close(drawer *d)
@@ -51,7 +53,8 @@ static void drawer_close(drawer *d)
 
 static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
 {
-    /* i32 inputs and targets are the larger: the same memory serves both outputs, and both find it as hot */
+    /* i32 inputs and targets are the larger: the same memory serves both outputs, and both find it
+     * as hot */
     size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
@@ -62,7 +65,8 @@ static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
     return rc;
 }
 
-static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r, int threads, sgt_error *err)
+static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r, int threads,
+                       sgt_error *err)
 {
     sgt_loader_options options = {.reader = (sgt_reader)r->who,
                                   .sampling = (sgt_sampling)r->sampling,
@@ -89,14 +93,17 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const drawer *d = ctx;
     sgt_cursor *c = d->cursors[thread];
-    if (d->output == SGT_OUTPUT_U16) return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
+    if (d->output == SGT_OUTPUT_U16)
+        return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
     int32_t *inputs = d->buffers[thread], *targets = inputs + (size_t)d->info.batch * d->info.seq;
-    return (d->scalar ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs, targets, err);
+    return (d->scalar ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs,
+                                                                            targets, err);
 }
 
 /* ---- slices of ours ---- */
 
-static int draw_slice(drawer *d, const loader_result *r, uint64_t most, double seconds, slice_sum *sum, sgt_error *err)
+static int draw_slice(drawer *d, const loader_result *r, uint64_t most, double seconds,
+                      slice_sum *sum, sgt_error *err)
 {
     bench_slice s = {.first = d->next, .most = most, .seconds = seconds, .threads = r->threads};
     double cpu = cpu_seconds(), took;
@@ -124,7 +131,8 @@ static void note(loader_result *r, int turn, const slice_sum *sum, double open_s
 static void work_for(double us)
 {
     double until = sgt_now() + us * 1e-6;
-    while (sgt_now() < until) {}
+    while (sgt_now() < until) {
+    }
 }
 
 /* Batches taken and given back for a while, the waits for both and nothing else. */
@@ -148,15 +156,18 @@ static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum
     return SGT_OK;
 }
 
-/* In the turn before the first: how long a batch takes when the consumer does nothing, which its work is twice of. */
+/* In the turn before the first: how long a batch takes when the consumer does nothing, which its
+ * work is twice of. */
 static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
 {
     sgt_stream *s;
-    sgt_stream_options options = {.first = d->next, .output = (sgt_output)r->output, .threads = (uint32_t)r->threads};
+    sgt_stream_options options = {
+        .first = d->next, .output = (sgt_output)r->output, .threads = (uint32_t)r->threads};
     slice_sum begin = {0}, sum = {0};
     int rc = sgt_stream_open(&s, d->loader, &options, err);
     if (rc < 0) return rc;
-    rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err); /* the ring fills */
+    /* the ring fills */
+    rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err);
     if (turn < 0) r->work_us = 2 * begin.seconds * 1e6 / (double)begin.units;
     if (rc == SGT_OK) rc = consume(s, r->work_us, seconds, &sum, err);
     sgt_stream_close(s);
@@ -179,12 +190,13 @@ static int warm_turn(drawer *d, loader_result *r, int turn, double seconds, sgt_
 static int evict_all(const loader_bench *b, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_evict(b->shards[i].path, err);
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++)
+        rc = bench_cache_evict(b->shards[i].path, err);
     return rc;
 }
 
-/* Batches until a tenth of the pages has been asked for: past that, ever more windows would meet pages that are there
- * again. For each thread. */
+/* Batches until a tenth of the pages has been asked for: past that, ever more windows would meet
+ * pages that are there again. For each thread. */
 static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
 {
     uint64_t pages = b->tokens / 2048, a_row = ((uint64_t)r->seq + 1) / 2048 + 2;
@@ -195,17 +207,19 @@ static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
 /* Batches of a pool of blocks, for each thread: what the reader reads ahead is whole pools. */
 static uint64_t pool_batches(const drawer *d, const loader_result *r)
 {
-    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq, windows = block * SGT_POOL_BLOCKS;
+    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq,
+             windows = block * SGT_POOL_BLOCKS;
     if (windows > d->info.windows_per_epoch) windows = d->info.windows_per_epoch;
     uint64_t n = windows / ((uint64_t)r->batch * (uint64_t)r->threads);
     return n ? n : 1;
 }
 
-/* From a pool's beginning on for as many pools as there is time for, behind some that are not counted: as much is read
- * ahead before the clock starts as at its end, and into memory that has been used before. Within an epoch no page is
- * met twice. */
+/* From a pool's beginning on for as many pools as there is time for, behind some that are not
+ * counted: as much is read ahead before the clock starts as at its end, and into memory that has
+ * been used before. Within an epoch no page is met twice. */
 enum { POOLS_BEFORE = 3 };
-static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum, sgt_error *err)
+static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum,
+                       sgt_error *err)
 {
     uint64_t n = pool_batches(d, r), whole = n * (uint64_t)r->threads;
     uint64_t most = d->info.windows_per_epoch / (whole * r->batch), pools = 0;
@@ -220,9 +234,10 @@ static int block_slice(drawer *d, const loader_result *r, double seconds, slice_
     return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
 }
 
-/* Opened anew each time, since what a program maps cannot be dropped; and dropped again after opening, which reads
- * headers. */
-static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+/* Opened anew each time, since what a program maps cannot be dropped; and dropped again after
+ * opening, which reads headers. */
+static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
+                      sgt_error *err)
 {
     double open_s = 0;
     slice_sum sum = {0};
@@ -230,7 +245,8 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
     do {
         drawer_close(d);
         d->next = (b->cold_rows + r->batch - 1) / r->batch;
-        if ((rc = evict_all(b, err)) == SGT_OK && (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
+        if ((rc = evict_all(b, err)) == SGT_OK &&
+            (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
             (rc = evict_all(b, err)) == SGT_OK)
             rc = r->sampling == SGT_SAMPLING_BLOCK
                      ? block_slice(d, r, seconds, &sum, err)
@@ -244,8 +260,10 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
     return rc;
 }
 
-/* Preload reads everything when it opens, and nothing later: opened once a turn, for all its outputs. */
-static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+/* Preload reads everything when it opens, and nothing later: opened once a turn, for all its
+ * outputs. */
+static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
+                        sgt_error *err)
 {
     slice_sum sum = {0};
     int rc = SGT_OK;
@@ -262,29 +280,32 @@ static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, 
 
 /* ---- turns ---- */
 
-static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copied, double seconds, sgt_error *err)
+static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copied, double seconds,
+                     sgt_error *err)
 {
     bench_slice s = {.first = *copied, .seconds = seconds, .threads = r->threads};
     slice_sum sum = {0};
     double cpu = cpu_seconds();
-    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit, &sum.units,
-                       &sum.seconds, err);
+    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit,
+                       &sum.units, &sum.seconds, err);
     sum.cpu_s = cpu_seconds() - cpu;
     *copied += sum.units;
     if (rc == SGT_OK) note(r, turn, &sum, 0);
     return rc;
 }
 
-static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int turn, uint64_t *copied, double seconds,
-                     sgt_error *err)
+static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int turn, uint64_t *copied,
+                     double seconds, sgt_error *err)
 {
     double us, cpu = 0;
     int rc;
-    if (r->who == LOADER_MEMCPY || r->who == LOADER_READ) return copy_turn(b, r, turn, copied, seconds, err);
+    if (r->who == LOADER_MEMCPY || r->who == LOADER_READ)
+        return copy_turn(b, r, turn, copied, seconds, err);
     if (loader_is_reader(r->who)) {
         drawer *d = &drawers[r->who];
         if (!r->cold) return warm_turn(d, r, turn, seconds, err);
-        return (r->who == SGT_READER_PRELOAD ? cold_preload : cold_slice)(b, d, r, turn, seconds, err);
+        return (r->who == SGT_READER_PRELOAD ? cold_preload : cold_slice)(b, d, r, turn, seconds,
+                                                                          err);
     }
     rc = r->who == LOADER_FIO ? loader_fio_turn(b, r, seconds, &us, &cpu, err)
                               : loader_python_turn(b, r, seconds, &us, err);
@@ -296,12 +317,15 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
 }
 
 /* A peer that cannot is left out, and so is anything of ours in a group that is lenient. */
-static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc, const sgt_error *err)
+static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc,
+                     const sgt_error *err)
 {
     if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->who) && !g->lenient)) return rc;
     sgt_printable(r->why, sizeof r->why, err->text);
-    if (loader_is_python(r->who)) sgt_say(&b->notice, "%s is left out: %s", loader_who_name(r->who), r->why);
-    else if (r->who == LOADER_FIO && b->fio_runs) sgt_say(&b->notice, "fio is left out: %s", r->why);
+    if (loader_is_python(r->who))
+        sgt_say(&b->notice, "%s is left out: %s", loader_who_name(r->who), r->why);
+    else if (r->who == LOADER_FIO && b->fio_runs)
+        sgt_say(&b->notice, "fio is left out: %s", r->why);
     return SGT_OK;
 }
 

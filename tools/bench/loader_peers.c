@@ -1,5 +1,5 @@
-/* loader_peers.c: what sgt-bench loader sets beside ours: Python's ways to make batches, asked turn by turn of one
- * process, and the disk's own speed as fio finds it on the same files. */
+/* loader_peers.c: what sgt-bench loader sets beside ours: Python's ways to make batches, asked turn
+ * by turn of one process, and the disk's own speed as fio finds it on the same files. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -52,8 +52,8 @@ void loader_python_close(loader_bench *b)
     b->python = NULL;
 }
 
-/* What it says in its first line is what it is; an interpreter that cannot run the script at all is the user's to
- * mend. */
+/* What it says in its first line is what it is; an interpreter that cannot run the script at all is
+ * the user's to mend. */
 static int python_open(loader_bench *b, char *said, sgt_error *err)
 {
     loader_python *p = b->python = calloc(1, sizeof *p);
@@ -61,7 +61,10 @@ static int python_open(loader_bench *b, char *said, sgt_error *err)
     if ((p->fd = list_shards(b, err)) < 0) return p->fd;
     snprintf(p->list, sizeof p->list, "@/proc/self/fd/%d", p->fd);
     p->args[0] = p->list;
-    p->script = (bench_script){.python = b->o->peer, .name = "loaders.py", .text = sgt_loaders_py, .args = p->args,
+    p->script = (bench_script){.python = b->o->peer,
+                               .name = "loaders.py",
+                               .text = sgt_loaders_py,
+                               .args = p->args,
                                .stop = b->stop};
     int rc = bench_script_open(&p->child, &p->script, err);
     if (rc == SGT_OK) rc = bench_script_ask(p->child, NULL, said, err);
@@ -69,10 +72,12 @@ static int python_open(loader_bench *b, char *said, sgt_error *err)
     int lacks = strstr(err->text, "No module named") != NULL;
     char why[1024];
     memcpy(why, err->text, sizeof why);
-    return sgt_fail(err, SGT_EIO, "%s%s", why, lacks ? " (an interpreter with numpy is wanted)" : "");
+    return sgt_fail(err, SGT_EIO, "%s%s", why,
+                    lacks ? " (an interpreter with numpy is wanted)" : "");
 }
 
-static int take_answer(loader_bench *b, const loader_result *r, const char *said, double *us, sgt_error *err)
+static int take_answer(loader_bench *b, const loader_result *r, const char *said, double *us,
+                       sgt_error *err)
 {
     json_t *j = json_loads(said, 0, NULL);
     const char *name = json_string_value(json_object_get(j, "peer")),
@@ -83,25 +88,29 @@ static int take_answer(loader_bench *b, const loader_result *r, const char *said
     int rc = SGT_OK;
     if (why) rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s", b->o->peer, why);
     else if (!(batches > 0 && s > 0))
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no batches and seconds in what it said: %.200s", b->o->peer,
-                      said);
+        rc =
+            sgt_fail(err, SGT_EUNSUPPORTED,
+                     "--peer %s: no batches and seconds in what it said: %.200s", b->o->peer, said);
     else *us = s * 1e6 / batches;
     if (rc == SGT_OK && name) snprintf(to, sizeof b->torch, "%s", name);
     json_decref(j);
     return rc;
 }
 
-static const char *const asked_as[LOADER_WHO] = {[LOADER_WINDOW] = "window", [LOADER_GATHER] = "gather",
-                                                 [LOADER_LOOP] = "loop", [LOADER_TORCH0] = "torch0",
+static const char *const asked_as[LOADER_WHO] = {[LOADER_WINDOW] = "window",
+                                                 [LOADER_GATHER] = "gather",
+                                                 [LOADER_LOOP] = "loop",
+                                                 [LOADER_TORCH0] = "torch0",
                                                  [LOADER_TORCH2] = "torch2"};
 
-int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us, sgt_error *err)
+int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
+                       sgt_error *err)
 {
     char line[128], *said = malloc(BENCH_SAID);
     int rc = said ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK && !b->python) rc = python_open(b, said, err);
-    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", asked_as[r->who], loader_output_name(r->output),
-             r->batch, r->seq, seconds);
+    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", asked_as[r->who],
+             loader_output_name(r->output), r->batch, r->seq, seconds);
     if (rc == SGT_OK) rc = bench_script_ask(b->python->child, line, said, err);
     if (rc == SGT_OK) rc = take_answer(b, r, said, us, err);
     free(said);
@@ -110,8 +119,10 @@ int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, 
 
 /* ---- fio ---- */
 
-enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 }; /* DEPTH: our reader's */
-#define LEAST_SECONDS 0.5                                                     /* its threads and files take some time */
+/* DEPTH: our reader's */
+enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
+/* its threads and files take some time */
+#define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
     const char *rw, *files; /* how; the file that comes next */
@@ -130,7 +141,8 @@ static fio_run wanted(const loader_result *r)
     return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* "--filename=A:B:C", colons within a name behind a backslash; of very many shards some, from all over the set. */
+/* "--filename=A:B:C", colons within a name behind a backslash; of very many shards some, from all
+ * over the set. */
 static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -153,12 +165,13 @@ static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
 }
 
 /* Its answer begins at the first brace: notes of its own may stand before it. */
-static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said, double *us,
-                    double *cpu, sgt_error *err)
+static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said,
+                    double *us, double *cpu, sgt_error *err)
 {
     const char *text = strchr(said, '{');
     json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    json_t *job = json_array_get(json_object_get(j, "jobs"), 0), *read = json_object_get(job, "read");
+    json_t *job = json_array_get(json_object_get(j, "jobs"), 0),
+           *read = json_object_get(job, "read");
     const char *name = json_string_value(json_object_get(j, "fio version"));
     double iops = json_number_value(json_object_get(read, "iops"));
     double row_requests = r->way == LOADER_FILL ? 2.0 * (double)b->tokens / (double)run->bytes
@@ -171,16 +184,18 @@ static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run,
     if (name) snprintf(b->fio, sizeof b->fio, "%s", name);
     json_decref(j);
     if (iops > 0 && !failed) return SGT_OK;
-    if (failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
-    return sgt_fail(err, SGT_EUNSUPPORTED, "fio: no jobs[0].read.iops in what it said: %.*s", (int)strcspn(said, "\n"),
-                    said);
+    if (failed)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
+    return sgt_fail(err, SGT_EUNSUPPORTED, "fio: no jobs[0].read.iops in what it said: %.*s",
+                    (int)strcspn(said, "\n"), said);
 }
 
-/* For its buffers: a request into small pages is in many pieces, and the disk takes no more than so many in one:
- * out of huge pages it reads at twice the rate. */
+/* For its buffers: a request into small pages is in many pieces, and the disk takes no more than so
+ * many in one: out of huge pages it reads at twice the rate. */
 static const char *const huge_pages[] = {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", NULL};
 
-static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said, sgt_error *err)
+static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said,
+                   sgt_error *err)
 {
     char rw[32], order[48], bytes[48], depth[32], runtime[48];
     size_t files;
@@ -189,20 +204,39 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
     if (!list) return sgt_fail_memory(err, NULL);
     snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run->bytes);
     snprintf(depth, sizeof depth, "--iodepth=%d", run->depth);
-    snprintf(runtime, sizeof runtime, "--runtime=%.0fms", 1e3 * (seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS));
+    snprintf(runtime, sizeof runtime, "--runtime=%.0fms",
+             1e3 * (seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS));
     snprintf(rw, sizeof rw, "--rw=%s", run->rw);
     snprintf(order, sizeof order, "--file_service_type=%s", run->files);
-    const char *args[] = {"--name=sgt", "--readonly", rw, order, bytes, depth, runtime, "--time_based",
-                          "--ioengine=io_uring", "--registerfiles=1", "--fixedbufs=1", "--direct=1", "--norandommap",
-                          "--randrepeat=0", "--gtod_reduce=1", "--thread", "--iomem_align=2m", "--output-format=json",
-                          list, NULL};
-    bench_script fio = {.python = "fio", .name = "nothing", .args = args, .settings = huge_pages, .stop = b->stop};
+    const char *args[] = {"--name=sgt",
+                          "--readonly",
+                          rw,
+                          order,
+                          bytes,
+                          depth,
+                          runtime,
+                          "--time_based",
+                          "--ioengine=io_uring",
+                          "--registerfiles=1",
+                          "--fixedbufs=1",
+                          "--direct=1",
+                          "--norandommap",
+                          "--randrepeat=0",
+                          "--gtod_reduce=1",
+                          "--thread",
+                          "--iomem_align=2m",
+                          "--output-format=json",
+                          list,
+                          NULL};
+    bench_script fio = {
+        .python = "fio", .name = "nothing", .args = args, .settings = huge_pages, .stop = b->stop};
     int rc = bench_script_run(&fio, said, err);
     free(list);
     return rc;
 }
 
-int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us, double *cpu, sgt_error *err)
+int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
+                    double *cpu, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);

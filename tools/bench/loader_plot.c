@@ -1,5 +1,5 @@
-/* loader_plot.c: the table as a picture: a bar a row, and for each part of the loader a bar that ends at its share of
- * the limit. */
+/* loader_plot.c: the table as a picture: a bar a row, and for each part of the loader a bar that
+ * ends at its share of the limit. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,16 +10,18 @@ static void put_group(bench_picture *p, const loader_bench *b, const loader_grou
 {
     char name[64];
     bench_picture_group(p, "%s, %" PRIu32 " rows of %" PRIu32 ", %s: tokens a second",
-                        loader_sampling_name(g->results[0].sampling), g->results[0].batch, g->results[0].seq,
-                        b->o->cold ? "cold" : "warm");
+                        loader_sampling_name(g->results[0].sampling), g->results[0].batch,
+                        g->results[0].seq, b->o->cold ? "cold" : "warm");
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *r = &g->results[i];
         if (r->why[0]) continue;
-        bench_bar kind = loader_is_reader(r->who) ? BENCH_OURS : loader_is_limit(r->who) ? BENCH_LIMIT : BENCH_PEER;
+        bench_bar kind = loader_is_reader(r->who)  ? BENCH_OURS
+                         : loader_is_limit(r->who) ? BENCH_LIMIT
+                                                   : BENCH_PEER;
         snprintf(name, sizeof name, r->who == LOADER_FIO ? "%s" : "%s, %s", loader_who_name(r->who),
                  loader_output_name(r->output));
-        bench_picture_bar(p, kind, loader_tokens_per_s(r), name, "%.1f M%s", loader_tokens_per_s(r) * 1e-6,
-                          r->best ? ", the fastest" : "");
+        bench_picture_bar(p, kind, loader_tokens_per_s(r), name, "%.1f M%s",
+                          loader_tokens_per_s(r) * 1e-6, r->best ? ", the fastest" : "");
     }
 }
 
@@ -30,8 +32,8 @@ static void put_lines(bench_picture *p, const loader_bench *b)
     for (size_t i = 0; i < b->line_count; i++) {
         double share = loader_line_share(b, &b->lines[i]);
         if (share > 0)
-            bench_picture_bar(p, BENCH_OURS, share, loader_line_ours(&b->lines[i]), "%.2f \u00d7 %s", share,
-                              loader_line_other(&b->lines[i]));
+            bench_picture_bar(p, BENCH_OURS, share, loader_line_ours(&b->lines[i]),
+                              "%.2f \u00d7 %s", share, loader_line_other(&b->lines[i]));
     }
 }
 
@@ -39,8 +41,9 @@ int loader_plot(void *bench, const char *path, sgt_error *err)
 {
     const loader_bench *b = bench;
     char name[64];
-    bench_picture *p = bench_picture_new("Batches from %s (%.2f GB)", bench_name(name, sizeof name, b->path),
-                                         2e-9 * (double)b->tokens);
+    bench_picture *p =
+        bench_picture_new("Batches from %s (%.2f GB)", bench_name(name, sizeof name, b->path),
+                          2e-9 * (double)b->tokens);
     for (size_t i = 0; i < b->grid_count; i++) put_group(p, b, &b->groups[i]);
     if (b->line_count) put_lines(p, b);
     return bench_picture_write(p, path, err);

@@ -8,7 +8,8 @@
 
 const char *loader_who_name(int who)
 {
-    static const char *const others[] = {"memcpy", "read", "fio", "numpy window", "numpy gather", "numpy loop",
+    static const char *const others[] = {"memcpy",          "read",           "fio",
+                                         "numpy window",    "numpy gather",   "numpy loop",
                                          "torch 0 workers", "torch 2 workers"};
     return loader_is_reader(who) ? sgt_reader_name((sgt_reader)who) : others[who - LOADER_MEMCPY];
 }
@@ -21,8 +22,14 @@ const char *loader_output_name(int i)
 
 const char *loader_sampling_name(int s) { return sgt_sampling_name((sgt_sampling)s); }
 
-double loader_tokens_per_s(const loader_result *r) { return (double)r->batch * r->seq / r->us_per_batch * 1e6; }
-double loader_gb_per_s(const loader_result *r) { return 2.0 * r->batch * (r->seq + 1.0) / r->us_per_batch * 1e-3; }
+double loader_tokens_per_s(const loader_result *r)
+{
+    return (double)r->batch * r->seq / r->us_per_batch * 1e6;
+}
+double loader_gb_per_s(const loader_result *r)
+{
+    return 2.0 * r->batch * (r->seq + 1.0) / r->us_per_batch * 1e-3;
+}
 static double memcpy_fraction(const loader_result *r) { return r->memcpy_us / r->us_per_batch; }
 
 /* ---- the table ---- */
@@ -31,9 +38,11 @@ static void show_row(const loader_bench *b, const loader_result *r)
 {
     double limit = b->o->cold && r->fio_us > 0 ? r->fio_us : r->memcpy_us;
     printf("%c %-15s %-3s %-10s %6" PRIu32 " %6" PRIu32 " %10.2f %9.1f %7.3f", r->best ? '*' : ' ',
-           loader_who_name(r->who), loader_output_name(r->output), loader_sampling_name(r->sampling), r->batch, r->seq,
-           r->us_per_batch, loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
-    int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD; /* the disk is no limit of these */
+           loader_who_name(r->who), loader_output_name(r->output),
+           loader_sampling_name(r->sampling), r->batch, r->seq, r->us_per_batch,
+           loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
+    /* the disk is no limit of these */
+    int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD;
     if (limit > 0 && !(from_memory && b->o->cold)) printf(" %8.4f", limit / r->us_per_batch);
     else printf(" %8s", "");
     if (b->o->cold && r->who != LOADER_MEMCPY) printf(" %5.2f", r->cpu_share);
@@ -47,14 +56,16 @@ static void show_versions(const loader_bench *b)
     int n = 0;
     char shown[64];
     for (int i = 0; i < 3; i++)
-        if (names[i][0]) printf("%s%s", n++ ? ", " : "; beside ", sgt_printable(shown, sizeof shown, names[i]));
+        if (names[i][0])
+            printf("%s%s", n++ ? ", " : "; beside ", sgt_printable(shown, sizeof shown, names[i]));
 }
 
 static void show_head(const loader_bench *b)
 {
     char tokens[32], bytes[32], shards[32], path[48], machine[160];
     printf("%s: %s tokens (%s) in %s shard%s\n", bench_name(path, sizeof path, b->path),
-           sgt_format_count(tokens, sizeof tokens, b->tokens), sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
+           sgt_format_count(tokens, sizeof tokens, b->tokens),
+           sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
            sgt_format_count(shards, sizeof shards, b->shard_count), b->shard_count == 1 ? "" : "s");
     printf("%s\nmedian of %" PRIu64, bench_machine(machine, sizeof machine), b->o->turns);
     show_versions(b);
@@ -65,8 +76,9 @@ static void show_head(const loader_bench *b)
 static const char *limit_text(const loader_bench *b)
 {
     if (!b->o->cold) return "memcpy of the same windows, from memory";
-    return b->fio[0] ? "the disk's, as fio reads it at the same depth"
-                     : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)";
+    return b->fio[0]
+               ? "the disk's, as fio reads it at the same depth"
+               : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)";
 }
 
 void loader_show(void *bench)
@@ -75,9 +87,10 @@ void loader_show(void *bench)
     show_head(b);
     if (b->grid_count) {
         printf("%s, %" PRIu64 " thread%s\n",
-               b->o->cold ? "Dropped from the page cache before each measurement" : "Warm", b->o->threads,
-               b->o->threads == 1 ? "" : "s");
-        printf("  reader          out sampling    batch    seq   us/batch Mtokens/s    GB/s of limit%s  open ms\n",
+               b->o->cold ? "Dropped from the page cache before each measurement" : "Warm",
+               b->o->threads, b->o->threads == 1 ? "" : "s");
+        printf("  reader          out sampling    batch    seq   us/batch Mtokens/s    GB/s of "
+               "limit%s  open ms\n",
                b->o->cold ? "   CPU" : "      ");
     }
     for (size_t i = 0; i < b->grid_count; i++)
@@ -95,26 +108,31 @@ void loader_show(void *bench)
 
 static json_t *result_json(const loader_result *r)
 {
-    json_t *j = json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f}", "reader",
-                          loader_who_name(r->who), "batch", (int)r->batch, "seq", (int)r->seq, "sampling",
-                          loader_sampling_name(r->sampling), "output", loader_output_name(r->output), "cold", r->cold,
-                          "threads", r->threads, "us_per_batch", r->us_per_batch, "tokens_per_s",
-                          loader_tokens_per_s(r), "gb_per_s", loader_gb_per_s(r), "memcpy_fraction",
-                          memcpy_fraction(r), "open_ms", r->open_ms);
+    json_t *j =
+        json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f}", "reader",
+                  loader_who_name(r->who), "batch", (int)r->batch, "seq", (int)r->seq, "sampling",
+                  loader_sampling_name(r->sampling), "output", loader_output_name(r->output),
+                  "cold", r->cold, "threads", r->threads, "us_per_batch", r->us_per_batch,
+                  "tokens_per_s", loader_tokens_per_s(r), "gb_per_s", loader_gb_per_s(r),
+                  "memcpy_fraction", memcpy_fraction(r), "open_ms", r->open_ms);
     if (!loader_is_python(r->who)) json_object_set_new(j, "cpu_share", json_real(r->cpu_share));
-    if (r->fio_us > 0) json_object_set_new(j, "fio_fraction", json_real(r->fio_us / r->us_per_batch));
+    if (r->fio_us > 0)
+        json_object_set_new(j, "fio_fraction", json_real(r->fio_us / r->us_per_batch));
     json_object_set_new(j, "best", json_boolean(r->best));
     return j;
 }
 
-static void add_results(json_t *results, json_t *peers, json_t *out, const loader_group *g, double *limit)
+static void add_results(json_t *results, json_t *peers, json_t *out, const loader_group *g,
+                        double *limit)
 {
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *r = &g->results[i];
         if (r->why[0])
-            json_array_append_new(out, json_pack("{s:s, s:s, s:s}", "reader", loader_who_name(r->who), "output",
+            json_array_append_new(out, json_pack("{s:s, s:s, s:s}", "reader",
+                                                 loader_who_name(r->who), "output",
                                                  loader_output_name(r->output), "why", r->why));
-        else if (r->who == LOADER_MEMCPY) *limit = loader_gb_per_s(r) > *limit ? loader_gb_per_s(r) : *limit;
+        else if (r->who == LOADER_MEMCPY)
+            *limit = loader_gb_per_s(r) > *limit ? loader_gb_per_s(r) : *limit;
         else json_array_append_new(loader_is_reader(r->who) ? results : peers, result_json(r));
     }
 }
@@ -125,11 +143,13 @@ json_t *loader_json(void *bench)
     const loader_bench *b = bench;
     json_t *results = json_array(), *peers = json_array(), *out = json_array();
     double limit = 0;
-    for (size_t i = 0; i < b->grid_count; i++) add_results(results, peers, out, &b->groups[i], &limit);
-    json_t *top = json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "cpu", sgt_cpu_model(), "cores",
-                            sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
-                            (json_int_t)b->tokens, "shards", (json_int_t)b->shard_count, "memcpy_gb_per_s", limit,
-                            "results", results, "peers", peers, "left_out", out, "limits", loader_limits_json(b));
+    for (size_t i = 0; i < b->grid_count; i++)
+        add_results(results, peers, out, &b->groups[i], &limit);
+    json_t *top = json_pack(
+        "{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "cpu", sgt_cpu_model(), "cores",
+        sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
+        (json_int_t)b->tokens, "shards", (json_int_t)b->shard_count, "memcpy_gb_per_s", limit,
+        "results", results, "peers", peers, "left_out", out, "limits", loader_limits_json(b));
     if (!top) return NULL;
     if (b->numpy[0]) json_object_set_new(top, "numpy", json_string(b->numpy));
     if (b->torch[0]) json_object_set_new(top, "torch", json_string(b->torch));

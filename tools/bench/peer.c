@@ -11,11 +11,11 @@
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 
-/* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to 1.9 times slower on
- * a CPU without these. */
+/* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to
+ * 1.9 times slower on a CPU without these. */
 static const char *const settings[] = {
-    "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
-    "glibc.malloc.hugetlb=1",
+    "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold="
+    "34359738368:glibc.malloc.hugetlb=1",
     "THP_MEM_ALLOC_ENABLE=1", NULL};
 
 typedef struct command {
@@ -26,14 +26,16 @@ typedef struct command {
 static void fill_command(command *k, const peer_run *p)
 {
     const sgt_backend_options *o = p->backend;
-    snprintf(k->shape, sizeof k->shape, "%ux%ux%u", o->model.layers, o->model.channels, o->model.heads);
+    snprintf(k->shape, sizeof k->shape, "%ux%ux%u", o->model.layers, o->model.channels,
+             o->model.heads);
     snprintf(k->batch, sizeof k->batch, "%u", o->batch);
     snprintf(k->seq, sizeof k->seq, "%u", o->seq);
     snprintf(k->steps, sizeof k->steps, "%u", p->steps);
     snprintf(k->accum, sizeof k->accum, "%u", o->accum ? o->accum : 1);
-    const char *args[] = {k->shape, k->batch, k->seq,
-                          "--precision", sgt_precision_words[o->precision], "--device", p->device,
-                          "--mode", p->mode, "--steps", k->steps, "--accum", k->accum};
+    const char *args[] = {
+        k->shape,   k->batch,  k->seq,   "--precision", sgt_precision_words[o->precision],
+        "--device", p->device, "--mode", p->mode,       "--steps",
+        k->steps,   "--accum", k->accum};
     memcpy(k->args, args, sizeof args);
     k->args[sizeof args / sizeof *args] = NULL;
 }
@@ -49,8 +51,8 @@ static int take(peer_result *r, const peer_run *p, const char *said, sgt_error *
     snprintf(r->name, sizeof r->name, "%s", name ? name : "");
     json_decref(j);
     if (r->ms > 0) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no ms_per_step in what it said: %.*s", p->python,
-                    (int)strcspn(said, "\n"), said);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no ms_per_step in what it said: %.*s",
+                    p->python, (int)strcspn(said, "\n"), said);
 }
 
 int bench_peer(peer_result *r, const peer_run *p, sgt_error *err)
@@ -60,8 +62,12 @@ int bench_peer(peer_result *r, const peer_run *p, sgt_error *err)
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);
     fill_command(&k, p);
-    bench_script script = {.python = p->python, .name = "torch_step.py", .text = sgt_torch_step, .args = k.args,
-                           .settings = cpu ? settings : NULL, .threads = cpu ? p->backend->threads : 0,
+    bench_script script = {.python = p->python,
+                           .name = "torch_step.py",
+                           .text = sgt_torch_step,
+                           .args = k.args,
+                           .settings = cpu ? settings : NULL,
+                           .threads = cpu ? p->backend->threads : 0,
                            .stop = p->stop};
     int rc = bench_script_run(&script, said, err);
     if (rc == SGT_OK) rc = take(r, p, said, err);

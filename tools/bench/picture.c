@@ -1,4 +1,5 @@
-/* picture.c: bars as SVG. A group is drawn when it is whole, since its scale is not known before. */
+/* picture.c: bars as SVG. A group is drawn when it is whole, since its scale is not known
+ * before. */
 #include "tools/bench/picture.h"
 
 #include <stdarg.h>
@@ -10,7 +11,17 @@
 #include "tools/bench/bench.h"
 #include "tools/page/svg.h"
 
-enum { LEFT = 290, WIDE = 400, RIGHT = 310, HIGH = 18, GAP = 5, TOP = 52, HEADING = 34, BOTTOM = 16, MOST = 64 };
+enum {
+    LEFT = 290,
+    WIDE = 400,
+    RIGHT = 310,
+    HIGH = 18,
+    GAP = 5,
+    TOP = 52,
+    HEADING = 34,
+    BOTTOM = 16,
+    MOST = 64
+};
 
 /* Everything of it is below .bars, so that several stand in one page. */
 static const char style[] =
@@ -69,7 +80,8 @@ static void put_bar(bench_picture *p, const bar *b, double most, int least)
     if (width < 1) width = 1;
     sgt_svg_text(p->f, "", LEFT - 8, middle, "end", b->name);
     sgt_svg_rect(p->f, kinds[b->kind], LEFT, p->y, width, HIGH, NULL);
-    sgt_svg_text(p->f, "small", (LEFT + width > least ? LEFT + width : least) + 8, middle, "start", b->text);
+    sgt_svg_text(p->f, "small", (LEFT + width > least ? LEFT + width : least) + 8, middle, "start",
+                 b->text);
     p->y += HIGH + GAP;
 }
 
@@ -81,7 +93,8 @@ static void end_group(bench_picture *p)
     for (int i = 0; i < p->count; i++)
         if (p->bars[i].value > most) most = p->bars[i].value;
     int x = LEFT + (most > 0 ? (int)(p->limit / most * WIDE + 0.5) : 0);
-    for (int i = 0; i < p->count; i++) put_bar(p, &p->bars[i], most > 0 ? most : 1, p->limit > 0 ? x : 0);
+    for (int i = 0; i < p->count; i++)
+        put_bar(p, &p->bars[i], most > 0 ? most : 1, p->limit > 0 ? x : 0);
     if (p->limit > 0 && p->count) sgt_svg_line(p->f, "", x, from - 4, x, p->y - GAP + 4);
     p->count = 0;
     p->limit = 0;
@@ -100,7 +113,8 @@ void bench_picture_group(bench_picture *p, const char *fmt, ...)
     sgt_svg_text(p->f, "", 12, p->y - 10, "start", text);
 }
 
-void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name, const char *fmt, ...)
+void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name,
+                       const char *fmt, ...)
 {
     va_list args;
     if (!p || p->count == MOST) return;
@@ -130,8 +144,7 @@ static int put_file(const bench_picture *p, const char *path, sgt_error *err)
     sgt_svg_rect(f, "page", 0, 0, wide, high, NULL);
     fwrite(p->body, 1, p->n, f);
     sgt_svg_end(f);
-    int rc = ferror(f) | fclose(f) ? sgt_fail_memory(err, path)
-                                   : sgt_file_put(path, text, n, err);
+    int rc = ferror(f) | fclose(f) ? sgt_fail_memory(err, path) : sgt_file_put(path, text, n, err);
     free(text);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* picture.h: bars, in groups, as SVG: what every part of sgt-bench draws for --plot. Colours follow the reader's:
- * light, or dark where that is preferred.
+/* picture.h: bars, in groups, as SVG: what every part of sgt-bench draws for --plot. Colours follow
+ * the reader's: light, or dark where that is preferred.
  *
  *     bench_picture *p = bench_picture_new("Batches from out/ (0.21 GB)");
  *     bench_picture_group(p, "random, 32 rows of 1024: tokens a second");
@@ -13,15 +13,17 @@
 
 #include "base/error.h"
 
-typedef enum bench_bar { BENCH_OURS, BENCH_LIMIT, BENCH_PEER, BENCH_LIGHT } bench_bar; /* LIGHT: ours, another way */
+/* LIGHT: ours, another way */
+typedef enum bench_bar { BENCH_OURS, BENCH_LIMIT, BENCH_PEER, BENCH_LIGHT } bench_bar;
 
 typedef struct bench_picture bench_picture;
 
-/* The machine stands below the title. NULL where memory is out, which the others take and bench_picture_write says. */
+/* The machine stands below the title. NULL where memory is out, which the others take and
+ * bench_picture_write says. */
 bench_picture *bench_picture_new(const char *fmt, ...) SGT_PRINTF(1, 2);
 void bench_picture_group(bench_picture *p, const char *fmt, ...) SGT_PRINTF(2, 3);
-void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name, const char *fmt, ...)
-    SGT_PRINTF(5, 6);
+void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name,
+                       const char *fmt, ...) SGT_PRINTF(5, 6);
 void bench_picture_limit(bench_picture *p, double value); /* of the group that stands */
 int bench_picture_write(bench_picture *p, const char *path, sgt_error *err);
 

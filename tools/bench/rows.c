@@ -44,7 +44,8 @@ static int next_random(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 static void close_random(step_rows *rows)
 {
     random_rows *r = (random_rows *)rows;
-    if (r->tokens && r->backend->pinned_alloc) r->backend->pinned_free(r->backend->pinned_ctx, r->tokens);
+    if (r->tokens && r->backend->pinned_alloc)
+        r->backend->pinned_free(r->backend->pinned_ctx, r->tokens);
     else free(r->tokens);
     r->tokens = NULL;
 }
@@ -119,14 +120,14 @@ typedef struct text_rows {
     size_t batch, row; /* rows of a batch; tokens of a row */
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    char **texts;      /* (count) */
+    char **texts; /* (count) */
     size_t *bytes;
-    uint64_t count;    /* of samples: micro-steps x batch */
-    uint64_t given;    /* batches so far */
+    uint64_t count; /* of samples: micro-steps x batch */
+    uint64_t given; /* batches so far */
     unsigned hold;
     const sgt_backend *backend;
     uint16_t *ring[SGT_FEED_HOLD + 1]; /* as a feed's */
-    uint16_t *ids;     /* of one sample, before it is cut */
+    uint16_t *ids;                     /* of one sample, before it is cut */
 } text_rows;
 
 static int decode_batch(text_rows *r, sgt_cursor *c, uint64_t k, uint16_t *tokens, sgt_error *err)
@@ -146,12 +147,14 @@ static int decode_all(text_rows *r, uint64_t batches, sgt_error *err)
     r->count = batches * r->batch;
     r->texts = calloc(r->count, sizeof *r->texts);
     r->bytes = calloc(r->count, sizeof *r->bytes);
-    int rc = tokens && r->texts && r->bytes ? sgt_cursor_open(&c, r->loader, err)
-                                            : sgt_fail(err, SGT_ENOMEM, "out of memory for the text of the rows");
+    int rc = tokens && r->texts && r->bytes
+                 ? sgt_cursor_open(&c, r->loader, err)
+                 : sgt_fail(err, SGT_ENOMEM, "out of memory for the text of the rows");
     for (uint64_t k = 0; k < batches && rc == SGT_OK; k++) rc = decode_batch(r, c, k, tokens, err);
     for (uint64_t i = 0; i < r->count && rc == SGT_OK; i++)
         if (r->bytes[i] > longest) longest = r->bytes[i];
-    if (rc == SGT_OK && !(r->ids = malloc((longest + 1) * sizeof *r->ids))) /* never more ids than bytes */
+    /* never more ids than bytes */
+    if (rc == SGT_OK && !(r->ids = malloc((longest + 1) * sizeof *r->ids)))
         rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the text of the rows");
     sgt_cursor_close(c);
     free(tokens);
@@ -169,12 +172,14 @@ static int open_text(step_rows *rows, const sgt_backend *b, uint64_t count, sgt_
     r->given = 0;
     for (unsigned i = 0; i <= r->hold && rc == SGT_OK; i++) {
         r->ring[i] = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
-        if (!r->ring[i]) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for %zu bytes of rows", bytes);
+        if (!r->ring[i])
+            rc = sgt_fail(err, SGT_ENOMEM, "out of memory for %zu bytes of rows", bytes);
     }
     return rc;
 }
 
-/* Sample after sample, each encoded, cut or filled up with the end of text, and copied token by token. */
+/* Sample after sample, each encoded, cut or filled up with the end of text, and copied token by
+ * token. */
 static int next_text(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 {
     text_rows *r = (text_rows *)rows;
@@ -183,7 +188,8 @@ static int next_text(step_rows *rows, const uint16_t **tokens, sgt_error *err)
     for (size_t b = 0; b < r->batch; b++) {
         uint64_t sample = r->given * r->batch + b;
         size_t n = sgt_encode(r->encoder, r->texts[sample], r->bytes[sample], r->ids);
-        for (size_t t = 0; t < r->row; t++) to[b * r->row + t] = t < n ? r->ids[t] : (uint16_t)sgt_vocab_eot(r->vocab);
+        for (size_t t = 0; t < r->row; t++)
+            to[b * r->row + t] = t < n ? r->ids[t] : (uint16_t)sgt_vocab_eot(r->vocab);
     }
     r->given++;
     *tokens = to;
@@ -194,7 +200,8 @@ static void close_text(step_rows *rows)
 {
     text_rows *r = (text_rows *)rows;
     for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) {
-        if (r->ring[i] && r->backend->pinned_alloc) r->backend->pinned_free(r->backend->pinned_ctx, r->ring[i]);
+        if (r->ring[i] && r->backend->pinned_alloc)
+            r->backend->pinned_free(r->backend->pinned_ctx, r->ring[i]);
         else free(r->ring[i]);
         r->ring[i] = NULL;
     }
@@ -228,7 +235,8 @@ int bench_rows_text(step_rows **out, const sgt_loader *l, sgt_error *err)
     r->row = (size_t)info.seq + 1;
     int rc = sgt_vocab_gpt2(&r->vocab, err);
     if (rc == SGT_OK && info.vocab != sgt_vocab_size(r->vocab))
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "the data has %u ids, and is not GPT-2's tokens",
+                      info.vocab);
     if (rc < 0) {
         free_text(&r->base);
         return rc;

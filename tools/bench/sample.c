@@ -1,5 +1,5 @@
-/* sample.c: sgt-bench sample: how fast text is made, beside reading the model's weights once a token, and beside
- * nanoGPT and transformers, turn by turn. */
+/* sample.c: sgt-bench sample: how fast text is made, beside reading the model's weights once a
+ * token, and beside nanoGPT and transformers, turn by turn. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,14 +28,16 @@ static struct {
 static const sgt_option table[] = {
     {.name = "What is run"},
     BENCH_MODEL(shape),
-    {"prompt-tokens", 0, SGT_OPT_COUNT, &o.prompt, "N", "tokens of the prompt", .def = "16", .min = 1, .max = 65535},
-    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens made of each prompt", .def = "64", .min = 1, .max = 65535},
+    {"prompt-tokens", 0, SGT_OPT_COUNT, &o.prompt, "N", "tokens of the prompt", .def = "16",
+     .min = 1, .max = 65535},
+    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens made of each prompt", .def = "64",
+     .min = 1, .max = 65535},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "prompts at a time", .def = "1", .min = 1,
      .max = SGT_DECODER_ROWS},
     BENCH_THREADS(shape),
     {.name = "How"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each has its turn; medians", .def = "3", .min = 1,
-     .max = MOST_TURNS},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each has its turn; medians", .def = "3",
+     .min = 1, .max = MOST_TURNS},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "an interpreter with PyTorch: nanoGPT's way of sampling, and transformers'"},
     BENCH_OUTPUT(shape.output),
@@ -44,7 +46,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench sample",
     .usage = "sgt-bench sample [OPTION]...",
-    .about = "Measures on a CPU how fast a GPT-2 with random weights goes on with a prompt, that included in the time.",
+    .about = "Measures on a CPU how fast a GPT-2 with random weights goes on with a prompt, that "
+             "included in the time.",
     .options = table,
     .examples = "  sgt-bench sample\n"
                 "  sgt-bench sample --model gpt2-medium --tokens 200 --batch-size 8\n"
@@ -70,7 +73,7 @@ typedef struct sample_bench {
     bench_child *child;
     char positions[16], vocab[16], layers[48];
     const char *args[4];
-    sgt_arena block; /* as large as the float32 weights: what the limit reads */
+    sgt_arena block;   /* as large as the float32 weights: what the limit reads */
     double read_per_s; /* bytes */
     const sgt_stop *stop;
 } sample_bench;
@@ -85,7 +88,8 @@ static int open_ours(sample_bench *b, sgt_error *err)
     b->prompts = calloc(o.batch, sizeof *b->prompts);
     if (!b->ids || !b->prompts) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < n; i++) b->ids[i] = (uint16_t)(sgt_philox_u64(1, i, 0) % b->model.vocab);
-    for (size_t i = 0; i < o.batch; i++) b->prompts[i] = (sgt_prompt){.ids = b->ids, .count = n, .sample = i};
+    for (size_t i = 0; i < o.batch; i++)
+        b->prompts[i] = (sgt_prompt){.ids = b->ids, .count = n, .sample = i};
     for (int bf16 = 0; bf16 < 2 && rc == SGT_OK; bf16++) {
         sgt_decoder_options d = {.model = b->model,
                                  .sequences = (uint32_t)o.batch,
@@ -94,7 +98,8 @@ static int open_ours(sample_bench *b, sgt_error *err)
                                  .bf16 = bf16};
         rc = sgt_decoder_open(&b->decoders[bf16], &d, err);
         if (rc < 0) break;
-        rc = sgt_init_parameters(sgt_decoder_loads(b->decoders[bf16]), &b->model, 1, d.threads, err);
+        rc =
+            sgt_init_parameters(sgt_decoder_loads(b->decoders[bf16]), &b->model, 1, d.threads, err);
         b->lines[bf16].weights = sgt_decoder_weights(b->decoders[bf16]);
     }
     return rc;
@@ -103,7 +108,9 @@ static int open_ours(sample_bench *b, sgt_error *err)
 static int our_turn(sample_bench *b, size_t which, double *seconds, sgt_error *err)
 {
     sgt_generate_result r;
-    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1}, .tokens = o.tokens, .eot = -1,
+    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
+                              .tokens = o.tokens,
+                              .eot = -1,
                               .stop = b->stop};
     int rc = sgt_generate(b->decoders[which], b->prompts, o.batch, &g, &r, err);
     *seconds = r.prompt_seconds + r.token_seconds;
@@ -115,7 +122,8 @@ static int our_turn(sample_bench *b, size_t which, double *seconds, sgt_error *e
 static int read_piece(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const sample_bench *b = ctx;
-    const uint64_t *p = (const uint64_t *)(const void *)(b->block.base + k % (b->block.used / PIECE) * PIECE);
+    const uint64_t *p =
+        (const uint64_t *)(const void *)(b->block.base + k % (b->block.used / PIECE) * PIECE);
     uint64_t sum[8] = {0};
     (void)thread;
     (void)err;
@@ -152,12 +160,17 @@ static int open_peer(sample_bench *b, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);
-    snprintf(b->layers, sizeof b->layers, "%ux%ux%u", b->model.layers, b->model.channels, b->model.heads);
+    snprintf(b->layers, sizeof b->layers, "%ux%ux%u", b->model.layers, b->model.channels,
+             b->model.heads);
     snprintf(b->positions, sizeof b->positions, "%u", b->model.positions);
     snprintf(b->vocab, sizeof b->vocab, "%u", b->model.vocab);
     b->args[0] = b->layers, b->args[1] = b->positions, b->args[2] = b->vocab;
-    b->script = (bench_script){.python = o.peer, .name = "torch_sample.py", .text = sgt_torch_sample, .args = b->args,
-                               .threads = bench_threads(&shape), .stop = b->stop};
+    b->script = (bench_script){.python = o.peer,
+                               .name = "torch_sample.py",
+                               .text = sgt_torch_sample,
+                               .args = b->args,
+                               .threads = bench_threads(&shape),
+                               .stop = b->stop};
     int rc = bench_script_open(&b->child, &b->script, err);
     if (rc == SGT_OK) rc = bench_script_ask(b->child, "ready\n", said, err);
     free(said);
@@ -168,8 +181,8 @@ static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
 {
     char question[96], *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);
-    snprintf(question, sizeof question, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->asked, l->precision, o.prompt,
-             o.tokens, o.batch);
+    snprintf(question, sizeof question, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->asked,
+             l->precision, o.prompt, o.tokens, o.batch);
     int rc = bench_script_ask(b->child, question, said, err);
     json_t *j = rc == SGT_OK ? json_loads(said, 0, NULL) : NULL;
     const char *name = json_string_value(json_object_get(j, "peer"));
@@ -177,7 +190,8 @@ static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
     *seconds = json_number_value(json_object_get(j, "seconds"));
     l->missing = why != NULL;
     if (rc == SGT_OK && !why && !(*seconds > 0))
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no seconds in what it said: %.200s", o.peer, said);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no seconds in what it said: %.200s",
+                      o.peer, said);
     if (rc == SGT_OK) snprintf(l->said, sizeof l->said, "%s", why ? why : name ? name : l->name);
     json_decref(j);
     free(said);
@@ -204,13 +218,17 @@ static int take_turns(sample_bench *b, sgt_error *err)
     b->read_per_s = bench_median(reads, o.turns);
     for (size_t i = 0; i < b->count; i++)
         if (!b->lines[i].missing)
-            b->lines[i].tokens_per_s = (double)(o.tokens * o.batch) / bench_median(b->lines[i].seconds, o.turns);
+            b->lines[i].tokens_per_s =
+                (double)(o.tokens * o.batch) / bench_median(b->lines[i].seconds, o.turns);
     return SGT_OK;
 }
 
 /* ---- what is shown ---- */
 
-static const char *name_of(const line *l) { return l->asked && l->said[0] && !l->missing ? l->said : l->name; }
+static const char *name_of(const line *l)
+{
+    return l->asked && l->said[0] && !l->missing ? l->said : l->name;
+}
 
 /* What reading a row of tokens' weights once would allow. */
 static double limit_of(const sample_bench *b, const line *l)
@@ -230,10 +248,11 @@ static json_t *to_json(void *bench)
         if (l->weights) json_object_set_new(one, "limit", json_real(limit_of(b, l)));
         json_array_append_new(results, one);
     }
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o}", "cpu", sgt_cpu_model(), "model", shape.model,
-                            "prompt_tokens", (json_int_t)o.prompt, "tokens", (json_int_t)o.tokens, "batch",
-                            (json_int_t)o.batch, "threads", bench_threads(&shape), "read_gb_per_s",
-                            b->read_per_s * 1e-9, "results", results);
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o}", "cpu", sgt_cpu_model(), "model",
+                     shape.model, "prompt_tokens", (json_int_t)o.prompt, "tokens",
+                     (json_int_t)o.tokens, "batch", (json_int_t)o.batch, "threads",
+                     bench_threads(&shape), "read_gb_per_s", b->read_per_s * 1e-9, "results",
+                     results);
 }
 
 static const line *best_line(const sample_bench *b)
@@ -249,15 +268,16 @@ static void show(void *bench)
     const sample_bench *b = bench;
     char machine[160], name[40], why[48], prompt[48], more[48];
     const line *slow = b->count > 2 && !b->lines[2].missing ? &b->lines[2] : NULL;
-    printf("%s\n%s, %" PRIu64 " prompt%s of %s, %s each, %d thread%s\n\n", bench_machine(machine, sizeof machine),
-           shape.model, o.batch, o.batch > 1 ? "s" : "",
+    printf("%s\n%s, %" PRIu64 " prompt%s of %s, %s each, %d thread%s\n\n",
+           bench_machine(machine, sizeof machine), shape.model, o.batch, o.batch > 1 ? "s" : "",
            sgt_format_things(prompt, sizeof prompt, o.prompt, "token", "tokens"),
-           sgt_format_things(more, sizeof more, o.tokens, "more token", "more tokens"), bench_threads(&shape),
-           bench_threads(&shape) > 1 ? "s" : "");
+           sgt_format_things(more, sizeof more, o.tokens, "more token", "more tokens"),
+           bench_threads(&shape), bench_threads(&shape) > 1 ? "s" : "");
     printf("  %-26s  precision  tokens/s  ms a token  of limit%s\n", "", slow ? "  x nanoGPT" : "");
     for (size_t i = 0; i < b->count; i++) {
         const line *l = &b->lines[i];
-        printf("%c %-26s  %-9s", l == best_line(b) ? '*' : ' ', sgt_printable(name, 27, name_of(l)), l->precision);
+        printf("%c %-26s  %-9s", l == best_line(b) ? '*' : ' ', sgt_printable(name, 27, name_of(l)),
+               l->precision);
         if (l->missing) {
             printf("  %s\n", sgt_printable(why, sizeof why, l->said));
             continue;
@@ -268,23 +288,27 @@ static void show(void *bench)
         if (slow) printf("  %9.2f", l->tokens_per_s / slow->tokens_per_s);
         printf("\n");
     }
-    printf("\n* the fastest. Limit, reading every weight once a token: %.1f GB/s\n", b->read_per_s * 1e-9);
+    printf("\n* the fastest. Limit, reading every weight once a token: %.1f GB/s\n",
+           b->read_per_s * 1e-9);
 }
 
 static int plot(void *bench, const char *path, sgt_error *err)
 {
     const sample_bench *b = bench;
-    bench_picture *p = bench_picture_new("Text: %s, %" PRIu64 " x %" PRIu64 " tokens behind %" PRIu64 ", %d threads",
-                                         shape.model, o.batch, o.tokens, o.prompt, bench_threads(&shape));
+    bench_picture *p = bench_picture_new(
+        "Text: %s, %" PRIu64 " x %" PRIu64 " tokens behind %" PRIu64 ", %d threads", shape.model,
+        o.batch, o.tokens, o.prompt, bench_threads(&shape));
     bench_picture_group(p, "tokens a second");
     for (size_t i = 0; i < b->count; i++) {
         const line *l = &b->lines[i];
         char name[128];
         snprintf(name, sizeof name, "%s, %s", name_of(l), l->precision);
         if (l->weights)
-            bench_picture_bar(p, BENCH_LIMIT, limit_of(b, l), "reading its weights", "%.1f", limit_of(b, l));
+            bench_picture_bar(p, BENCH_LIMIT, limit_of(b, l), "reading its weights", "%.1f",
+                              limit_of(b, l));
         if (!l->missing)
-            bench_picture_bar(p, l->asked ? BENCH_PEER : BENCH_OURS, l->tokens_per_s, name, "%.1f", l->tokens_per_s);
+            bench_picture_bar(p, l->asked ? BENCH_PEER : BENCH_OURS, l->tokens_per_s, name, "%.1f",
+                              l->tokens_per_s);
     }
     return bench_picture_write(p, path, err);
 }
@@ -294,17 +318,20 @@ static int plot(void *bench, const char *path, sgt_error *err)
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     sample_bench *b = bench;
-    static const line all[] = {{.name = "sgt", .precision = "fp32"},
-                               {.name = "sgt", .precision = "bf16"},
-                               {.name = "nanoGPT", .asked = "nanogpt", .precision = "fp32"},
-                               {.name = "transformers", .asked = "transformers", .precision = "fp32"},
-                               {.name = "transformers", .asked = "transformers", .precision = "bf16"}};
+    static const line all[] = {
+        {.name = "sgt", .precision = "fp32"},
+        {.name = "sgt", .precision = "bf16"},
+        {.name = "nanoGPT", .asked = "nanogpt", .precision = "fp32"},
+        {.name = "transformers", .asked = "transformers", .precision = "fp32"},
+        {.name = "transformers", .asked = "transformers", .precision = "bf16"}};
     b->stop = call->stop;
     b->count = o.peer ? 5 : 2;
     memcpy(b->lines, all, b->count * sizeof *all);
     int rc = sgt_model_named(&b->model, shape.model, err);
     if (rc == SGT_OK && o.prompt + o.tokens > b->model.positions)
-        rc = sgt_fail(err, SGT_EUSAGE, "--tokens %" PRIu64 ": behind %" PRIu64 " that is over the model's %u positions",
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "--tokens %" PRIu64 ": behind %" PRIu64
+                      " that is over the model's %u positions",
                       o.tokens, o.prompt, b->model.positions);
     if (rc == SGT_OK) rc = open_ours(b, err);
     if (rc == SGT_OK) rc = open_limit(b, err);
@@ -322,11 +349,16 @@ static void release(void *bench)
     free(b->prompts);
 }
 
-static const bench_subcommand sample = {.program = &program, .output = &shape.output, .size = sizeof(sample_bench),
-                                        .measure = measure, .plot = plot, .json = to_json, .show = show,
+static const bench_subcommand sample = {.program = &program,
+                                        .output = &shape.output,
+                                        .size = sizeof(sample_bench),
+                                        .measure = measure,
+                                        .plot = plot,
+                                        .json = to_json,
+                                        .show = show,
                                         .release = release};
 
 static int bench_sample(int argc, char **argv) { return bench_subcommand_run(&sample, argc, argv); }
 
-const sgt_command bench_sample_command = {"sample", "text from a model, beside nanoGPT's and transformers'", &program,
-                                          bench_sample};
+const sgt_command bench_sample_command = {
+    "sample", "text from a model, beside nanoGPT's and transformers'", &program, bench_sample};

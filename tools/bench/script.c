@@ -23,9 +23,9 @@ extern char **environ;
 
 typedef struct bench_child {
     const bench_script *s;
-    pid_t id;    /* 0: it does not run */
-    int asks;    /* it is spoken to: `in` is our end of that */
-    int in, out; /* our ends of what it reads and says */
+    pid_t id;           /* 0: it does not run */
+    int asks;           /* it is spoken to: `in` is our end of that */
+    int in, out;        /* our ends of what it reads and says */
     int script, errors; /* files: the script, what it says of failures */
     size_t kept;        /* bytes of what it has said beyond the line that was asked for */
     char *said;         /* which are here */
@@ -53,10 +53,7 @@ static char **environment(const char *const *settings)
 }
 
 /* What begins a message: the option that named the interpreter. */
-static const char *said_by(const bench_script *s)
-{
-    return s->text ? "--peer " : "";
-}
+static const char *said_by(const bench_script *s) { return s->text ? "--peer " : ""; }
 
 /* A child takes the cores of the thread that makes it: as many of ours as there are threads. */
 static void narrow(cpu_set_t *before, int threads)
@@ -70,7 +67,8 @@ static void narrow(cpu_set_t *before, int threads)
 }
 
 /* Signals are blocked in our threads (sgt_catch_signals), and are not to be in the child. */
-static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out, sgt_error *err)
+static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out,
+                 sgt_error *err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -115,7 +113,8 @@ static int make_ends(child *c, int theirs[2], sgt_error *err)
     c->out = ends[0];
     theirs[1] = ends[1];
     if (!c->asks) return SGT_OK;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return sgt_fail_errno(err, "--peer: socket");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return sgt_fail_errno(err, "--peer: socket");
     c->in = ends[0];
     theirs[0] = ends[1];
     return SGT_OK;
@@ -131,8 +130,9 @@ static int start(child *c, const bench_script *s, sgt_error *err)
     const char **argv = arguments(s, script);
     if (s->threads) narrow(&before, s->threads);
     if (rc == SGT_OK)
-        rc = env && argv ? spawn(c, s, (char *const *)(uintptr_t)argv, env, theirs[0], theirs[1], err)
-                         : sgt_fail_memory(err, NULL);
+        rc = env && argv
+                 ? spawn(c, s, (char *const *)(uintptr_t)argv, env, theirs[0], theirs[1], err)
+                 : sgt_fail_memory(err, NULL);
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(env);
     free(argv);
@@ -175,12 +175,14 @@ static int failed(const child *c, const bench_script *p, char *said, int status,
     const char *last = strrchr(said, '\n'), *line = last ? last + 1 : said;
     if (WIFSIGNALED(status)) snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
     else snprintf(why, sizeof why, "exit %d", WEXITSTATUS(status));
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", said_by(p), p->python, why, *line ? ": " : "", line);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", said_by(p), p->python, why,
+                    *line ? ": " : "", line);
 }
 
 static int make_files(child *c, const bench_script *s, sgt_error *err)
 {
-    if ((c->script = bench_memory_file(s->name, s->text, s->text ? strlen(s->text) : 0, err)) < 0) return c->script;
+    if ((c->script = bench_memory_file(s->name, s->text, s->text ? strlen(s->text) : 0, err)) < 0)
+        return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     return SGT_OK;
 }
@@ -228,7 +230,13 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 {
     child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
-    *c = (child){.s = s, .asks = 1, .script = -1, .in = -1, .out = -1, .errors = -1, .said = malloc(BENCH_SAID)};
+    *c = (child){.s = s,
+                 .asks = 1,
+                 .script = -1,
+                 .in = -1,
+                 .out = -1,
+                 .errors = -1,
+                 .said = malloc(BENCH_SAID)};
     int rc = c->said ? make_files(c, s, err) : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = start(c, s, err);
     if (rc < 0) bench_script_close(c);
@@ -244,7 +252,8 @@ static int ended(child *c, char *said, sgt_error *err)
     waitpid(c->id, &status, 0);
     c->id = 0;
     if (status) return failed(c, c->s, said, status, err);
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it ended without an answer", said_by(c->s), c->s->python);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it ended without an answer", said_by(c->s),
+                    c->s->python);
 }
 
 /* 1 and the line in `said`, where a whole one has come. */
@@ -262,7 +271,9 @@ static int take_line(child *c, char *said)
 
 int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err)
 {
-    if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s), c->s->python);
+    if (!c->id)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s),
+                        c->s->python);
     /* what cannot be put to it because it has gone is noticed below */
     for (size_t n = line ? strlen(line) : 0; n;) {
         ssize_t put = send(c->in, line, n, MSG_NOSIGNAL);

@@ -1,4 +1,5 @@
-/* slice.c: a piece of work done over and over on some threads, timed from the first start to the last end. */
+/* slice.c: a piece of work done over and over on some threads, timed from the first start to the
+ * last end. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -51,7 +52,8 @@ static void *work_on(void *arg)
     if (!wait_at(w->gate)) return NULL;
     double last = w->from = w->to = sgt_now();
     while (s->most == 0 || w->units < s->most) {
-        w->rc = w->work(w->ctx, w->thread, s->first + (uint64_t)w->thread + w->units * (uint64_t)s->threads, &w->err);
+        w->rc = w->work(w->ctx, w->thread,
+                        s->first + (uint64_t)w->thread + w->units * (uint64_t)s->threads, &w->err);
         w->units++;
         if (w->rc < 0) return NULL;
         if (w->units < next && w->units != s->most) continue;
@@ -78,17 +80,20 @@ static int collect(const worker *w, int threads, uint64_t *units, double *second
     return SGT_OK;
 }
 
-int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds, sgt_error *err)
+int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
+              sgt_error *err)
 {
     gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GATE_SHUT};
     worker *w = calloc((size_t)s->threads, sizeof *w);
     if (!w) return sgt_fail(err, SGT_ENOMEM, "out of memory for %d threads", s->threads);
-    for (int t = 0; t < s->threads; t++) w[t] = (worker){.slice = s, .work = work, .ctx = ctx, .gate = &g, .thread = t};
+    for (int t = 0; t < s->threads; t++)
+        w[t] = (worker){.slice = s, .work = work, .ctx = ctx, .gate = &g, .thread = t};
     int made = 1, rc = SGT_OK;
     while (made < s->threads && !pthread_create(&w[made].id, NULL, work_on, &w[made])) made++;
     move(&g, made == s->threads);
     if (made < s->threads)
-        rc = sgt_fail(err, SGT_EIO, "thread %d of %d cannot be started (fewer --threads)", made + 1, s->threads);
+        rc = sgt_fail(err, SGT_EIO, "thread %d of %d cannot be started (fewer --threads)", made + 1,
+                      s->threads);
     else work_on(&w[0]);
     for (int t = 1; t < made; t++) pthread_join(w[t].id, NULL);
     if (rc == SGT_OK) rc = collect(w, s->threads, units, seconds, err);

@@ -1,4 +1,5 @@
-/* step.c: sgt-bench step: forward, backward and update of a GPT-2, and the peer's in the same run. */
+/* step.c: sgt-bench step: forward, backward and update of a GPT-2, and the peer's in the same
+ * run. */
 #include "tools/bench/step.h"
 
 #include <inttypes.h>
@@ -57,26 +58,31 @@ static const sgt_option table[] = {
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "rows from shards", .def = "random tokens"},
     {"loader", .as = ROW(LOADER), .to = &s.loader},
     {.name = "How"},
-    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20", .min = 1,
+    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20",
+     .min = 1, .max = 100000},
+    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "3", .min = 0,
      .max = 100000},
-    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "3", .min = 0, .max = 100000},
-    {"parts", 0, SGT_OPT_FLAG, &o.parts, .help = "also milliseconds of a step's parts, from a trace of ten steps"},
+    {"parts", 0, SGT_OPT_FLAG, &o.parts,
+     .help = "also milliseconds of a step's parts, from a trace of ten steps"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with PyTorch's step, by this interpreter, which has it"},
-    {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager", "of torch.compile", .def = "default"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn; medians", .def = "2",
-     .min = 1, .max = MOST_TURNS},
+    {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager", "of torch.compile",
+     .def = "default"},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn; medians",
+     .def = "2", .min = 1, .max = MOST_TURNS},
     BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench step",
     .usage = "sgt-bench step [OPTION]...",
-    .about = "Measures a whole training step (forward, backward, clipping, update) over random tokens, or over shards.",
+    .about = "Measures a whole training step (forward, backward, clipping, update) over random "
+             "tokens, or over shards.",
     .options = table,
     .examples = "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --parts\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --peer python3\n"
-                "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 --data out"};
+                "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 "
+                "--data out"};
 
 /* What was measured, by whom. */
 typedef struct step_bench {
@@ -151,8 +157,8 @@ static int our_turn(step_bench *b, sgt_error *err)
     return bench_step_measure(&b->r, &run, err);
 }
 
-/* Each figure is the median of the turns; of peaks, which others on the machine can only lower, the highest; what does
- * not vary is the last one's. */
+/* Each figure is the median of the turns; of peaks, which others on the machine can only lower, the
+ * highest; what does not vary is the last one's. */
 static int take_turns(step_bench *b, sgt_error *err)
 {
     double ours[MOST_TURNS], theirs[MOST_TURNS], peak = 0;
@@ -183,16 +189,18 @@ static int take_turns(step_bench *b, sgt_error *err)
 static json_t *parts_json(const step_result *r)
 {
     json_t *parts = json_object();
-    for (size_t i = 0; i < r->part_count; i++) json_object_set_new(parts, r->parts[i].name, json_real(r->parts[i].ms));
+    for (size_t i = 0; i < r->part_count; i++)
+        json_object_set_new(parts, r->parts[i].name, json_real(r->parts[i].ms));
     return parts;
 }
 
 static json_t *peer_json(const step_bench *b)
 {
     const peer_result *p = &b->peer;
-    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:f, s:f}", "name", p->name, "ms_per_step", p->ms, "tokens_per_s",
-                     p->tokens_per_s, "first_steps_s", p->first_steps_s, "peak_bytes", (json_int_t)p->peak_bytes,
-                     "ratio", p->ms / b->r.ms, "memory_ratio", (double)b->r.peak_bytes / (double)p->peak_bytes);
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:f, s:f}", "name", p->name, "ms_per_step", p->ms,
+                     "tokens_per_s", p->tokens_per_s, "first_steps_s", p->first_steps_s,
+                     "peak_bytes", (json_int_t)p->peak_bytes, "ratio", p->ms / b->r.ms,
+                     "memory_ratio", (double)b->r.peak_bytes / (double)p->peak_bytes);
 }
 
 /* What is not known is not there. */
@@ -203,15 +211,18 @@ static void add_known(json_t *top, const step_bench *b)
         json_object_set_new(top, "mfu", json_real(r->flops / r->peak_flops));
         json_object_set_new(top, "peak_tflops", json_real(r->peak_flops * 1e-12));
     }
-    if (r->datasheet_flops > 0) json_object_set_new(top, "mfu_datasheet", json_real(r->flops / r->datasheet_flops));
+    if (r->datasheet_flops > 0)
+        json_object_set_new(top, "mfu_datasheet", json_real(r->flops / r->datasheet_flops));
     if (r->launches_step) {
         json_object_set_new(top, "launches_forward", json_integer((json_int_t)r->launches_forward));
         json_object_set_new(top, "launches_step", json_integer((json_int_t)r->launches_step));
     }
     char names[SGT_VARIANTS_TEXT];
     if (strcmp(b->device, "cuda") == 0)
-        json_object_set_new(top, "variants", json_string(sgt_variants_words(names, b->backend.variants)));
-    if (r->seen_step) json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
+        json_object_set_new(top, "variants",
+                            json_string(sgt_variants_words(names, b->backend.variants)));
+    if (r->seen_step)
+        json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
     if (o.parts) json_object_set_new(top, "parts_ms", parts_json(r));
     if (o.peer) json_object_set_new(top, "peer", peer_json(b));
 }
@@ -222,13 +233,15 @@ static json_t *to_json(void *bench)
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     json_t *top = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}",
-        "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library, "model", shape.model,
-        "precision", sgt_precision_words[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum",
-        (int)k->accum, "threads", k->threads, "steps", (int)r->steps, "ms_per_step", r->ms, "tokens_per_s",
-        r->tokens_per_s, "tflops", r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s,
-        "first_step_s", r->first_s, "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
-        "total_bytes", (json_int_t)r->total_bytes);
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:I, s:I, s:I}",
+        "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library,
+        "model", shape.model, "precision", sgt_precision_words[k->precision], "batch",
+        (int)k->batch, "seq", (int)k->seq, "accum", (int)k->accum, "threads", k->threads, "steps",
+        (int)r->steps, "ms_per_step", r->ms, "tokens_per_s", r->tokens_per_s, "tflops",
+        r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s,
+        "first_step_s", r->first_s, "backend_bytes", (json_int_t)r->bytes, "peak_bytes",
+        (json_int_t)r->peak_bytes, "total_bytes", (json_int_t)r->total_bytes);
     if (top) add_known(top, b);
     return top;
 }
@@ -239,10 +252,12 @@ static void show_parts(const step_bench *b)
     const step_result *r = &b->r;
     printf("\n  part                    ms/step   of the step\n");
     for (size_t i = 0; i < r->part_count; i++) {
-        printf("  %-20s  %9.3f  %10.1f %%\n", r->parts[i].name, r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
+        printf("  %-20s  %9.3f  %10.1f %%\n", r->parts[i].name, r->parts[i].ms,
+               100 * r->parts[i].ms / r->ms);
         sum += r->parts[i].ms;
     }
-    printf("  %-20s  %9.3f  %10.1f %%\n", "anything else", r->ms - sum, 100 * (r->ms - sum) / r->ms);
+    printf("  %-20s  %9.3f  %10.1f %%\n", "anything else", r->ms - sum,
+           100 * (r->ms - sum) / r->ms);
     if (strcmp(r->device, "cpu") == 0 && b->backend.threads > 1)
         puts("\nmost of an update is done beside the next step's forward pass, and counts there");
 }
@@ -251,11 +266,13 @@ static void show_peer(const step_bench *b)
 {
     char bytes[32], turns[48];
     const peer_result *p = &b->peer;
-    printf("%c %9.3f  %9.0f  %s, its first five steps %.1f s, peak %s\n", b->r.ms < p->ms ? ' ' : '*', p->ms,
-           p->tokens_per_s, p->name, p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
-    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %s\n",
-           p->ms / b->r.ms, (double)b->r.peak_bytes / (double)p->peak_bytes,
-           sgt_format_things(turns, sizeof turns, o.turns, "turn", "turns"));
+    printf("%c %9.3f  %9.0f  %s, its first five steps %.1f s, peak %s\n",
+           b->r.ms < p->ms ? ' ' : '*', p->ms, p->tokens_per_s, p->name, p->first_steps_s,
+           sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
+    printf(
+        "\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %s\n",
+        p->ms / b->r.ms, (double)b->r.peak_bytes / (double)p->peak_bytes,
+        sgt_format_things(turns, sizeof turns, o.turns, "turn", "turns"));
 }
 
 static void show_share(double part, double whole, int width)
@@ -278,20 +295,22 @@ static void show(void *bench)
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     int slow = r->flops < 1e12;
-    printf("%s\n%s, %s, %s\n", bench_machine(machine, sizeof machine), r->device, r->level, r->library);
-    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model, sgt_precision_words[k->precision],
-           k->accum, k->batch, k->seq, r->steps);
+    printf("%s\n%s, %s, %s\n", bench_machine(machine, sizeof machine), r->device, r->level,
+           r->library);
+    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model,
+           sgt_precision_words[k->precision], k->accum, k->batch, k->seq, r->steps);
     printf("    ms/step   tokens/s  %s  of peak  datasheet   data wait  first step        peak\n",
            slow ? "GFLOP/s" : "TFLOP/s");
-    printf("%c %9.3f  %9.0f  %7.1f", !o.peer || r->ms < b->peer.ms ? '*' : ' ', r->ms, r->tokens_per_s,
-           r->flops * (slow ? 1e-9 : 1e-12));
+    printf("%c %9.3f  %9.0f  %7.1f", !o.peer || r->ms < b->peer.ms ? '*' : ' ', r->ms,
+           r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));
     show_share(r->flops, r->peak_flops, 7);
     show_share(r->flops, r->datasheet_flops, 9);
     printf("  %7.3f ms  %8.2f s  %10s\n", r->wait_ms, r->open_s + r->first_s,
            sgt_format_bytes(bytes, sizeof bytes, r->peak_bytes));
     if (o.peer) show_peer(b);
     show_peak(r, slow);
-    if (r->launches_step) printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
+    if (r->launches_step)
+        printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
     if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
     if (o.parts) show_parts(b);
 }
@@ -302,27 +321,31 @@ static int plot(void *bench, const char *path, sgt_error *err)
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     double scale = r->flops < 1e12 ? 1e-9 : 1e-12;
-    bench_picture *p = bench_picture_new("A training step: %s, %s, %u x %u x %u tokens", shape.model,
-                                         sgt_precision_words[k->precision], k->accum, k->batch, k->seq);
+    bench_picture *p =
+        bench_picture_new("A training step: %s, %s, %u x %u x %u tokens", shape.model,
+                          sgt_precision_words[k->precision], k->accum, k->batch, k->seq);
     bench_picture_group(p, "tokens a second on %s, %s", r->device, r->library);
-    bench_picture_bar(p, BENCH_OURS, r->tokens_per_s, "sgt", "%.0f: %.1f ms a step", r->tokens_per_s, r->ms);
+    bench_picture_bar(p, BENCH_OURS, r->tokens_per_s, "sgt", "%.0f: %.1f ms a step",
+                      r->tokens_per_s, r->ms);
     if (o.peer)
         bench_picture_bar(p, BENCH_PEER, b->peer.tokens_per_s, b->peer.name, "%.0f: %.1f ms a step",
                           b->peer.tokens_per_s, b->peer.ms);
     bench_picture_group(p, "%s", scale > 1e-10 ? "GFLOP/s" : "TFLOP/s");
     bench_picture_bar(p, BENCH_OURS, r->flops, "the step", "%.1f", r->flops * scale);
     if (r->peak_flops > 0)
-        bench_picture_bar(p, BENCH_LIMIT, r->peak_flops, "a large product of matrices", "%.1f", r->peak_flops * scale);
+        bench_picture_bar(p, BENCH_LIMIT, r->peak_flops, "a large product of matrices", "%.1f",
+                          r->peak_flops * scale);
     if (r->part_count) bench_picture_group(p, "milliseconds of a step");
     for (size_t i = 0; i < r->part_count; i++)
-        bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%", r->parts[i].ms,
-                          100 * r->parts[i].ms / r->ms);
+        bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%",
+                          r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
     return bench_picture_write(p, path, err);
 }
 
 static int list_variants(void)
 {
-    for (int i = 0; i < SGT_VARIANTS; i++) printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
+    for (int i = 0; i < SGT_VARIANTS; i++)
+        printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
     return 1;
 }
 
@@ -345,8 +368,13 @@ static void release(void *bench)
     free(b->cache);
 }
 
-static const bench_subcommand step = {.program = &program, .output = &shape.output, .size = sizeof(step_bench),
-                                      .measure = measure, .plot = plot, .json = to_json, .show = show,
+static const bench_subcommand step = {.program = &program,
+                                      .output = &shape.output,
+                                      .size = sizeof(step_bench),
+                                      .measure = measure,
+                                      .plot = plot,
+                                      .json = to_json,
+                                      .show = show,
                                       .release = release};
 
 static int bench_step(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* step_measure.c: steps timed as a loop runs them: a step is queued before the metrics of the one before are asked for,
- * where the backend allows it. */
+/* step_measure.c: steps timed as a loop runs them: a step is queued before the metrics of the one
+ * before are asked for, where the backend allows it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct measurement {
     uint32_t accum;
     double *ms, *wait; /* (warmup + steps) */
     sgt_trace *trace;
-    char path[64];     /* of its file */
+    char path[64]; /* of its file */
     step_result *r;
 } measurement;
 
@@ -34,7 +34,8 @@ static int one_step(measurement *m, uint64_t s, sgt_error *err)
         double before = sgt_now();
         if ((rc = m->run->rows->next(m->run->rows, &batch.tokens, err)) != SGT_OK) break;
         waited += sgt_now() - before;
-        rc = m->b->micro_step(m->b, s, a, &batch, 1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
+        rc = m->b->micro_step(m->b, s, a, &batch,
+                              1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
     }
     if (s < m->run->warmup + m->run->steps) m->wait[s] = waited * 1e3;
     uint64_t update = sgt_trace_begin(m->trace);
@@ -67,8 +68,9 @@ static int run_steps(measurement *m, sgt_error *err)
     return sgt_trace_finish(m->trace, err);
 }
 
-/* Run one more step and count its kernels from outside, by CUPTI. The measurement is over by then: whatever fails here,
- * CUPTI or the step that it watches, leaves out the count with a notice. A machine without CUPTI has no such count. */
+/* Run one more step and count its kernels from outside, by CUPTI. The measurement is over by then:
+ * whatever fails here, CUPTI or the step that it watches, leaves out the count with a notice. A
+ * machine without CUPTI has no such count. */
 static void count_kernels(measurement *m)
 {
     sgt_error err;
@@ -83,7 +85,8 @@ static void count_kernels(measurement *m)
     if (calls->open(&p, NULL) < 0) return;
     if ((rc = calls->begin(p, SGT_CUPTI_COUNT, &err)) == SGT_OK) {
         rc = one_step(m, step, &err);
-        if (rc == SGT_OK) rc = m->b->metrics(m->b, step, &got, &err); /* which come when all of it is done */
+        /* which come when all of it is done */
+        if (rc == SGT_OK) rc = m->b->metrics(m->b, step, &got, &err);
         int ended = calls->end(p, NULL, NULL, &counts, rc == SGT_OK ? &err : NULL);
         if (rc == SGT_OK) rc = ended;
     }
@@ -108,7 +111,8 @@ static void describe(const measurement *m)
     r->wait_ms = bench_median(m->wait + m->run->warmup, m->run->steps);
     r->tokens_per_s = (double)m->o->batch * m->o->seq * m->accum / r->ms * 1e3;
     r->flops = r->tokens_per_s * sgt_flops_per_token(&m->o->model, m->o->seq);
-    r->peak_flops = b->peak_flops > 0 && r->flops > b->peak_flops ? r->flops : b->peak_flops; /* as in training */
+    /* as in training */
+    r->peak_flops = b->peak_flops > 0 && r->flops > b->peak_flops ? r->flops : b->peak_flops;
     r->datasheet_flops = b->datasheet_flops;
     r->launches_forward = b->launches_forward;
     r->launches_step = b->launches_step;
@@ -126,7 +130,8 @@ static int open_trace(measurement *m, sgt_error *err)
 static int open_all(measurement *m, sgt_error *err)
 {
     double began = sgt_now();
-    uint64_t micro_steps = (uint64_t)m->accum * (m->run->warmup + m->run->steps + (m->run->count_kernels != 0));
+    uint64_t micro_steps =
+        (uint64_t)m->accum * (m->run->warmup + m->run->steps + (m->run->count_kernels != 0));
     int rc = open_trace(m, err);
     sgt_backend_options o = *m->o;
     o.trace = m->trace;
@@ -139,7 +144,10 @@ static int open_all(measurement *m, sgt_error *err)
 int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
 {
     unsigned steps = run->warmup + run->steps;
-    measurement m = {.run = run, .o = run->backend, .r = r, .accum = run->backend->accum ? run->backend->accum : 1};
+    measurement m = {.run = run,
+                     .o = run->backend,
+                     .r = r,
+                     .accum = run->backend->accum ? run->backend->accum : 1};
     *r = (step_result){.steps = run->steps};
     m.ms = calloc(steps, sizeof *m.ms);
     m.wait = calloc(steps, sizeof *m.wait);

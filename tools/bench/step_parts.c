@@ -1,5 +1,6 @@
-/* step_parts.c: from a trace of some steps to milliseconds a part: what a step spends on embeddings, on the blocks'
- * forward and backward pass, on the head, on the update. A trace's events stand in the order of their beginnings. */
+/* step_parts.c: from a trace of some steps to milliseconds a part: what a step spends on
+ * embeddings, on the blocks' forward and backward pass, on the head, on the update. A trace's
+ * events stand in the order of their beginnings. */
 #include <ctype.h>
 #include <jansson.h>
 #include <string.h>
@@ -35,10 +36,12 @@ static void add_part(step_result *r, part_times *times, const char *name, double
     times->steps += strcmp(part, "update") == 0;
 }
 
-/* On a CPU the backend's own spans; on CUDA the ranges of what the device did, where there are any. */
+/* On a CPU the backend's own spans; on CUDA the ranges of what the device did, where there are
+ * any. */
 static int is_part(const char *category, int ranges)
 {
-    static const char *const names[] = {"forward", "head", "recompute", "backward", "optimizer", NULL};
+    static const char *const names[] = {"forward",  "head",      "recompute",
+                                        "backward", "optimizer", NULL};
     int i = 0;
     if (ranges) return strcmp(category, "range") == 0;
     while (names[i] && strcmp(names[i], category) != 0) i++;
@@ -63,9 +66,8 @@ int bench_step_parts(step_result *r, const char *path, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: not a trace: %s", path, why.text);
     }
     json_array_foreach(events, i, e) ranges |= strcmp(text_of(e, "cat"), "range") == 0;
-    json_array_foreach(events, i, e)
-        if (is_part(text_of(e, "cat"), ranges))
-            add_part(r, &times, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3);
+    json_array_foreach(events, i, e) if (is_part(text_of(e, "cat"), ranges))
+        add_part(r, &times, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3);
     json_decref(top);
     for (i = 0; i < r->part_count; i++) r->parts[i].ms = bench_median(times.ms[i], times.steps);
     return SGT_OK;

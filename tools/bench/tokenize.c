@@ -1,5 +1,6 @@
-/* tokenize.c: sgt-bench tokenize: text that is in memory already, encoded once, from empty caches. Reading is not
- * measured, and no byte is met a second time, so that nothing but the encoder decides. */
+/* tokenize.c: sgt-bench tokenize: text that is in memory already, encoded once, from empty caches.
+ * Reading is not measured, and no byte is met a second time, so that nothing but the encoder
+ * decides. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@
 #include "tools/cli/talk.h"
 #include "vocab/vocab.h"
 
-#define PIECE ((size_t)256 << 10)    /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+/* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+#define PIECE ((size_t)256 << 10)
 #define LIMIT_TURNS 3
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
@@ -33,24 +35,28 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Options"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
-     .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used", .def = "auto"},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode",
+     .def = "the cores at hand", .min = 1, .max = 1024},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used",
+     .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer and --disk: how often each has its turn", .def = "3",
-     .min = 1, .max = TOKENIZE_TURNS},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N",
+     "with --peer and --disk: how often each has its turn", .def = "3", .min = 1,
+     .max = TOKENIZE_TURNS},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "whole commands instead, from files to 16-bit ids on disk, which are written below FOLDER"},
+     .help = "whole commands instead, from files to 16-bit ids on disk, which are written below "
+             "FOLDER"},
     BENCH_OUTPUT(o.output),
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
-    .about =
-        "Measures how fast text becomes tokens: reads the inputs (files, folders, - for standard input) into memory\n"
-        "first, then encodes each byte once from empty caches. Or, with --disk, how long the whole command takes.",
+    .about = "Measures how fast text becomes tokens: reads the inputs (files, folders, - for "
+             "standard input) into memory\n"
+             "first, then encodes each byte once from empty caches. Or, with --disk, how long the "
+             "whole command takes.",
     .options = table,
     .examples = "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench tokenize --threads 1 --json corpus/\n"
@@ -71,7 +77,9 @@ typedef struct text_bench {
     size_t next; /* the piece that the next free thread takes; atomic */
     uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
-    double limit_s; /* reading the text from memory and no more; of whole commands, writing as many ids to that disk */
+    /* reading the text from memory and no more; of whole commands, writing as many ids to that
+     * disk */
+    double limit_s;
     tokenize_turn turn;
     char *work, *out; /* --disk: a folder of ours, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
@@ -121,8 +129,8 @@ static int add_piece(text_bench *b, const char *text, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* At safe cuts alone, so that the tokens are those of the whole; what cannot be cut in PIECE bytes is tried in twice as
- * many. */
+/* At safe cuts alone, so that the tokens are those of the whole; what cannot be cut in PIECE bytes
+ * is tried in twice as many. */
 static int cut(text_bench *b, const char *text, size_t n, sgt_error *err)
 {
     size_t want = PIECE;
@@ -155,7 +163,9 @@ static int read_inputs(text_bench *b, const sgt_stop *stop, sgt_error *err)
         if (rc < 0 || (rc = cut(b, b->texts[i], b->sizes[i], err)) < 0) return rc;
         b->bytes += b->sizes[i];
     }
-    if (!b->bytes) return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure", b->corpus->files[0].path);
+    if (!b->bytes)
+        return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
+                        b->corpus->files[0].path);
     return SGT_OK;
 }
 
@@ -168,8 +178,10 @@ static int prepare(text_bench *b, sgt_error *err)
     if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
     for (int t = 0; t < b->threads; t++) {
         if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail_memory(err, NULL);
-        memset(b->ids[t], 0,
-               b->longest * sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
+        memset(
+            b->ids[t], 0,
+            b->longest *
+                sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
     }
     return SGT_OK;
 }
@@ -184,7 +196,8 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     for (;;) {
         size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
         if (i >= b->count) break;
-        tokens += sgt_encode(b->encoders[thread], b->pieces[i].text, b->pieces[i].n, b->ids[thread]);
+        tokens +=
+            sgt_encode(b->encoders[thread], b->pieces[i].text, b->pieces[i].n, b->ids[thread]);
     }
     __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
@@ -205,13 +218,14 @@ static int encode_all(text_bench *b, double *seconds, sgt_error *err)
     bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
     int rc = SGT_OK;
     free_encoders(b);
-    for (int t = 0; t < b->threads && rc == SGT_OK; t++) rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
+    for (int t = 0; t < b->threads && rc == SGT_OK; t++)
+        rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
     b->next = b->tokens = 0;
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
-/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler from leaving it
- * out. */
+/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler
+ * from leaving it out. */
 static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -277,7 +291,8 @@ static int take_ours(text_bench *b, double *seconds, sgt_error *err)
     return rc;
 }
 
-/* Ours and the peers' one after the other. A peer that the interpreter lacks is left out, which is said. */
+/* Ours and the peers' one after the other. A peer that the interpreter lacks is left out, which is
+ * said. */
 static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
@@ -302,7 +317,9 @@ static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 static int make_work(text_bench *b, sgt_error *err)
 {
     b->bytes = b->corpus->bytes;
-    if (!b->bytes) return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure", b->corpus->files[0].path);
+    if (!b->bytes)
+        return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
+                        b->corpus->files[0].path);
     char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
     if (!work) return sgt_fail_memory(err, NULL);
     if (!mkdtemp(work)) {
@@ -325,17 +342,25 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
                                   .stop = call->stop};
     int rc;
     if (!call->count)
-        return sgt_fail(err, SGT_EUSAGE, "wanted INPUT...: files or folders of text, or - for standard input");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "wanted INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
     b->peers[0] = (tokenize_peer){.kind = "gigatoken", .best = 1};
     b->peers[1] = (tokenize_peer){.kind = "tiktoken"};
-    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0) return rc;
+    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 ||
+        (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0)
+        return rc;
     if ((o.peer || o.disk) && b->corpus->stream)
         return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
                         o.peer ? "--peer" : "--disk");
-    b->turn = (tokenize_turn){.corpus = b->corpus, .inputs = request.inputs, .input_count = call->count,
-                              .python = o.peer, .cpu = o.cpu, .threads = b->threads, .stop = call->stop};
+    b->turn = (tokenize_turn){.corpus = b->corpus,
+                              .inputs = request.inputs,
+                              .input_count = call->count,
+                              .python = o.peer,
+                              .cpu = o.cpu,
+                              .threads = b->threads,
+                              .stop = call->stop};
     rc = o.disk ? make_work(b, err) : read_inputs(b, call->stop, err);
     if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
     if (rc == SGT_OK) rc = take_turns(b, &call->notice, err);
@@ -386,21 +411,23 @@ static void add_peers(json_t *top, text_bench *b)
 static json_t *to_json(void *bench)
 {
     text_bench *b = bench;
-    json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "level",
-                            sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(), "threads", b->threads, "files",
-                            (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes, "tokens",
-                            (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s",
-                            (double)b->bytes / b->seconds * 1e-6);
+    json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(),
+                            "level", sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(),
+                            "threads", b->threads, "files", (json_int_t)b->corpus->count, "bytes",
+                            (json_int_t)b->bytes, "tokens", (json_int_t)b->tokens, "seconds",
+                            b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
     if (top && o.peer) add_peers(top, b);
     return top;
 }
 
-static void show_row(const text_bench *b, uint64_t tokens, double seconds, int best, const char *who)
+static void show_row(const text_bench *b, uint64_t tokens, double seconds, int best,
+                     const char *who)
 {
     char count[32];
-    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", best ? '*' : ' ', who, b->threads,
-           sgt_format_count(count, sizeof count, tokens), (double)b->bytes / (double)tokens, seconds,
-           (double)b->bytes / seconds * 1e-6, (double)tokens / seconds * 1e-6);
+    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", best ? '*' : ' ', who,
+           b->threads, sgt_format_count(count, sizeof count, tokens),
+           (double)b->bytes / (double)tokens, seconds, (double)b->bytes / seconds * 1e-6,
+           (double)tokens / seconds * 1e-6);
 }
 
 /* The seconds of the fastest; the peers' figures are settled by the way. */
@@ -408,13 +435,15 @@ static double fastest(text_bench *b)
 {
     double best = b->seconds;
     for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++)
-        if (!b->peers[i].left_out && peer_seconds(&b->peers[i]) < best) best = peer_seconds(&b->peers[i]);
+        if (!b->peers[i].left_out && peer_seconds(&b->peers[i]) < best)
+            best = peer_seconds(&b->peers[i]);
     return best;
 }
 
 static const char *limit_text(void)
 {
-    return o.disk ? "writing and flushing as many ids there" : "reading the text from memory, and no more";
+    return o.disk ? "writing and flushing as many ids there"
+                  : "reading the text from memory, and no more";
 }
 
 static void show(void *bench)
@@ -423,9 +452,11 @@ static void show(void *bench)
     char bytes[32], files[32], machine[160];
     double best = fastest(b);
     printf("%s\n%s in %s file%s, %s\n\n", bench_machine(machine, sizeof machine),
-           sgt_format_bytes(bytes, sizeof bytes, b->bytes), sgt_format_count(files, sizeof files, b->corpus->count),
+           sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+           sgt_format_count(files, sizeof files, b->corpus->count),
            b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
-    printf("                           threads           tokens  bytes/token    seconds       MB/s   Mtokens/s\n");
+    printf("                           threads           tokens  bytes/token    seconds       MB/s "
+           "  Mtokens/s\n");
     show_row(b, b->tokens, b->seconds, b->seconds <= best, "sgt");
     for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
         tokenize_peer *p = &b->peers[i];
@@ -436,7 +467,9 @@ static void show(void *bench)
     }
     printf("\n* the fastest. Limit, %s: %.0f MB/s; ours is %.2f %% of that.\n", limit_text(),
            (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / b->seconds);
-    if (o.peer) printf("  turns: %" PRIu64 "; medians%s\n", o.turns, o.disk ? "" : ", and gigatoken's best");
+    if (o.peer)
+        printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
+               o.disk ? "" : ", and gigatoken's best");
 }
 
 static int plot(void *bench, const char *path, sgt_error *err)
@@ -444,30 +477,42 @@ static int plot(void *bench, const char *path, sgt_error *err)
     text_bench *b = bench;
     char bytes[32], files[32];
     double best = fastest(b), mb = (double)b->bytes * 1e-6;
-    bench_picture *p =
-        bench_picture_new("Text to tokens: %s in %s file%s, %s", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-                          sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
-                          o.disk ? "from files to files" : "in memory");
+    bench_picture *p = bench_picture_new(
+        "Text to tokens: %s in %s file%s, %s", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+        sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
+        o.disk ? "from files to files" : "in memory");
     bench_picture_group(p, "MB/s, %d thread%s", b->threads, b->threads == 1 ? "" : "s");
-    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f: %.2f Mtokens/s%s", mb / b->seconds,
-                      (double)b->tokens / b->seconds * 1e-6, b->seconds <= best ? ", the fastest" : "");
+    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f: %.2f Mtokens/s%s",
+                      mb / b->seconds, (double)b->tokens / b->seconds * 1e-6,
+                      b->seconds <= best ? ", the fastest" : "");
     for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
         tokenize_peer *peer = &b->peers[i];
         double s = peer->left_out ? 0 : peer_seconds(peer);
         if (!peer->left_out)
-            bench_picture_bar(p, BENCH_PEER, mb / s, peer->name, "%.1f%s", mb / s, s <= best ? ", the fastest" : "");
+            bench_picture_bar(p, BENCH_PEER, mb / s, peer->name, "%.1f%s", mb / s,
+                              s <= best ? ", the fastest" : "");
     }
     bench_picture_group(p, "MB/s, beside its limit");
     bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f", mb / b->seconds);
-    bench_picture_bar(p, BENCH_LIMIT, mb / b->limit_s, o.disk ? "writing as many ids" : "reading the text", "%.0f",
-                      mb / b->limit_s);
+    bench_picture_bar(p, BENCH_LIMIT, mb / b->limit_s,
+                      o.disk ? "writing as many ids" : "reading the text", "%.0f", mb / b->limit_s);
     return bench_picture_write(p, path, err);
 }
 
-static const bench_subcommand tokenize = {.program = &program, .output = &o.output, .size = sizeof(text_bench),
-                                          .operands = 1, .measure = measure, .plot = plot, .json = to_json,
-                                          .show = show, .release = release};
+static const bench_subcommand tokenize = {.program = &program,
+                                          .output = &o.output,
+                                          .size = sizeof(text_bench),
+                                          .operands = 1,
+                                          .measure = measure,
+                                          .plot = plot,
+                                          .json = to_json,
+                                          .show = show,
+                                          .release = release};
 
-static int bench_tokenize(int argc, char **argv) { return bench_subcommand_run(&tokenize, argc, argv); }
+static int bench_tokenize(int argc, char **argv)
+{
+    return bench_subcommand_run(&tokenize, argc, argv);
+}
 
-const sgt_command bench_tokenize_command = {"tokenize", "how fast text becomes tokens", &program, bench_tokenize};
+const sgt_command bench_tokenize_command = {"tokenize", "how fast text becomes tokens", &program,
+                                            bench_tokenize};

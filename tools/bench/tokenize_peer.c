@@ -1,5 +1,5 @@
-/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that comes back; and our own
- * program, run as they are. */
+/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that
+ * comes back; and our own program, run as they are. */
 #include "tools/bench/tokenize_peer.h"
 
 #include <jansson.h>
@@ -21,14 +21,16 @@ static int list(const sgt_corpus *c, sgt_error *err)
     for (size_t i = 0; i < c->count; i++) n += strlen(c->files[i].path) + 1;
     char *all = malloc(n + 1);
     if (!all) return sgt_fail_memory(err, NULL);
-    for (size_t i = 0; i < c->count; i++) at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
+    for (size_t i = 0; i < c->count; i++)
+        at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
     int fd = bench_memory_file("inputs", all, n, err);
     free(all);
     return fd;
 }
 
 /* whole: what the process took, which counts in place of what it says; 0: it does not. */
-static int take(tokenize_peer *p, int turn, const char *python, const char *said, double whole, sgt_error *err)
+static int take(tokenize_peer *p, int turn, const char *python, const char *said, double whole,
+                sgt_error *err)
 {
     json_t *j = json_loads(said, 0, NULL);
     const char *name = json_string_value(json_object_get(j, "peer"));
@@ -39,8 +41,8 @@ static int take(tokenize_peer *p, int turn, const char *python, const char *said
     snprintf(p->name, sizeof p->name, "%s", name ? name : p->kind);
     json_decref(j);
     if (seconds > 0) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s: no seconds in what it said: %.*s", python, p->kind,
-                    (int)strcspn(said, "\n"), said);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s: no seconds in what it said: %.*s",
+                    python, p->kind, (int)strcspn(said, "\n"), said);
 }
 
 int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err)
@@ -53,8 +55,12 @@ int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_
         snprintf(count, sizeof count, "%d", t->threads);
         const char *memory[] = {p->kind, "memory", files, "--threads", count, NULL};
         const char *disk[] = {p->kind, "disk", files, t->out, "--threads", count, NULL};
-        bench_script script = {.python = t->python, .name = "bpe.py", .text = sgt_bpe_py, .args = t->out ? disk : memory,
-                               .threads = t->threads, .stop = t->stop};
+        bench_script script = {.python = t->python,
+                               .name = "bpe.py",
+                               .text = sgt_bpe_py,
+                               .args = t->out ? disk : memory,
+                               .threads = t->threads,
+                               .stop = t->stop};
         from = sgt_now();
         rc = bench_script_run(&script, said, err);
         close(fd);
@@ -78,7 +84,10 @@ int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *
         memcpy(args, options, sizeof options);
         memcpy(args + n, t->inputs, t->input_count * sizeof *args);
         args[n + t->input_count] = t->out;
-        bench_script command = {.python = program, .name = "nothing", .args = args, .threads = t->threads,
+        bench_script command = {.python = program,
+                                .name = "nothing",
+                                .args = args,
+                                .threads = t->threads,
                                 .stop = t->stop};
         double from = sgt_now();
         rc = bench_script_run(&command, said, err);

@@ -24,14 +24,15 @@ typedef struct tokenize_turn {
     size_t input_count;
     const char *python; /* for the peers */
     const char *cpu;    /* for ours: its level */
-    const char *out;    /* a new name for what is written; NULL: nothing is, and the text is in memory already */
-    int threads;        /* on so many of our cores */
+    /* a new name for what is written; NULL: nothing is, and the text is in memory already */
+    const char *out;
+    int threads; /* on so many of our cores */
     const sgt_stop *stop;
 } tokenize_turn;
 
-/* Turn number `turn` of tests/peers/bpe.py, which the program carries within it: every file of the corpus. Without
- * `out` the texts are read before its clock starts, with it the whole process counts. SGT_EUNSUPPORTED, with the last
- * line that it said, where it fails. */
+/* Turn number `turn` of tests/peers/bpe.py, which the program carries within it: every file of the
+ * corpus. Without `out` the texts are read before its clock starts, with it the whole process
+ * counts. SGT_EUNSUPPORTED, with the last line that it said, where it fails. */
 int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err);
 
 /* The sgt-tokenize beside this program, from the inputs to `out`: the whole process. */

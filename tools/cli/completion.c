@@ -1,5 +1,5 @@
-/* completion.c: scripts by which bash, zsh and fish complete what is typed, from the tables alone; and the tables as
- * tests read them. */
+/* completion.c: scripts by which bash, zsh and fish complete what is typed, from the tables alone;
+ * and the tables as tests read them. */
 #include "tools/cli/completion.h"
 
 #include <ctype.h>
@@ -36,7 +36,8 @@ static int kinds_of_value(const sgt_option *o)
     return kinds;
 }
 
-/* The words of an option, of its value "a|b|FILE" those that stand for themselves, with spaces between them. */
+/* The words of an option, of its value "a|b|FILE" those that stand for themselves, with spaces
+ * between them. */
 static void print_words(const sgt_option *o)
 {
     char buf[SGT_OPTION_VALUE];
@@ -52,7 +53,8 @@ static void print_words(const sgt_option *o)
     }
 }
 
-/* Whether a usage line of p has a word of its own after [OPTION]...: not an option, nor what follows one. */
+/* Whether a usage line of p has a word of its own after [OPTION]...: not an option, nor what
+ * follows one. */
 static int has_operands(const sgt_program *p)
 {
     for (const char *at = strstr(p->usage, "[OPTION]..."); at; at = strstr(at + 1, "[OPTION]...")) {
@@ -73,7 +75,8 @@ static void print_identifier(const char *name)
     for (; *name; name++) putchar(*name == '-' ? '_' : *name);
 }
 
-/* s within single quotes, which no shell reads further, and within those what `escaped` names after a backslash. */
+/* s within single quotes, which no shell reads further, and within those what `escaped` names after
+ * a backslash. */
 static void print_quoted(const char *s, const char *quote, const char *escaped)
 {
     for (; *s; s++) {
@@ -91,13 +94,17 @@ static void bash_value(const sgt_option *o, const char *command)
     if (o->letter) printf(" | '%s -%c'", command, o->letter);
     printf(")\n");
     if (kinds & PIECES) {
-        printf("            [[ $cur == *,* ]] && head=${cur%%,*},\n            compopt -o nospace 2> /dev/null\n"
+        printf("            [[ $cur == *,* ]] && head=${cur%%,*},\n            compopt -o nospace "
+               "2> /dev/null\n"
                "            mapfile -t COMPREPLY < <(compgen -P \"$head\" -W '");
         print_words(o);
         printf("' -- \"${cur##*,}\")\n");
     } else if (kinds) {
         if (kinds & (FILES | FOLDERS)) printf("            compopt -o filenames 2> /dev/null\n");
-        printf("            mapfile -t COMPREPLY < <(compgen%s%s", kinds & FILES ? " -f" : kinds & FOLDERS ? " -d" : "",
+        printf("            mapfile -t COMPREPLY < <(compgen%s%s",
+               kinds & FILES     ? " -f"
+               : kinds & FOLDERS ? " -d"
+                                 : "",
                kinds & COMMANDS ? " -c" : "");
         if (kinds & WORDS) {
             printf(" -W '");
@@ -131,27 +138,33 @@ static void bash_options(const sgt_program *p, const char *command)
 
 static void bash_commands(const sgt_program *p)
 {
-    printf("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n            ");
-    for (const sgt_command *const *c = p->commands; *c; c++) printf("%s%s", c == p->commands ? "" : " | ", (*c)->name);
+    printf("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n         "
+           "   ");
+    for (const sgt_command *const *c = p->commands; *c; c++)
+        printf("%s%s", c == p->commands ? "" : " | ", (*c)->name);
     printf(") command=${COMP_WORDS[i]} && break ;;\n        esac\n    done\n");
 }
 
 static void print_bash(const sgt_program *p)
 {
-    printf("# %s: completion in bash, which '%s --completion bash' prints from the table of its options\n_", p->name,
-           p->name);
+    printf("# %s: completion in bash, which '%s --completion bash' prints from the table of its "
+           "options\n_",
+           p->name, p->name);
     print_identifier(p->name);
-    printf("()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= head= i\n"
+    printf("()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} "
+           "command= head= i\n"
            "    COMPREPLY=()\n"
            "    if [[ $cur == = ]]; then cur= # --name=VALUE is three words here\n"
            "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}\n    fi\n");
     if (p->commands) bash_commands(p);
     printf("    case \"$command $prev\" in\n");
     bash_values(p, "");
-    for (const sgt_command *const *c = p->commands; c && *c; c++) bash_values((*c)->program, (*c)->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        bash_values((*c)->program, (*c)->name);
     printf("        *) ;;\n    esac\n    case \"$command $cur\" in\n");
     bash_options(p, "");
-    for (const sgt_command *const *c = p->commands; c && *c; c++) bash_options((*c)->program, (*c)->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        bash_options((*c)->program, (*c)->name);
     if (p->commands) {
         printf("        ' '*) mapfile -t COMPREPLY < <(compgen -W '");
         for (const sgt_command *const *c = p->commands; *c; c++) printf("%s ", (*c)->name);
@@ -197,7 +210,8 @@ static void zsh_option(const sgt_option *o)
     const char *equals = o->kind == SGT_OPT_FLAG ? "" : "=";
     printf(" \\\n        '");
     if (o->kind == SGT_OPT_LIST) printf("*--%s%s", o->name, equals);
-    else if (o->letter) printf("(-%c --%s)'{-%c,--%s%s}'", o->letter, o->name, o->letter, o->name, equals);
+    else if (o->letter)
+        printf("(-%c --%s)'{-%c,--%s%s}'", o->letter, o->name, o->letter, o->name, equals);
     else printf("--%s%s", o->name, equals);
     printf("[");
     zsh_quoted(o->help);
@@ -217,15 +231,16 @@ static void zsh_arguments(const sgt_program *p)
     printf("_arguments -s -S :");
     for (size_t i = 0; sgt_option_at(p, i, &o); i++)
         if (o.kind != SGT_OPT_HEADING) zsh_option(&o);
-    printf(" \\\n        '(- *)'{-h,--help}'[a list of the options]' '(- *)--version[the version]'");
+    printf(
+        " \\\n        '(- *)'{-h,--help}'[a list of the options]' '(- *)--version[the version]'");
     if (has_operands(p)) printf(" \\\n        '*:file:_files'");
     printf("\n");
 }
 
 static void zsh_commands(const sgt_program *p)
 {
-    printf("local curcontext=$curcontext state line\n_arguments -C '(- *)'{-h,--help}'[a list of the subcommands]' "
-           "'(- *)--version[the version]' \\\n    '1:subcommand:((");
+    printf("local curcontext=$curcontext state line\n_arguments -C '(- *)'{-h,--help}'[a list of "
+           "the subcommands]' '(- *)--version[the version]' \\\n    '1:subcommand:((");
     for (const sgt_command *const *c = p->commands; *c; c++) {
         printf("%s%s\\:\"", c == p->commands ? "" : " ", (*c)->name);
         zsh_quoted((*c)->what);
@@ -242,7 +257,8 @@ static void zsh_commands(const sgt_program *p)
 
 static void print_zsh(const sgt_program *p)
 {
-    printf("#compdef %s\n# completion in zsh, which '%s --completion zsh' prints from the table of its options\n",
+    printf("#compdef %s\n# completion in zsh, which '%s --completion zsh' prints from the table of "
+           "its options\n",
            p->name, p->name);
     if (p->commands) zsh_commands(p);
     else zsh_arguments(p);
@@ -293,7 +309,9 @@ static void fish_options(const sgt_program *whole, const sgt_program *p, const c
 
 static void print_fish(const sgt_program *p)
 {
-    printf("# completion in fish, which '%s --completion fish' prints from the table of its options\n", p->name);
+    printf(
+        "# completion in fish, which '%s --completion fish' prints from the table of its options\n",
+        p->name);
     printf("complete -c %s -f\ncomplete -c %s -s h -l help -d 'a list of the options'\n"
            "complete -c %s -l version -d 'the version'\n",
            p->name, p->name, p->name);
@@ -316,7 +334,9 @@ static void print_set(const sgt_option *o, const char *value)
     case SGT_OPT_REAL: printf("%.15g", *(const double *)o->to); return;
     case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
     case SGT_OPT_TEXT:
-    case SGT_OPT_CHOICE: printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-"); return;
+    case SGT_OPT_CHOICE:
+        printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-");
+        return;
     case SGT_OPT_WORD:
         for (int i = *(const int *)o->to; i > 0; i--) value = strchr(value, '|') + 1;
         if (*(const int *)o->to < 0) printf("-");
@@ -335,12 +355,13 @@ static void print_table(const sgt_program *p, const char *command)
     for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
         const char *value = sgt_option_value(&o, buf);
         if (o.kind == SGT_OPT_HEADING) continue;
-        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-', value ? value : "-",
-               o.def ? o.def : "-");
+        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
+               value ? value : "-", o.def ? o.def : "-");
         print_set(&o, value);
         printf("\t%s\t%s\n", kinds[o.kind], o.help);
     }
-    for (const sgt_command *const *c = p->commands; c && *c; c++) print_table((*c)->program, (*c)->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        print_table((*c)->program, (*c)->name);
 }
 
 int sgt_print_completion(const sgt_program *p, const char *form)

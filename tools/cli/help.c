@@ -6,7 +6,8 @@
 #include "tools/cli/completion.h"
 #include "tools/cli/wrap.h"
 
-enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 }; /* LEFT: options; TEXT: where their help begins */
+/* LEFT: options; TEXT: where their help begins */
+enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 };
 
 /* Columns to print in: 100, or those of a terminal that has fewer. */
 static size_t columns(void)
@@ -20,7 +21,8 @@ static int is_narrow(void) { return columns() < NARROW; }
 
 static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
 
-/* Lines that are laid out already, the first behind `before`: broken only where the terminal is too narrow. */
+/* Lines that are laid out already, the first behind `before`: broken only where the terminal is too
+ * narrow. */
 static void print_lines(const char *before, const char *text)
 {
     for (const char *p = text; *p; p += *p == '\n') {
@@ -85,7 +87,8 @@ void sgt_print_help(const sgt_program *p)
     print_lines("usage: ", p->usage);
     print_wrapped(p->about, 0, 0);
     printf("\n");
-    if (p->commands) sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
+    if (p->commands)
+        sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         sgt_put_line(stdout, "  %-*s %s", is_narrow() ? 0 : LEFT, (*c)->name, (*c)->what);
     sgt_option own;

@@ -1,4 +1,5 @@
-/* near.c: words that are near to one another, by what they begin with and by slips of the finger. */
+/* near.c: words that are near to one another, by what they begin with and by slips of the
+ * finger. */
 #include "tools/cli/near.h"
 
 #include <ctype.h>
@@ -13,7 +14,8 @@ sgt_near sgt_near_to(const char *word, size_t length)
 
 static int differ(char a, char b) { return tolower((unsigned char)a) != tolower((unsigned char)b); }
 
-/* How many letters are to be put in, left out, replaced, or exchanged with their neighbours, so that a becomes b. */
+/* How many letters are to be put in, left out, replaced, or exchanged with their neighbours, so
+ * that a becomes b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
     size_t rows[3][SGT_NEAR_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -24,7 +26,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
             size_t best = last[j - 1] + (size_t)differ(a[i - 1], b[j - 1]);
             if (last[j] + 1 < best) best = last[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            int exchanged = i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]);
+            int exchanged =
+                i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]);
             if (exchanged && before[j - 2] + 1 < best) best = before[j - 2] + 1;
             row[j] = best;
         }
@@ -36,7 +39,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return last[m];
 }
 
-/* Where `word` begins a part of `in`, which dashes divide: 1 at its beginning, 2 further on, 0 nowhere. */
+/* Where `word` begins a part of `in`, which dashes divide: 1 at its beginning, 2 further on, 0
+ * nowhere. */
 static int begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -81,10 +85,12 @@ const char *sgt_near_hint(const sgt_near *n, const char *before, char hint[SGT_N
     hint[0] = 0;
     if (list->count && list->count <= SGT_NEAR_WORDS)
         for (size_t i = 0; i < list->count; i++)
-            at += (size_t)snprintf(hint + at, SGT_NEAR_HINT - at, "%s%s%.*s", !i ? "; did you mean " : " or ", before,
-                                   (int)list->length[i], list->word[i]);
+            at += (size_t)snprintf(hint + at, SGT_NEAR_HINT - at, "%s%s%.*s",
+                                   !i ? "; did you mean " : " or ", before, (int)list->length[i],
+                                   list->word[i]);
     else if (n->nearest)
-        at = (size_t)snprintf(hint, SGT_NEAR_HINT, "; did you mean %s%.*s", before, (int)n->nearest_length, n->nearest);
+        at = (size_t)snprintf(hint, SGT_NEAR_HINT, "; did you mean %s%.*s", before,
+                              (int)n->nearest_length, n->nearest);
     if (at) snprintf(hint + at, SGT_NEAR_HINT - at, "?");
     return hint;
 }

@@ -19,14 +19,15 @@ typedef struct sgt_near {
     struct sgt_near_words { /* where there are more, none is named */
         const char *word[SGT_NEAR_WORDS];
         size_t length[SGT_NEAR_WORDS], count;
-    } whole, part; /* words of which it is the beginning, and those of which it begins a part: batch, decay */
+    } whole,
+        part; /* words of which it is the beginning, and those of which it begins a part: batch, decay */
 } sgt_near;
 
 sgt_near sgt_near_to(const char *word, size_t length); /* which is kept by address */
 void sgt_near_offer(sgt_near *n, const char *word, size_t length);
 
-/* All words of a text in which they are separated by | or commas and spaces: those that begin with a small letter or a
- * digit, which stand for themselves. */
+/* All words of a text in which they are separated by | or commas and spaces: those that begin with
+ * a small letter or a digit, which stand for themselves. */
 void sgt_near_offer_all(sgt_near *n, const char *words);
 
 /* Into hint, which it returns: "" where nothing was near. `before` stands before each word. */

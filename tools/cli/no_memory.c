@@ -1,4 +1,5 @@
-/* no_memory.c: see no_memory.h. Nothing here takes memory; what waits in stdout's buffer is half of something. */
+/* no_memory.c: see no_memory.h. Nothing here takes memory; what waits in stdout's buffer is half of
+ * something. */
 #include "tools/cli/no_memory.h"
 
 #include <jansson.h>
@@ -15,7 +16,8 @@ static const char *program = "sgt";
 void sgt_no_memory(void)
 {
     static const char text[] = ": out of memory\n";
-    struct iovec parts[] = {{(void *)(uintptr_t)program, strlen(program)}, {(void *)(uintptr_t)text, sizeof text - 1}};
+    struct iovec parts[] = {{(void *)(uintptr_t)program, strlen(program)},
+                            {(void *)(uintptr_t)text, sizeof text - 1}};
     (void)!writev(STDERR_FILENO, parts, 2);
     _exit(SGT_EXIT_FAILED);
 }

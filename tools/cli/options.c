@@ -19,8 +19,8 @@
 
 /* ---- numbers ---- */
 
-/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a
- * suffix. */
+/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of
+ * 1024. 0: not a suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -65,7 +65,9 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
     if (*s < '0' || *s > '9') return -1;
     for (; (*s >= '0' && *s <= '9') || (*s == '.' && !point); s++) {
         if (*s == '.') point = 1;
-        else if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v)) return -1;
+        else if (__builtin_mul_overflow(v, 10, &v) ||
+                 __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+            return -1;
         else places += point;
     }
     if (*s == 'e' || *s == 'E') {
@@ -121,10 +123,13 @@ static int no_number(const sgt_option *o, const char *v, sgt_error *err)
     static const char *const what[] = {[SGT_OPT_COUNT] = "a whole number (such as 12, 512k, 1.5M)",
                                        [SGT_OPT_SIZE] = "a size (such as 4096, 512k, 64MiB)",
                                        [SGT_OPT_REAL] = "a number (such as 0.1, 3e-4)",
-                                       [SGT_OPT_PERCENT] = "a percentage (such as 1%, with the sign) or none"};
+                                       [SGT_OPT_PERCENT] =
+                                           "a percentage (such as 1%, with the sign) or none"};
     if (o->kind == SGT_OPT_REAL && may_be_auto(o))
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not a number (such as 3e-4) or auto", o->name, v);
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s%s", o->name, v, what[o->kind], may_be_auto(o) ? " or auto" : "");
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not a number (such as 3e-4) or auto", o->name,
+                        v);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s%s", o->name, v, what[o->kind],
+                    may_be_auto(o) ? " or auto" : "");
 }
 
 static int set_number(const sgt_option *o, const char *v, sgt_error *err)
@@ -148,7 +153,8 @@ static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
 {
     sgt_option_list *list = o->to;
     if (list->count == SGT_OPTION_LIST)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is all that it takes", o->name,
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--%s: given more than %d times, which is all that it takes", o->name,
                         SGT_OPTION_LIST);
     list->items[list->count++] = v;
     return SGT_OK;
@@ -221,7 +227,8 @@ static int find(const sgt_program *p, const char *name, size_t n, char letter, s
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
         if (o->kind == SGT_OPT_HEADING) continue;
-        if (letter ? o->letter == letter : strlen(o->name) == n && !memcmp(o->name, name, n)) return 1;
+        if (letter ? o->letter == letter : strlen(o->name) == n && !memcmp(o->name, name, n))
+            return 1;
     }
     return 0;
 }
@@ -230,15 +237,18 @@ static int set_value(const sgt_option *o, const char *value, sgt_error *err)
 {
     char buf[SGT_OPTION_VALUE];
     if (o->kind != SGT_OPT_FLAG && !value)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, sgt_option_value(o, buf));
-    if (o->kind == SGT_OPT_FLAG && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
+        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name,
+                        sgt_option_value(o, buf));
+    if (o->kind == SGT_OPT_FLAG && value)
+        return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
     return set_option(o, value, err);
 }
 
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err)
 {
     sgt_option o;
-    if (!find(p, name, strlen(name), 0, &o)) return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
+    if (!find(p, name, strlen(name), 0, &o))
+        return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
     return set_value(&o, value, err);
 }
 
@@ -254,7 +264,8 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
     vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
     if (talks(p))
-        sgt_put_line(stderr, "%s: %s\ntry '%s --help'", p->name, sgt_printable(text, sizeof text, raw), p->name);
+        sgt_put_line(stderr, "%s: %s\ntry '%s --help'", p->name,
+                     sgt_printable(text, sizeof text, raw), p->name);
     exit(SGT_EXIT_USAGE);
 }
 
@@ -292,7 +303,8 @@ static _Noreturn void unknown(const sgt_program *p, const char *dashes, const ch
     for (size_t i = 0; sgt_option_at(p, i, &o); i++)
         if (o.kind != SGT_OPT_HEADING) sgt_near_offer(&near, o.name, strlen(o.name));
     sgt_near_offer_all(&near, "help version");
-    sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, sgt_near_hint(&near, "--", hint));
+    sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name,
+              sgt_near_hint(&near, "--", hint));
 }
 
 /* --help and its like, which end the program. */
@@ -303,7 +315,8 @@ static void take_question(const sgt_program *p, const char *arg, const char *nex
     } else if (!strcmp(arg, "--version")) {
         if (talks(p)) printf("%s %s\n", p->name, SGT_VERSION);
     } else if (!strcmp(arg, "--completion")) {
-        if (!next || sgt_print_completion(p, next) < 0) sgt_usage(p, "--completion: for bash, zsh or fish?");
+        if (!next || sgt_print_completion(p, next) < 0)
+            sgt_usage(p, "--completion: for bash, zsh or fish?");
     } else {
         return;
     }
@@ -317,7 +330,8 @@ static void take_letter(const sgt_program *p, const char *arg, sgt_option *o)
     size_t n = strcspn(arg + 1, "=");
     int known = find(p, NULL, 0, arg[1], o);
     if (known && !arg[2]) return;
-    if (n > 1 && find(p, arg + 1, n, 0, &named)) sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
+    if (n > 1 && find(p, arg + 1, n, 0, &named))
+        sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
     if (known && o->kind != SGT_OPT_FLAG)
         sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
     unknown(p, "-", arg + 1, strlen(arg + 1));
@@ -343,13 +357,14 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Where 0, 1 or 2 is closed, the next file opened would take its number, and be read as standard input or written to by
- * the progress bar. They are held by /dev/null, opened the wrong way round: using them fails, as it does when
- * closed. */
+/* Where 0, 1 or 2 is closed, the next file opened would take its number, and be read as standard
+ * input or written to by the progress bar. They are held by /dev/null, opened the wrong way round:
+ * using them fails, as it does when closed. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             exit(SGT_EXIT_FAILED);
 }
 
@@ -385,7 +400,8 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", (*c)->name);
         if (at >= sizeof names) break;
     }
-    if (first < argc) sgt_usage(p, "%s: no such subcommand (%s)%s", word, names, sgt_near_hint(&near, "", hint));
+    if (first < argc)
+        sgt_usage(p, "%s: no such subcommand (%s)%s", word, names, sgt_near_hint(&near, "", hint));
     sgt_usage(p, "wanted a subcommand (%s)", names);
 }
 

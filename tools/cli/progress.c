@@ -11,9 +11,10 @@
 #include "tools/cli/talk.h"
 #include "tools/cli/wrap.h"
 
-#define REDRAW .2 /* seconds on a terminal */
+#define REDRAW .2  /* seconds on a terminal */
 #define LOGGED 10. /* seconds elsewhere */
-#define BAR 20 /* columns, or as many as a narrow terminal leaves, but no fewer than LEAST: or there is none */
+/* columns, or as many as a narrow terminal leaves, but no fewer than LEAST: or there is none */
+#define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
@@ -74,11 +75,13 @@ static void amount(const sgt_progress *p, char *buf, size_t n)
     else snprintf(buf, n, "%s", a);
 }
 
-/* "[00:03<00:04, 25.0 MB/s]", or of that "<00:04" alone; without a total there is nothing to be left. */
+/* "[00:03<00:04, 25.0 MB/s]", or of that "<00:04" alone; without a total there is nothing to be
+ * left. */
 static void times(const sgt_progress *p, parts with, char *buf, size_t n)
 {
     char elapsed[32], left[40] = "", unit[32], rate[64] = "";
-    double seconds = sgt_now() - p->start, speed = seconds > 0 ? (double)(p->done - p->from) / seconds : 0;
+    double seconds = sgt_now() - p->start,
+           speed = seconds > 0 ? (double)(p->done - p->from) / seconds : 0;
     if (p->total) snprintf(left, sizeof left, "<--:--");
     if (speed > 0 && p->total >= p->done && p->total) {
         left[0] = '<';
@@ -88,7 +91,8 @@ static void times(const sgt_progress *p, parts with, char *buf, size_t n)
     snprintf(unit, sizeof unit, "%s/s", p->name);
     sgt_format_rate(rate, sizeof rate, speed, unit);
     if (!with.elapsed) snprintf(buf, n, "%s", left);
-    else snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
+    else
+        snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
 }
 
 /* What follows the bar. */
@@ -97,7 +101,8 @@ static void tail(const sgt_progress *p, parts with, char *line, size_t n)
     char size[80], time[128];
     amount(p, size, sizeof size);
     times(p, with, time, sizeof time);
-    size_t at = (size_t)snprintf(line, n, "%s%s%s%s", size, *time ? " " : "", time, with.facts ? " " : "");
+    size_t at =
+        (size_t)snprintf(line, n, "%s%s%s%s", size, *time ? " " : "", time, with.facts ? " " : "");
     for (const char *c = p->text; *c && with.facts && at + 3 < n; c++) {
         if (*c != '\t') line[at++] = *c;
         else if (--with.facts) line[at++] = ',', line[at++] = ' ';
@@ -105,7 +110,8 @@ static void tail(const sgt_progress *p, parts with, char *line, size_t n)
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* One part less. 0: there is none that can go. Of items the facts say more than how many there are in a second. */
+/* One part less. 0: there is none that can go. Of items the facts say more than how many there are
+ * in a second. */
 static int leave_out(parts *with, sgt_progress_unit unit)
 {
     int items = unit == SGT_PROGRESS_ITEMS && with->facts;
@@ -130,13 +136,18 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* `before` goes out in the same write: what a terminal shows is never half a line and half a bar. */
+/* `before` goes out in the same write: what a terminal shows is never half a line and half a
+ * bar. */
 static void draw(sgt_progress *p, const char *before)
 {
     char line[512], head[16] = "", bar[BAR + 3] = "", whole[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
-    parts with = {.bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
-    if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total)); /* 100 is done */
+    parts with = {
+        .bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
+    /* 100 is done */
+    if (p->total)
+        snprintf(head, sizeof head, "%3d%%",
+                 (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total));
     int room = columns() - 1, left; /* what head and its blank leave, and then the tail too */
     do {
         tail(p, with, line, sizeof line);
@@ -151,7 +162,8 @@ static void draw(sgt_progress *p, const char *before)
     p->drawn_at = p->done;
 }
 
-void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *facts)
+void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from,
+                         const char *facts)
 {
     if (!p || p->quiet) return;
     double now = sgt_now();
@@ -203,8 +215,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Elsewhere than on a terminal the last line would be left out, of which a reader wants to know most: it is printed if
- * lines came before it, so that none ends at 62 %, or if the caller asked for it. */
+/* Elsewhere than on a terminal the last line would be left out, of which a reader wants to know
+ * most: it is printed if lines came before it, so that none ends at 62 %, or if the caller asked
+ * for it. */
 static int owes_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

@@ -13,7 +13,8 @@ void sgt_spin_little(char **argv)
     const char *spins = getenv("GOMP_SPINCOUNT");
     char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
-        unsetenv("GOMP_SPINCOUNT"); /* libgomp has read it; what this program starts is to find what the user set */
+        /* libgomp has read it; what this program starts is to find what the user set */
+        unsetenv("GOMP_SPINCOUNT");
         return;
     }
     if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;

@@ -25,7 +25,11 @@ char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit)
     static const char *const prefixes[] = {"", "k", "M", "G", "T"};
     int u = 0;
     while (per_s >= 999.5 && u < 4) per_s /= 1000, u++;
-    snprintf(buf, n, per_s < 9.995 ? "%.2f %s%s" : per_s < 99.95 ? "%.1f %s%s" : "%.0f %s%s", per_s, prefixes[u], unit);
+    snprintf(buf, n,
+             per_s < 9.995   ? "%.2f %s%s"
+             : per_s < 99.95 ? "%.1f %s%s"
+                             : "%.0f %s%s",
+             per_s, prefixes[u], unit);
     return buf;
 }
 
@@ -54,10 +58,12 @@ char *sgt_format_time(char *buf, size_t n, double seconds)
     return buf;
 }
 
-const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular, const char *plural)
+const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular,
+                              const char *plural)
 {
     char digits[32];
-    snprintf(buf, n, "%s %s", sgt_format_count(digits, sizeof digits, count), count == 1 ? singular : plural);
+    snprintf(buf, n, "%s %s", sgt_format_count(digits, sizeof digits, count),
+             count == 1 ? singular : plural);
     return buf;
 }
 
@@ -104,7 +110,9 @@ static void *wait_for_signals(void *unused)
 {
     int number;
     while (!__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
-        if (sigwait(&waiter.set, &number) == 0 && !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE)) on_signal(number);
+        if (sigwait(&waiter.set, &number) == 0 &&
+            !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
+            on_signal(number);
     return unused;
 }
 
@@ -115,24 +123,29 @@ static void end_waiting(void)
     pthread_join(waiter.thread, NULL);
 }
 
-/* Signals are blocked, here and so in every thread that comes later, and taken by a thread that does nothing else.
- * A handler would run on whatever stack the interrupted thread has, and oneDNN 2.6's matrix products keep a heap buffer
- * in the stack pointer while they run: the kernel's signal frame then overwrites the heap below it (seen as "corrupted
- * size vs. prev_size" after Ctrl-C; tests/cli/train-interrupt.sh). */
+/* Signals are blocked, here and so in every thread that comes later, and taken by a thread that
+ * does nothing else. A handler would run on whatever stack the interrupted thread has, and oneDNN
+ * 2.6's matrix products keep a heap buffer in the stack pointer while they run: the kernel's signal
+ * frame then overwrites the heap below it (seen as "corrupted size vs. prev_size" after Ctrl-C;
+ * tests/cli/train-interrupt.sh). */
 sgt_stop *sgt_catch_signals(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal; /* and no longer ignored, as a shell leaves SIGINT to background processes */
+    /* and no longer ignored, as a shell leaves SIGINT to background processes */
+    action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&waiter.set);
     sigaddset(&waiter.set, SIGINT);
     sigaddset(&waiter.set, SIGTERM);
-    signal(SIGXFSZ, SIG_IGN); /* past `ulimit -f` a write fails with EFBIG, which is a line and exit code 1 */
+    /* past `ulimit -f` a write fails with EFBIG, which is a line and exit code 1 */
+    signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
-    else pthread_sigmask(SIG_UNBLOCK, &waiter.set, NULL); /* no threads to be had: better the handler than nothing */
+    else
+        pthread_sigmask(SIG_UNBLOCK, &waiter.set,
+                        NULL); /* no threads to be had: better the handler than nothing */
     return &stop;
 }

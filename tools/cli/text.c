@@ -8,7 +8,8 @@
 
 #include "tools/cli/no_memory.h"
 
-/* Bytes of the sequence that begins with s[0] (0: none does) into *want, and how many of s[n] are as it wants them. */
+/* Bytes of the sequence that begins with s[0] (0: none does) into *want, and how many of s[n] are
+ * as it wants them. */
 static size_t match(const uint8_t *s, size_t n, size_t *want)
 {
     uint8_t a = s[0], low = 0x80, high = 0xbf;
@@ -77,7 +78,8 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
 /* 'it'\''s' */
 static size_t quote(char *to, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
     size_t n = strlen(word), at = 0;
     if (n && strspn(word, plain) == n) {
         memcpy(to, word, n);

@@ -12,13 +12,16 @@
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Adds what the pattern `root``packages`/nvidia/NAME/lib finds, once each; *list NULL: out of memory. */
+/* Adds what the pattern `root``packages`/nvidia/NAME/lib finds, once each; *list NULL: out of
+ * memory. */
 static void add(char **list, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
     glob_t found;
     if (!*list || !root || *root != '/' || strpbrk(root, "*?[\\:")) return;
-    if ((size_t)snprintf(pattern, sizeof pattern, "%s%s/nvidia/*/lib", root, packages) >= sizeof pattern) return;
+    if ((size_t)snprintf(pattern, sizeof pattern, "%s%s/nvidia/*/lib", root, packages) >=
+        sizeof pattern)
+        return;
     if (glob(pattern, 0, NULL, &found) != 0) return;
     for (size_t i = 0; i < found.gl_pathc && *list; i++) {
         size_t n = strlen(*list), m = strlen(found.gl_pathv[i]);

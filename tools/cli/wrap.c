@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LEAST 16          /* columns of a terminal below which nothing is wrapped */
+#define LEAST 16           /* columns of a terminal below which nothing is wrapped */
 #define INDENT ((size_t)2) /* columns that a line begins with after a break */
 
 int sgt_columns(int fd)
@@ -30,8 +30,8 @@ static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
     return at;
 }
 
-/* Bytes of the word at s. One that is wider than a line ends behind the last of its | that fits, if it has any: such
- * words are lists of choices. */
+/* Bytes of the word at s. One that is wider than a line ends behind the last of its | that fits, if
+ * it has any: such words are lists of choices. */
 static size_t word(const char *s, size_t most)
 {
     size_t n = strcspn(s, " \n");
@@ -44,7 +44,8 @@ static size_t word(const char *s, size_t most)
 
 char *sgt_wrap(char *out, size_t size, const char *text, int columns)
 {
-    size_t at = 0, column = 0, indent = INDENT, most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
+    size_t at = 0, column = 0, indent = INDENT,
+           most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
     int begun = 0; /* the line has a word */
     if (!size) return out;
     for (const char *p = text; *p;) {

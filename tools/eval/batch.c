@@ -21,8 +21,7 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
     x->targets = calloc(n, sizeof *x->targets);
     x->losses = calloc(n, sizeof *x->losses);
     x->greedy = calloc(n, sizeof *x->greedy);
-    if (!x->tokens || !x->targets || !x->losses || !x->greedy)
-        return sgt_fail_memory(err, NULL);
+    if (!x->tokens || !x->targets || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
     int rc = sgt_device_backend(&x->b, e->device, &o, err);
     return rc == SGT_OK ? sgt_checkpoint_load_model(e->model.path, x->b, &o.model, err) : rc;
 }
@@ -32,9 +31,9 @@ int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, s
     double loss;
     uint64_t counted;
     sgt_batch rows = {.tokens = x->tokens,
-                     .targets = x->targets,
-                     .losses = x->losses,
-                     .greedy = greedy ? x->greedy : NULL};
+                      .targets = x->targets,
+                      .losses = x->losses,
+                      .greedy = greedy ? x->greedy : NULL};
     if (sgt_stopped(e->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: interrupted", name);
     return x->b->eval(x->b, &rows, &loss, &counted, err);
 }

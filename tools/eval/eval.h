@@ -22,7 +22,7 @@ typedef struct eval {
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;
-    int shown; /* tables printed so far */
+    int shown;       /* tables printed so far */
     json_t *results; /* array to which each evaluation appends an object; NULL: it prints a table */
 } eval;
 

@@ -53,8 +53,8 @@ static int check_split(const set *s, sgt_error *err)
     sgt_shard_list_free(paths, count);
     return count ? SGT_OK
                  : sgt_fail(err, SGT_EFORMAT,
-                            "%s: no validation shards (sgt-tokenize --split 5%% makes them; --split "
-                            "train takes the training shards)",
+                            "%s: no validation shards (sgt-tokenize --split 5%% makes them; "
+                            "--split train takes the training shards)",
                             s->path);
 }
 

@@ -1,5 +1,5 @@
-/* batch.c: what the trainer would see: batches drawn through the loader itself, by the options that the trainer takes.
- */
+/* batch.c: what the trainer would see: batches drawn through the loader itself, by the options that
+ * the trainer takes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +50,11 @@ static json_t *rows_json(const drawing *d, const int32_t *ids)
 
 static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 {
-    json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs", rows_json(d, d->inputs), "targets",
-                          rows_json(d, d->targets));
+    json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs",
+                          rows_json(d, d->inputs), "targets", rows_json(d, d->targets));
     if (d->o->documents) {
-        sgt_row_documents_expand(sgt_cursor_documents(d->cursor), sgt_cursor_lengths(d->cursor), d->info.batch,
-                                 d->info.seq, NULL, d->positions, d->ids);
+        sgt_row_documents_expand(sgt_cursor_documents(d->cursor), sgt_cursor_lengths(d->cursor),
+                                 d->info.batch, d->info.seq, NULL, d->positions, d->ids);
         json_object_set_new(o, "positions", rows_json(d, d->positions));
         json_object_set_new(o, "documents", rows_json(d, d->ids));
     }
@@ -62,8 +62,10 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return inspect_print_json(o, 1, err);
 }
 
-/* The beginning of a row's `own` tokens as one printable line: line ends and tabs as people write them. */
-static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size, sgt_error *err)
+/* The beginning of a row's `own` tokens as one printable line: line ends and tabs as people write
+ * them. */
+static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size,
+                    sgt_error *err)
 {
     uint16_t ids[SHOWN_IDS];
     uint32_t n = own < SHOWN_IDS ? own : SHOWN_IDS;
@@ -73,7 +75,10 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
     int rc = sgt_decode(d->vocab, ids, n, &text, &bytes, err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < bytes && used + 3 < SHOWN_TEXT; i++) {
-        const char *name = text[i] == '\n' ? "\\n" : text[i] == '\t' ? "\\t" : text[i] == '\r' ? "\\r" : NULL;
+        const char *name = text[i] == '\n'   ? "\\n"
+                           : text[i] == '\t' ? "\\t"
+                           : text[i] == '\r' ? "\\r"
+                                             : NULL;
         if (name) shown[used++] = *name++;
         shown[used++] = (char)(name ? *name : text[i] ? text[i] : ' ');
     }
@@ -92,14 +97,16 @@ static void print_starts(const drawing *d, uint32_t r)
     const sgt_row_documents *documents = sgt_cursor_documents(d->cursor);
     uint32_t from = documents->first[r], to = documents->first[r + 1];
     printf("           documents begin at ");
-    for (uint32_t k = from; k < to; k++) printf("%s%" PRIu32, k == from ? "" : ", ", documents->starts[k]);
+    for (uint32_t k = from; k < to; k++)
+        printf("%s%" PRIu32, k == from ? "" : ", ", documents->starts[k]);
     printf("%s\n", from == to ? "no token" : "");
 }
 
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 {
     char rows[32], tokens[32];
-    printf("batch %" PRIu64 ": %s of %s\n", k, sgt_format_things(rows, sizeof rows, d->info.batch, "row", "rows"),
+    printf("batch %" PRIu64 ": %s of %s\n", k,
+           sgt_format_things(rows, sizeof rows, d->info.batch, "row", "rows"),
            sgt_format_things(tokens, sizeof tokens, d->info.seq, "token", "tokens"));
     for (uint32_t r = 0; r < d->info.batch; r++) {
         uint32_t shard;
@@ -126,13 +133,15 @@ static int draw(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
     int rc = SGT_OK;
     for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
         if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
-        if ((rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err)) < 0) return rc;
+        if ((rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err)) < 0)
+            return rc;
         rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
     }
     return rc;
 }
 
-/* The text is only for people, so a vocabulary that is not known here leaves it out and is no failure. */
+/* The text is only for people, so a vocabulary that is not known here leaves it out and is no
+ * failure. */
 static int find_vocabulary(drawing *d, sgt_error *err)
 {
     sgt_shard_header h;
@@ -165,16 +174,18 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
     d.loader = l;
-    size_t ids = (size_t)d.info.batch * d.info.seq; /* both were bounded by the options' table: at most 2^40 */
+    /* both were bounded by the options' table: at most 2^40 */
+    size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(ids, sizeof *d.inputs);
     d.targets = calloc(ids, sizeof *d.targets);
     d.positions = o->documents ? calloc(ids, sizeof *d.positions) : NULL;
     d.ids = o->documents ? calloc(ids, sizeof *d.ids) : NULL;
     if (from + count > INT64_MAX / d.info.batch) /* inspect_span has checked the sum */
-        rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that", o->batch,
-                      d.info.batch);
+        rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
+                      o->batch, d.info.batch);
     else if (!d.inputs || !d.targets || (o->documents && (!d.positions || !d.ids)))
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
+        rc = sgt_fail(err, SGT_ENOMEM,
+                      "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
     else if ((rc = sgt_cursor_open(&d.cursor, l, err)) == SGT_OK &&
              (rc = o->json ? SGT_OK : find_vocabulary(&d, err)) == SGT_OK)

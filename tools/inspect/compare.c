@@ -1,6 +1,6 @@
-/* compare.c: whether two sets hold the same tokens in the same order, however they are cut into shards, and where they
- * first differ. Folders are compared split by split; where one of the two is a single shard, all tokens as they
- * come. */
+/* compare.c: whether two sets hold the same tokens in the same order, however they are cut into
+ * shards, and where they first differ. Folders are compared split by split; where one of the two is
+ * a single shard, all tokens as they come. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
     return i;
 }
 
-/* *token: how many tokens are the same from the beginning on. 1: they all are, to the end of both. */
+/* *token: how many tokens are the same from the beginning on. 1: they all are, to the end of
+ * both. */
 static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *err)
 {
     for (*token = 0;;) {
@@ -49,7 +50,8 @@ static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *e
             int rc = inspect_reader_next(&r[i], w->ids[i], BLOCK, &n[i], err);
             if (rc < 0) return rc;
         }
-        size_t both = n[0] < n[1] ? n[0] : n[1], same = first_difference(w->ids[0], w->ids[1], both);
+        size_t both = n[0] < n[1] ? n[0] : n[1],
+               same = first_difference(w->ids[0], w->ids[1], both);
         *token += same;
         if (same < both || n[0] != n[1]) return 0;
         if (!both) return 1;
@@ -72,7 +74,8 @@ static int compare_split(pair *p, walk *w, const char *split, sgt_error *err)
 
 static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
 {
-    walk w = {.o = o, .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
+    walk w = {.o = o,
+              .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
               .all = p->sets[0].tokens + p->sets[1].tokens};
     int rc = SGT_OK, by_split = p->sets[0].folder && p->sets[1].folder;
     for (int i = 0; i < 2; i++)
@@ -84,7 +87,8 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
     return rc;
 }
 
-/* An older release left the merges out of some fingerprints: what the sets carry is held to today's formula. */
+/* An older release left the merges out of some fingerprints: what the sets carry is held to today's
+ * formula. */
 static int same_carried(const pair *p)
 {
     sgt_vocab *v[2] = {NULL, NULL};
@@ -97,21 +101,25 @@ static int same_carried(const pair *p)
     return same;
 }
 
-/* What the ids stand for, as far as manifests and headers say. A set whose shards disagree among each other was refused
- * where it has a manifest; where it has none, the first shard speaks for it. */
+/* What the ids stand for, as far as manifests and headers say. A set whose shards disagree among
+ * each other was refused where it has a manifest; where it has none, the first shard speaks for
+ * it. */
 static void compare_vocabularies(pair *p)
 {
     for (int i = 0; i < 2; i++) {
         const inspect_set *s = &p->sets[i];
-        p->fingerprints[i] = s->manifest ? s->manifest->fingerprint : s->shards[0].header.fingerprint;
+        p->fingerprints[i] =
+            s->manifest ? s->manifest->fingerprint : s->shards[0].header.fingerprint;
     }
-    p->vocabularies = !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
+    p->vocabularies =
+        !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
     if (!p->vocabularies) p->vocabularies = same_carried(p);
 }
 
 /* ---- what is said ---- */
 
-/* The tokens around the difference in one of the two: ids[n], the first of which is number `from`. */
+/* The tokens around the difference in one of the two: ids[n], the first of which is number
+ * `from`. */
 typedef struct excerpt {
     const inspect_shard *shard; /* that holds the token; NULL: it has so many tokens and no more */
     uint64_t offset, from;
@@ -148,11 +156,12 @@ static void show_excerpt(const excerpt *e, const pair *p, int side)
     printf("  %s:\n", sgt_printable(name, sizeof name, s->path));
     if (e->shard)
         printf("    %s: token %" PRIu64 " (byte %" PRIu64 "): id %u\n",
-               sgt_printable(name, sizeof name, e->shard->path), e->offset, e->shard->header.data + 2 * e->offset,
-               e->ids[e->at]);
+               sgt_printable(name, sizeof name, e->shard->path), e->offset,
+               e->shard->header.data + 2 * e->offset, e->ids[e->at]);
     else
-        printf("    ends after %s\n",
-               sgt_format_things(count, sizeof count, inspect_tokens(s, p->split), "token", "tokens"));
+        printf(
+            "    ends after %s\n",
+            sgt_format_things(count, sizeof count, inspect_tokens(s, p->split), "token", "tokens"));
     printf("    ids ");
     for (size_t i = 0; i < e->n; i++) printf(i == e->at ? " [%u]" : " %u", e->ids[i]);
     printf("\n");
@@ -165,16 +174,19 @@ static void show(const pair *p, const excerpt e[2])
     sgt_printable(a, sizeof a, p->sets[0].path);
     sgt_printable(b, sizeof b, p->sets[1].path);
     if (!p->vocabularies)
-        printf("%s and %s are of different vocabularies: fingerprints %016" PRIx64 " and %016" PRIx64 "\n", a, b,
-               p->fingerprints[0], p->fingerprints[1]);
+        printf("%s and %s are of different vocabularies: fingerprints %016" PRIx64
+               " and %016" PRIx64 "\n",
+               a, b, p->fingerprints[0], p->fingerprints[1]);
     if (!p->differs) {
         printf("%s and %s hold the same %s\n", a, b,
-               sgt_format_things(count, sizeof count, p->sets[0].tokens, p->vocabularies ? "token" : "id",
+               sgt_format_things(count, sizeof count, p->sets[0].tokens,
+                                 p->vocabularies ? "token" : "id",
                                  p->vocabularies ? "tokens" : "ids"));
         return;
     }
-    printf("%s and %s differ from token %s%s%s on\n", a, b, sgt_format_count(count, sizeof count, p->token),
-           p->split ? " of " : "", p->split ? p->split : "");
+    printf("%s and %s differ from token %s%s%s on\n", a, b,
+           sgt_format_count(count, sizeof count, p->token), p->split ? " of " : "",
+           p->split ? p->split : "");
     for (int i = 0; i < 2; i++) show_excerpt(&e[i], p, i);
 }
 
@@ -185,7 +197,8 @@ static json_t *excerpt_json(const excerpt *e)
     if (e->shard) {
         json_object_set_new(o, "shard", sgt_json_text(e->shard->path, strlen(e->shard->path)));
         json_object_set_new(o, "token", json_integer((json_int_t)e->offset));
-        json_object_set_new(o, "byte", json_integer((json_int_t)e->shard->header.data + 2 * (json_int_t)e->offset));
+        json_object_set_new(
+            o, "byte", json_integer((json_int_t)e->shard->header.data + 2 * (json_int_t)e->offset));
         json_object_set_new(o, "id", json_integer(e->ids[e->at]));
     } else {
         json_object_set_new(o, "shard", json_null());
@@ -212,7 +225,8 @@ static json_t *pair_json(const pair *p, const excerpt e[2])
 {
     json_t *o = json_object(), *first = json_null();
     json_object_set_new(o, "same", json_boolean(!p->differs && p->vocabularies));
-    json_object_set_new(o, "same_vocabulary", p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies));
+    json_object_set_new(o, "same_vocabulary",
+                        p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies));
     json_object_set_new(o, "a", side_json(p, 0));
     json_object_set_new(o, "b", side_json(p, 1));
     if (p->differs) {

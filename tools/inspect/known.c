@@ -1,4 +1,5 @@
-/* known.c: files that are not shards, told by their names and first bytes, so that they are not taken for tokens. */
+/* known.c: files that are not shards, told by their names and first bytes, so that they are not
+ * taken for tokens. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -39,18 +40,21 @@ static int ends(const char *name, const char *ending)
     return n > m && !strcmp(name + n - m, ending);
 }
 
-/* Reads the first bytes of a regular file, and adds a NUL. -1: it cannot be read; whoever opens it says why. */
+/* Reads the first bytes of a regular file, and adds a NUL. -1: it cannot be read; whoever opens it
+ * says why. */
 static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, p, PREFIX, 0) : -1;
+    ssize_t n =
+        fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, p, PREFIX, 0) : -1;
     if (fd >= 0) close(fd);
     p[n > 0 ? n : 0] = 0;
     return n;
 }
 
-/* A header of ours or of llm.c's, right or wrong: both magic numbers are in the first four bytes. */
+/* A header of ours or of llm.c's, right or wrong: both magic numbers are in the first four
+ * bytes. */
 static int has_header(const char *p, ssize_t n)
 {
     uint32_t magic = 0;
@@ -78,7 +82,8 @@ static int say_folder(const char *path, const char *what, sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash + 1 - path) : 2;
-    return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard: pass %.*s", path, what, n, slash ? path : "./");
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard: pass %.*s", path, what, n,
+                    slash ? path : "./");
 }
 
 int inspect_known(const char *path, sgt_error *err)
@@ -95,12 +100,12 @@ int inspect_known(const char *path, sgt_error *err)
     if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);
     if (is_log(p)) return say_folder(path, "the log of a run", err);
     if (ends(name, ".idx"))
-        return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin", path,
-                        (int)strlen(path) - 4, path);
+        return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
+                        path, (int)strlen(path) - 4, path);
     const sgt_binary *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
     if (b) return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard", path, b->what);
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: not a file that sgt knows (a shard without a header is read with --raw, or under a name that "
-                    "ends in .bin)",
+                    "%s: not a file that sgt knows (a shard without a header is read with --raw, "
+                    "or under a name that ends in .bin)",
                     path);
 }

@@ -1,10 +1,11 @@
-/* merge.c: several sets as one, without tokenizing again: the train tokens of all of them one after the other, then
- * val, cut into shards anew.
+/* merge.c: several sets as one, without tokenizing again: the train tokens of all of them one after
+ * the other, then val, cut into shards anew.
  *
- * Everything is written in OUT/.work, where an earlier set in OUT stays as it is; what was read is held to its
- * checksums before anything gets its name, and manifest.json comes last. A merge that was killed is begun again by the
- * same command. A shard that stays as it is (it begins where a new one begins, and is full or the last) is copied as a
- * file: where the file system can share blocks, that takes no room and no time. */
+ * Everything is written in OUT/.work, where an earlier set in OUT stays as it is; what was read is
+ * held to its checksums before anything gets its name, and manifest.json comes last. A merge that
+ * was killed is begun again by the same command. A shard that stays as it is (it begins where a new
+ * one begins, and is full or the last) is copied as a file: where the file system can share blocks,
+ * that takes no room and no time. */
 #include "tools/inspect/merge.h"
 
 #include <errno.h>
@@ -30,22 +31,25 @@
 
 /* ---- the sets ---- */
 
-/* Fingerprints of older releases left the merges out: those that a set carries must be the first set's. */
+/* Fingerprints of older releases left the merges out: those that a set carries must be the first
+ * set's. */
 static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
 {
     const char *first = m->sets[0].path;
-    char *path[2] = {sgt_join(first, "tokenizer.json"), sgt_join(s->path, "tokenizer.json")}, *text[2] = {NULL, NULL};
+    char *path[2] = {sgt_join(first, "tokenizer.json"), sgt_join(s->path, "tokenizer.json")},
+         *text[2] = {NULL, NULL};
     sgt_vocab *v[2] = {NULL, NULL};
     size_t n[2] = {0, 0};
     int rc = path[0] && path[1] ? SGT_OK : sgt_fail_memory(err, s->path);
     if (rc < 0 || s == m->sets || sgt_file_gone(path[0]) || sgt_file_gone(path[1])) goto done;
-    for (int i = 0; i < 2 && !rc; i++) rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
+    for (int i = 0; i < 2 && !rc; i++)
+        rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
     if (rc < 0 || (n[0] == n[1] && !memcmp(text[0], text[1], n[0]))) goto done;
     for (int i = 0; i < 2 && !rc; i++) rc = sgt_vocab_load(&v[i], path[i], NULL, err);
     if (!rc && !sgt_vocab_same_merges(v[0], v[1]))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made with another vocabulary: the merges in its tokenizer.json are not those of %s "
-                      "(tokenize its text again with --vocab %s)",
+                      "%s: made with another vocabulary: the merges in its tokenizer.json are not "
+                      "those of %s (tokenize its text again with --vocab %s)",
                       s->path, first, first);
 done:
     for (int i = 0; i < 2; i++) {
@@ -59,14 +63,15 @@ done:
 static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
 {
     if (!s->folder || !s->manifest)
-        return sgt_fail(err, SGT_EFORMAT, "%s: has no manifest.json: only sets that sgt-tokenize made whole are merged",
-                        s->path);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: has no manifest.json: only sets that sgt-tokenize made whole are merged", s->path);
     if (s->manifest->fingerprint != m->sets[0].manifest->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: made with another vocabulary: fingerprint %016" PRIx64 ", that of %s is %016" PRIx64
-                        " (tokenize its text again with --vocab %s)",
-                        s->path, s->manifest->fingerprint, m->sets[0].path, m->sets[0].manifest->fingerprint,
-                        m->sets[0].path);
+                        "%s: made with another vocabulary: fingerprint %016" PRIx64
+                        ", that of %s is %016" PRIx64 " (tokenize its text again with --vocab %s)",
+                        s->path, s->manifest->fingerprint, m->sets[0].path,
+                        m->sets[0].manifest->fingerprint, m->sets[0].path);
     int rc = check_merges(m, s, err);
     return rc < 0 ? rc : inspect_sources_verify(s, m->o, err);
 }
@@ -75,8 +80,10 @@ static int check_not_out(const merge *m, const char *path, sgt_error *err)
 {
     struct stat set, out;
     if (stat(path, &set) < 0) return sgt_fail_errno(err, "%s", path);
-    if (stat(m->out, &out) < 0 || set.st_dev != out.st_dev || set.st_ino != out.st_ino) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "%s: is one of the sets, and cannot be OUT (name a new folder)", m->out);
+    if (stat(m->out, &out) < 0 || set.st_dev != out.st_dev || set.st_ino != out.st_ino)
+        return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE,
+                    "%s: is one of the sets, and cannot be OUT (name a new folder)", m->out);
 }
 
 static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error *err)
@@ -100,7 +107,8 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
     if (!m->shard_tokens || m->shard_tokens > SGT_SHARD_MAX_TOKENS) m->shard_tokens = SHARD_TOKENS;
     const inspect_shard *first = &m->sets[0].shards[0];
     int rc = inspect_vocabulary(&m->vocab, &first->header, first->path, err);
-    /* shards that are copied keep an older release's fingerprint, and all shards of a set have one */
+    /* shards that are copied keep an older release's fingerprint, and all shards of a set have
+     * one */
     if (!rc) m->vocab->fingerprint = m->sets[0].manifest->fingerprint;
     return rc;
 }
@@ -111,7 +119,8 @@ static int keep_shard(merge *m, const sgt_manifest_shard *s, sgt_error *err)
 {
     sgt_manifest *all = &m->manifest;
     if (!(all->count & (all->count - 1))) { /* room doubles at the powers of two */
-        sgt_manifest_shard *more = reallocarray(all->shards, all->count ? 2 * all->count : 1, sizeof *more);
+        sgt_manifest_shard *more =
+            reallocarray(all->shards, all->count ? 2 * all->count : 1, sizeof *more);
         if (!more) return sgt_fail_memory(err, m->out);
         all->shards = more;
     }
@@ -185,7 +194,8 @@ static int copy_plainly(int from, int to, const char *path, sgt_error *err)
     int rc = buffer ? SGT_OK : sgt_fail_memory(err, path);
     for (ssize_t n = 1; !rc && n;) {
         if ((n = read(from, buffer, COPY)) < 0 && errno == EINTR) continue;
-        rc = n < 0 ? sgt_fail_errno(err, "%s", path) : sgt_write_all(to, buffer, (size_t)n, path, err);
+        rc = n < 0 ? sgt_fail_errno(err, "%s", path)
+                   : sgt_write_all(to, buffer, (size_t)n, path, err);
     }
     free(buffer);
     return rc;
@@ -194,7 +204,8 @@ static int copy_plainly(int from, int to, const char *path, sgt_error *err)
 static int copy_file(const char *path, const char *folder, const char *name, sgt_error *err)
 {
     char *copy = sgt_join(folder, name);
-    int from = open(path, O_RDONLY | O_CLOEXEC), to = -1, rc = copy ? SGT_OK : sgt_fail_memory(err, folder);
+    int from = open(path, O_RDONLY | O_CLOEXEC), to = -1,
+        rc = copy ? SGT_OK : sgt_fail_memory(err, folder);
     if (!rc && from < 0) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (to = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
         rc = sgt_fail_errno(err, "%s", copy);
@@ -202,7 +213,8 @@ static int copy_file(const char *path, const char *folder, const char *name, sgt
         ssize_t n = copy_file_range(from, NULL, to, NULL, (size_t)1 << 30, 0);
         if (n == 0) break;
         if (n > 0 || errno == EINTR) continue;
-        if (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG) rc = sgt_fail_errno(err, "%s", copy);
+        if (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)
+            rc = sgt_fail_errno(err, "%s", copy);
         else rc = copy_plainly(from, to, copy, err); /* from where both stand */
         break;
     }
@@ -225,7 +237,8 @@ static int open_writer(merge *m, sgt_error *err)
 static int copy_shard(merge *m, const inspect_set *s, const inspect_shard *d, sgt_error *err)
 {
     char name[64], temporary[80];
-    sgt_manifest_shard kept = {.tokens = d->header.tokens, .documents = d->documents, .xxh3 = d->header.xxh3};
+    sgt_manifest_shard kept = {
+        .tokens = d->header.tokens, .documents = d->documents, .xxh3 = d->header.xxh3};
     snprintf(kept.split, sizeof kept.split, "%s", m->split);
     sgt_writer_name(kept.file, m->split, m->index, "bin");
     snprintf(temporary, sizeof temporary, "%s.tmp", kept.file);
@@ -241,11 +254,13 @@ static int copy_shard(merge *m, const inspect_set *s, const inspect_shard *d, sg
     return rc < 0 ? rc : open_writer(m, err);
 }
 
-static int merge_shard(merge *m, const inspect_set *s, const inspect_shard *d, int last, sgt_error *err)
+static int merge_shard(merge *m, const inspect_set *s, const inspect_shard *d, int last,
+                       sgt_error *err)
 {
     uint64_t n = d->header.tokens;
     if (!n) return SGT_OK;
-    if (!sgt_writer_tokens(m->writer) && d->header.revision && (n == m->shard_tokens || (last && n < m->shard_tokens)))
+    if (!sgt_writer_tokens(m->writer) && d->header.revision &&
+        (n == m->shard_tokens || (last && n < m->shard_tokens)))
         return copy_shard(m, s, d, err);
     return rewrite(m, s, d, err);
 }
@@ -331,25 +346,28 @@ static json_t *common_value(json_t *const *options, size_t count, const char *ke
 
 static int is_on(const json_t *v)
 {
-    return v && !json_is_false(v) && !json_is_null(v) && strcmp(json_is_string(v) ? json_string_value(v) : "", "none");
+    return v && !json_is_false(v) && !json_is_null(v) &&
+           strcmp(json_is_string(v) ? json_string_value(v) : "", "none");
 }
 
-/* Options under which sgt-tokenize would have made this very set, where there are such: those that all sets share.
- * Where there are none (they differ, or what was shuffled or freed of duplicates was so set by set), "merged" says how
- * many sets they were. malloc'd. */
+/* Options under which sgt-tokenize would have made this very set, where there are such: those that
+ * all sets share. Where there are none (they differ, or what was shuffled or freed of duplicates
+ * was so set by set), "merged" says how many sets they were. malloc'd. */
 static char *merge_options(const merge *m)
 {
     json_t **options = calloc(m->count, sizeof *options), *all = json_object(), *value;
     const char *key;
     char *text = NULL;
     int agree = 1;
-    for (size_t i = 0; options && i < m->count; i++) options[i] = json_loads(m->sets[i].manifest->options, 0, NULL);
     for (size_t i = 0; options && i < m->count; i++)
-        json_object_foreach(options[i], key, value)
+        options[i] = json_loads(m->sets[i].manifest->options, 0, NULL);
+    for (size_t i = 0; options && i < m->count; i++) json_object_foreach(options[i], key, value)
         {
             if (json_object_get(all, key)) continue;
-            json_object_set_new(all, key, strcmp(key, "shard_tokens") ? common_value(options, m->count, key, &agree)
-                                                                      : json_integer((json_int_t)m->shard_tokens));
+            json_object_set_new(all, key,
+                                strcmp(key, "shard_tokens")
+                                    ? common_value(options, m->count, key, &agree)
+                                    : json_integer((json_int_t)m->shard_tokens));
         }
     agree &= !is_on(json_object_get(all, "shuffle")) && !is_on(json_object_get(all, "dedup"));
     if (!agree) json_object_set_new(all, "merged", json_integer((json_int_t)m->count));
@@ -365,8 +383,10 @@ static char *merge_invalid(const merge *m)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < m->count; i++) {
-        json_t *list = m->sets[i].manifest->invalid ? json_loads(m->sets[i].manifest->invalid, 0, NULL) : NULL;
-        for (size_t k = 0; k < json_array_size(list) && json_array_size(all) < SGT_INVALID_LISTED; k++)
+        json_t *list =
+            m->sets[i].manifest->invalid ? json_loads(m->sets[i].manifest->invalid, 0, NULL) : NULL;
+        for (size_t k = 0; k < json_array_size(list) && json_array_size(all) < SGT_INVALID_LISTED;
+             k++)
             json_array_append(all, json_array_get(list, k));
         json_decref(list);
     }
@@ -422,17 +442,20 @@ static int show(const merge *m, double seconds, sgt_error *err)
     const sgt_manifest *all = &m->manifest;
     if (m->o->json)
         return inspect_print_json(json_pack("{s:o, s:I, s:I, s:I, s:I, s:f}", "out",
-                                            sgt_json_text(m->out, strlen(m->out)), "sets", (json_int_t)m->count,
-                                            "tokens", (json_int_t)all->tokens, "documents", (json_int_t)all->documents,
-                                            "shards", (json_int_t)all->count, "seconds", seconds),
+                                            sgt_json_text(m->out, strlen(m->out)), "sets",
+                                            (json_int_t)m->count, "tokens", (json_int_t)all->tokens,
+                                            "documents", (json_int_t)all->documents, "shards",
+                                            (json_int_t)all->count, "seconds", seconds),
                                   0, err);
     if (!m->o->quiet)
-        printf("%s: %s, %s, %s, of %zu set%s, in %s, %s\n", sgt_printable(name, sizeof name, m->out),
+        printf("%s: %s, %s, %s, of %zu set%s, in %s, %s\n",
+               sgt_printable(name, sizeof name, m->out),
                sgt_format_things(a, sizeof a, all->tokens, "token", "tokens"),
                sgt_format_things(b, sizeof b, all->documents, "document", "documents"),
-               sgt_format_things(c, sizeof c, all->count, "shard", "shards"), m->count, m->count == 1 ? "" : "s",
-               sgt_format_duration(t, sizeof t, seconds),
-               sgt_format_rate(d, sizeof d, seconds > 0 ? 2 * (double)all->tokens / seconds : 0, "B/s"));
+               sgt_format_things(c, sizeof c, all->count, "shard", "shards"), m->count,
+               m->count == 1 ? "" : "s", sgt_format_duration(t, sizeof t, seconds),
+               sgt_format_rate(d, sizeof d, seconds > 0 ? 2 * (double)all->tokens / seconds : 0,
+                               "B/s"));
     return SGT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* merge.h: what merge.c, which makes one set of several, and merge_out.c, which gives it its place, have in common.
+/* merge.h: what merge.c, which makes one set of several, and merge_out.c, which gives it its place,
+ * have in common.
  *
  *     if ((rc = merge_claim(&m, &err)) == 0) {
  *         ... write all of the set in m.work: shards and .idx files with .tmp behind their names ...
@@ -34,8 +35,8 @@ typedef struct merge {
     uint64_t bytes, all_tokens; /* read; in all sets */
 } merge;
 
-/* OUT must be new or empty, or what a merge that was killed left there; anything else only with --force, and even then
- * what lies there stays as it is until merge_publish. */
+/* OUT must be new or empty, or what a merge that was killed left there; anything else only with
+ * --force, and even then what lies there stays as it is until merge_publish. */
 int merge_claim(merge *m, sgt_error *err);
 
 /* Gives everything its name, manifest.json last; an earlier set in OUT is gone before that. */

@@ -1,5 +1,6 @@
-/* merge_out.c: OUT of a merge: claimed, completed, let go. OUT belongs to one program at a time, by the same lock in
- * OUT/.work as sgt-tokenize's. OUT/.work/merge says that what is there is a merge's and can be thrown away. */
+/* merge_out.c: OUT of a merge: claimed, completed, let go. OUT belongs to one program at a time, by
+ * the same lock in OUT/.work as sgt-tokenize's. OUT/.work/merge says that what is there is a
+ * merge's and can be thrown away. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,9 @@ static int is_shard_name(const char *name)
 {
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         size_t n = strlen(inspect_splits[i]);
-        if (strncmp(name, inspect_splits[i], n) || name[n] != '_' || strspn(name + n + 1, "0123456789") != 6) continue;
+        if (strncmp(name, inspect_splits[i], n) || name[n] != '_' ||
+            strspn(name + n + 1, "0123456789") != 6)
+            continue;
         return !strcmp(name + n + 7, ".bin") || !strcmp(name + n + 7, ".idx");
     }
     return 0;
@@ -33,7 +36,10 @@ static int is_own_name(const char *name)
     return is_shard_name(name);
 }
 
-static int is_not_lock(const char *name) { return strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock"); }
+static int is_not_lock(const char *name)
+{
+    return strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock");
+}
 
 static int is_of_worth(const char *name)
 {
@@ -67,13 +73,16 @@ static int check_out(const merge *m, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", m->out);
     int rc = sweep(m->out, is_of_worth, &found, err);
     if (rc < 0 || m->o->force) return rc;
-    if (!found && !inspect_exists(m->work, "journal")) return SGT_OK; /* else sgt-tokenize has begun there */
+    /* else sgt-tokenize has begun there */
+    if (!found && !inspect_exists(m->work, "journal")) return SGT_OK;
     if (!inspect_exists(m->out, "manifest.json") && inspect_exists(m->work, "merge")) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: OUT is there already (name a new folder, or --force replaces the set in it)",
-                    m->out);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: OUT is there already (name a new folder, or --force replaces the set in it)", m->out);
 }
 
-/* Holds OUT/.work/lock. A program that ends removes the file, so the one locked must be the one that is there. */
+/* Holds OUT/.work/lock. A program that ends removes the file, so the one locked must be the one
+ * that is there. */
 static int lock_out(merge *m, sgt_error *err)
 {
     struct stat held, there;
@@ -83,18 +92,21 @@ static int lock_out(merge *m, sgt_error *err)
         if (mkdir(m->work, 0777) < 0 && errno != EEXIST)
             rc = sgt_fail_errno(err, "%s: cannot make this folder", m->work);
         else if (lstat(m->work, &there) == 0 && !S_ISDIR(there.st_mode))
-            rc = sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", m->work);
+            rc = sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)",
+                          m->work);
         if (rc < 0) break;
         m->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (m->lock < 0 && errno == ENOENT) continue; /* .work went with the program that ended just now */
+        /* .work went with the program that ended just now */
+        if (m->lock < 0 && errno == ENOENT) continue;
         if (m->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)
             rc = errno == EWOULDBLOCK
-                     ? sgt_fail(err, SGT_EIO, "%s: another program is at work here (wait for it)", m->out)
+                     ? sgt_fail(err, SGT_EIO, "%s: another program is at work here (wait for it)",
+                                m->out)
                      : sgt_fail_errno(err, "%s: cannot lock", path);
         else
-            done = fstat(m->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
-                   held.st_dev == there.st_dev;
+            done = fstat(m->lock, &held) == 0 && stat(path, &there) == 0 &&
+                   held.st_ino == there.st_ino && held.st_dev == there.st_dev;
         if (!done && m->lock >= 0) {
             close(m->lock);
             m->lock = -1;
@@ -106,7 +118,8 @@ static int lock_out(merge *m, sgt_error *err)
 
 static int write_mark(const merge *m, sgt_error *err)
 {
-    static const char text[] = "sgt-inspect --merge is at work here, or was killed: the same command again does it\n";
+    static const char text[] =
+        "sgt-inspect --merge is at work here, or was killed: the same command again does it\n";
     char *path = sgt_join(m->work, "merge");
     int rc = path ? sgt_file_put(path, text, sizeof text - 1, err) : sgt_fail_memory(err, m->out);
     free(path);
@@ -130,7 +143,8 @@ int merge_claim(merge *m, sgt_error *err)
         m->work = NULL;
         return rc;
     }
-    if ((rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0) merge_release(m, 1);
+    if ((rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0)
+        merge_release(m, 1);
     return rc;
 }
 
@@ -164,16 +178,20 @@ int merge_publish(merge *m, sgt_error *err)
     char *manifest = sgt_join(m->out, "manifest.json");
     int rc = manifest ? sgt_sync_folder(m->work, err) : sgt_fail_memory(err, m->out);
     if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-    /* An earlier set's manifest goes first and durably: OUT must not look complete with some of its shards gone. */
-    if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
+    /* An earlier set's manifest goes first and durably: OUT must not look complete with some of its
+     * shards gone. */
+    if (!rc && unlink(manifest) < 0 && errno != ENOENT)
+        rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
     free(manifest);
     m->publishing = !rc;
     if (!rc) rc = sgt_sync_folder(m->out, err);
     if (!rc) rc = sweep(m->out, is_own_name, NULL, err);
-    for (size_t i = 0; i < m->manifest.count && !rc; i++) rc = move_shard(m, &m->manifest.shards[i], err);
+    for (size_t i = 0; i < m->manifest.count && !rc; i++)
+        rc = move_shard(m, &m->manifest.shards[i], err);
     if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
     if (!rc) rc = move(m, "tokenizer.json", "tokenizer.json", err);
-    if (!rc) rc = sgt_sync_folder(m->out, err); /* every other name before the one that says they all are there */
+    /* every other name before the one that says they all are there */
+    if (!rc) rc = sgt_sync_folder(m->out, err);
     if (!rc) rc = move(m, "manifest.json", "manifest.json", err);
     return rc < 0 ? rc : sgt_sync_folder(m->out, err);
 }

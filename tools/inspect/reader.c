@@ -7,22 +7,31 @@
 #include "base/file.h"
 #include "tools/inspect/inspect.h"
 
-#define DROP_BYTES ((uint64_t)8 << 20) /* read pages are given back to the system in such stretches */
+/* read pages are given back to the system in such stretches */
+#define DROP_BYTES ((uint64_t)8 << 20)
 
 #define GPT2_VOCAB 50257 /* ids are held to this where the header says no other size */
 
-uint32_t inspect_ids(const inspect_shard *d) { return d->header.vocab ? d->header.vocab : GPT2_VOCAB; }
+uint32_t inspect_ids(const inspect_shard *d)
+{
+    return d->header.vocab ? d->header.vocab : GPT2_VOCAB;
+}
 
-static int belongs(const inspect_shard *d, const char *split) { return !split || !strcmp(d->split, split); }
+static int belongs(const inspect_shard *d, const char *split)
+{
+    return !split || !strcmp(d->split, split);
+}
 
 uint64_t inspect_tokens(const inspect_set *s, const char *split)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < s->count; i++) n += belongs(&s->shards[i], split) ? s->shards[i].header.tokens : 0;
+    for (size_t i = 0; i < s->count; i++)
+        n += belongs(&s->shards[i], split) ? s->shards[i].header.tokens : 0;
     return n;
 }
 
-const inspect_shard *inspect_place(const inspect_set *s, const char *split, uint64_t token, uint64_t *offset)
+const inspect_shard *inspect_place(const inspect_set *s, const char *split, uint64_t token,
+                                   uint64_t *offset)
 {
     for (size_t i = 0; i < s->count; i++) {
         const inspect_shard *d = &s->shards[i];
@@ -48,7 +57,8 @@ static int open_shard(inspect_reader *r, sgt_error *err)
     r->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : 1, err);
     if (r->fd < 0) return r->fd;
     if (h.tokens != d->header.tokens)
-        return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was read: %" PRIu64 " tokens, now %" PRIu64, d->path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: changed while it was read: %" PRIu64 " tokens, now %" PRIu64, d->path,
                         d->header.tokens, h.tokens);
     r->dropped = h.data + 2 * r->at;
     posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -75,7 +85,9 @@ static int read_some(inspect_reader *r, uint16_t *ids, size_t n, sgt_error *err)
     if (rc < 0) return rc;
     for (size_t i = 0; r->vocab && i < n; i++)
         if (ids[i] >= r->vocab)
-            return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32,
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: token %" PRIu64 " (byte %" PRIu64
+                            "): id %u, wanted below %" PRIu32,
                             d->path, r->at + i, byte + 2 * i, ids[i], r->vocab);
     r->at += n;
     if (byte - r->dropped < DROP_BYTES) return SGT_OK;

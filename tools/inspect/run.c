@@ -14,11 +14,13 @@
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
-#define MAX_JSON ((size_t)16 << 20) /* bytes of state.json and options.json, which have a few kilobytes */
+/* bytes of state.json and options.json, which have a few kilobytes */
+#define MAX_JSON ((size_t)16 << 20)
 #define MAX_VALUES ((size_t)1 << 16) /* in them */
-#define MAX_LINE 8192 /* bytes of a line of log.jsonl, which has a few hundred */
+#define MAX_LINE 8192                /* bytes of a line of log.jsonl, which has a few hundred */
 
-/* FOLDER/NAME as a JSON object; NULL where there is no such file, and with *rc set where it is no object. */
+/* FOLDER/NAME as a JSON object; NULL where there is no such file, and with *rc set where it is no
+ * object. */
 static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
 {
     json_error_t why;
@@ -26,7 +28,8 @@ static json_t *read_object(const char *folder, const char *name, int *rc, sgt_er
     size_t n;
     json_t *o = NULL;
     if (!path) *rc = sgt_fail_memory(err, folder);
-    else if (inspect_exists(folder, name) && (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
+    else if (inspect_exists(folder, name) &&
+             (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
         if ((*rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK)
             o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
         if (*rc == SGT_OK && !json_is_object(o)) {
@@ -49,27 +52,32 @@ static json_t *tensors_json(const sgt_safetensors *s)
     for (size_t i = 0; i < sgt_safetensors_count(s); i++) {
         const sgt_safetensor *t = sgt_safetensors_at(s, i);
         json_t *shape = json_array();
-        for (uint32_t d = 0; d < t->dims; d++) json_array_append_new(shape, json_integer((json_int_t)t->dim[d]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", sgt_json_text(t->name, strlen(t->name)),
-                                              "dtype", t->dtype, "shape", shape));
+        for (uint32_t d = 0; d < t->dims; d++)
+            json_array_append_new(shape, json_integer((json_int_t)t->dim[d]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name",
+                                              sgt_json_text(t->name, strlen(t->name)), "dtype",
+                                              t->dtype, "shape", shape));
     }
     return list;
 }
 
-static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_safetensors *s, json_t *state)
+static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_safetensors *s,
+                               json_t *state)
 {
     json_t *model =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "layers", (json_int_t)m->layers, "channels",
-                  (json_int_t)m->channels, "heads", (json_int_t)m->heads, "positions", (json_int_t)m->positions,
-                  "vocabulary", (json_int_t)m->vocab, "gelu", m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
+                  (json_int_t)m->channels, "heads", (json_int_t)m->heads, "positions",
+                  (json_int_t)m->positions, "vocabulary", (json_int_t)m->vocab, "gelu",
+                  m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
     return json_pack("{s:s, s:o, s:o, s:I, s:b, s:O?, s:o}", "kind", "checkpoint", "path",
                      sgt_json_text(o->path, strlen(o->path)), "model", model, "parameters",
                      (json_int_t)sgt_model_parameters(m), "resumable",
-                     state && inspect_exists(o->path, "optimizer.safetensors"), "state", state, "tensors",
-                     tensors_json(s));
+                     state && inspect_exists(o->path, "optimizer.safetensors"), "state", state,
+                     "tensors", tensors_json(s));
 }
 
-static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safetensors *s, const json_t *state)
+static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safetensors *s,
+                            const json_t *state)
 {
     char name[1024], parameters[32], vocab[32], bytes[32];
     size_t n = sgt_safetensors_count(s);
@@ -79,9 +87,11 @@ static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safe
            state ? "" : ", without the state of a run (--init takes it, --resume does not)");
     printf("  %-12s%" PRIu32 " x %" PRIu32 " x %" PRIu32 " (layers, channels, heads), %" PRIu32
            " positions, %s ids, %s GELU\n",
-           "model", m->layers, m->channels, m->heads, m->positions, sgt_format_count(vocab, sizeof vocab, m->vocab),
+           "model", m->layers, m->channels, m->heads, m->positions,
+           sgt_format_count(vocab, sizeof vocab, m->vocab),
            m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
-    printf("  %-12s%s\n", "parameters", sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
+    printf("  %-12s%s\n", "parameters",
+           sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
     printf("  %-12s%zu of type %s, %s\n", "tensors", n, sgt_printable(name, sizeof name, dtype),
            sgt_format_bytes(bytes, sizeof bytes, end));
     if (state) inspect_show_pairs("state", state);
@@ -97,7 +107,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     if (!path) return sgt_fail_memory(err, o->path);
     if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK) {
         json_t *state = read_object(o->path, "state.json", &rc, err);
-        if (rc == SGT_OK && o->json) rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
+        if (rc == SGT_OK && o->json)
+            rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
         else if (rc == SGT_OK && !o->quiet) show_checkpoint(o, &m, s, state);
         json_decref(state);
     }
@@ -122,7 +133,10 @@ static int is_step(const char *name)
     return !strncmp(name, "step-", 5) && strlen(name) == 13 && strspn(name + 5, "0123456789") == 8;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static int list_steps(run *r, const char *folder, sgt_error *err)
 {
@@ -157,7 +171,8 @@ static int read_latest(run *r, const char *folder, sgt_error *err)
     int rc = SGT_OK;
     char *path = sgt_join(folder, "latest");
     if (!path) return sgt_fail_memory(err, folder);
-    if (inspect_exists(folder, "latest") && (rc = sgt_file_get(&r->latest, &n, path, 4096, err)) == SGT_OK)
+    if (inspect_exists(folder, "latest") &&
+        (rc = sgt_file_get(&r->latest, &n, path, 4096, err)) == SGT_OK)
         r->latest[strcspn(r->latest, "\n")] = 0;
     free(path);
     return rc;
@@ -211,11 +226,12 @@ static json_t *run_json(const inspect *o, const run *r)
     json_t *steps = json_array();
     for (size_t i = 0; i < r->count; i++) json_array_append_new(steps, json_string(r->steps[i]));
     return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run", "path",
-                     sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged, "loss",
-                     json_object_get(r->last, "loss"), "first_loss", json_object_get(r->first, "loss"), "val_loss",
+                     sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged,
+                     "loss", json_object_get(r->last, "loss"), "first_loss",
+                     json_object_get(r->first, "loss"), "val_loss",
                      json_object_get(r->evaluated, "val_loss"), "latest",
-                     r->latest ? sgt_json_text(r->latest, strlen(r->latest)) : json_null(), "checkpoints", steps,
-                     "options", r->options);
+                     r->latest ? sgt_json_text(r->latest, strlen(r->latest)) : json_null(),
+                     "checkpoints", steps, "options", r->options);
 }
 
 /* A loss that is no number stands in the log as null. */
@@ -230,10 +246,13 @@ static const char *loss_text(char text[32], const json_t *line, const char *name
 static void show_log(const run *r)
 {
     char steps[32], a[32], b[32];
-    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged), r->logged == 1 ? "" : "s");
-    if (r->logged) printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
+    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
+           r->logged == 1 ? "" : "s");
+    if (r->logged)
+        printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
     if (r->evaluated)
-        printf(", validation %s after step %" JSON_INTEGER_FORMAT, loss_text(a, r->evaluated, "val_loss"),
+        printf(", validation %s after step %" JSON_INTEGER_FORMAT,
+               loss_text(a, r->evaluated, "val_loss"),
                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
     printf("\n");
 }
@@ -243,7 +262,8 @@ static void show_run(const inspect *o, const run *r)
     char name[1024];
     printf("%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path), "checkpoints");
     for (size_t i = 0; i < r->count; i++)
-        printf("%s%s%s", i ? ", " : "", r->steps[i], r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
+        printf("%s%s%s", i ? ", " : "", r->steps[i],
+               r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
     printf("%s\n", r->count ? "" : "none yet");
     show_log(r);
     if (r->options) inspect_show_pairs("options", r->options);
@@ -253,7 +273,8 @@ int inspect_run(const inspect *o, sgt_error *err)
 {
     run r = {0};
     int rc;
-    if ((rc = list_steps(&r, o->path, err)) == SGT_OK && (rc = read_latest(&r, o->path, err)) == SGT_OK &&
+    if ((rc = list_steps(&r, o->path, err)) == SGT_OK &&
+        (rc = read_latest(&r, o->path, err)) == SGT_OK &&
         (rc = read_log(&r, o->path, err)) == SGT_OK)
         r.options = read_object(o->path, "options.json", &rc, err);
     if (rc == SGT_OK && o->json) rc = inspect_print_json(run_json(o, &r), 0, err);

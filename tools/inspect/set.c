@@ -1,4 +1,5 @@
-/* set.c: a folder of shards, or one shard: what it holds, as far as headers, sizes and the manifest say. */
+/* set.c: a folder of shards, or one shard: what it holds, as far as headers, sizes and the manifest
+ * say. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +70,8 @@ static int judge(inspect_set *s, inspect_shard *d, int rc, const inspect *o, con
 }
 
 /* A place at the end of s->shards, not yet counted. */
-static inspect_shard *next_place(inspect_set *s, const char *path, const char *split, sgt_error *err)
+static inspect_shard *next_place(inspect_set *s, const char *path, const char *split,
+                                 sgt_error *err)
 {
     inspect_shard *more = realloc(s->shards, (s->count + 1) * sizeof *more);
     char *copy = strdup(path);
@@ -83,7 +85,8 @@ static inspect_shard *next_place(inspect_set *s, const char *path, const char *s
     return &s->shards[s->count];
 }
 
-static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o, sgt_error *err)
+static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o,
+                     sgt_error *err)
 {
     inspect_shard *d = next_place(s, path, split, err);
     if (!d) return SGT_ENOMEM;
@@ -119,44 +122,51 @@ static inspect_shard *find_shard(const inspect_set *s, const char *file, size_t 
 {
     for (size_t i = 0; i < s->count; i++) {
         inspect_shard *d = &s->shards[(near + i) % s->count];
-        if (!strcmp(strrchr(d->path, '/') + 1, file)) return d; /* a path in a folder: it has a slash */
+        /* a path in a folder: it has a slash */
+        if (!strcmp(strrchr(d->path, '/') + 1, file)) return d;
     }
     return NULL;
 }
 
 /* What the manifest says of a shard against what its header does. */
-static int compare_shard(const inspect_set *s, const inspect_shard *got, const sgt_manifest_shard *want, sgt_error *err)
+static int compare_shard(const inspect_set *s, const inspect_shard *got,
+                         const sgt_manifest_shard *want, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;
     const sgt_shard_header *h = &got->header;
     if (h->tokens != want->tokens)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
                         h->tokens, s->path, want->tokens);
     if (!h->revision) return SGT_OK; /* made by another program: it says no more */
     if (h->xxh3 != want->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 32: checksum %016" PRIx64 ", but %s/manifest.json says %016" PRIx64, got->path,
-                        h->xxh3, s->path, want->xxh3);
+                        "%s: at byte 32: checksum %016" PRIx64
+                        ", but %s/manifest.json says %016" PRIx64,
+                        got->path, h->xxh3, s->path, want->xxh3);
     if (h->fingerprint != m->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 24: vocabulary %016" PRIx64 ", but %s/manifest.json says %016" PRIx64, got->path,
-                        h->fingerprint, s->path, m->fingerprint);
+                        "%s: at byte 24: vocabulary %016" PRIx64
+                        ", but %s/manifest.json says %016" PRIx64,
+                        got->path, h->fingerprint, s->path, m->fingerprint);
     if (h->vocab != m->vocab || h->eot != m->eot)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32 ", but %s/manifest.json says %" PRIu32
-                        " and %" PRIu32,
+                        "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32
+                        ", but %s/manifest.json says %" PRIu32 " and %" PRIu32,
                         got->path, h->vocab, h->eot, s->path, m->vocab, m->eot);
     return SGT_OK;
 }
 
-static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const inspect *o, sgt_error *err)
+static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const inspect *o,
+                       sgt_error *err)
 {
     char *path = sgt_join(s->path, want->file);
     inspect_shard *d = path ? next_place(s, path, want->split, err) : NULL;
     int rc = path ? SGT_ENOMEM : sgt_fail_memory(err, s->path);
     if (d) {
         s->count++;
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", path, s->path);
+        rc =
+            sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", path, s->path);
         rc = judge(s, d, rc, o, err);
     }
     free(path);
@@ -171,7 +181,8 @@ static int by_place(const void *a, const void *b)
     return order ? order : strcmp(x->path, y->path);
 }
 
-/* What the manifest lists must be there, as long as it says and with the checksum that it names ... */
+/* What the manifest lists must be there, as long as it says and with the checksum that it names
+ * ... */
 static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;
@@ -186,7 +197,8 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
     }
-    if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place); /* the missing ones came last */
+    /* the missing ones came last */
+    if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
     return SGT_OK;
 }
 
@@ -200,18 +212,21 @@ static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
     for (size_t i = 0; i < s->count && !rc; i++) {
         inspect_shard *d = &s->shards[i];
         if (d->listed) continue;
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: not listed in %s/manifest.json (left from another run? remove it)",
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: not listed in %s/manifest.json (left from another run? remove it)",
                       d->path, s->path);
         rc = judge(s, d, rc, o, err);
     }
     if (rc < 0 || o->split || s->damaged) return rc;
     if (m->tokens != s->tokens)
-        return sgt_fail(err, SGT_EFORMAT, "%s/manifest.json: totals say %" PRIu64 " tokens, its shards hold %" PRIu64,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s/manifest.json: totals say %" PRIu64 " tokens, its shards hold %" PRIu64,
                         s->path, m->tokens, s->tokens);
     if (m->documents != documents)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s/manifest.json: totals say %" PRIu64 " documents, of its shards it says %" PRIu64, s->path,
-                        m->documents, documents);
+                        "%s/manifest.json: totals say %" PRIu64
+                        " documents, of its shards it says %" PRIu64,
+                        s->path, m->documents, documents);
     return SGT_OK;
 }
 
@@ -220,7 +235,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     int rc = SGT_OK;
     s->folder = 1;
     if (inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json"))
-        s->unfinished = inspect_exists(s->path, ".work/merge") ? "sgt-inspect --merge" : "sgt-tokenize";
+        s->unfinished =
+            inspect_exists(s->path, ".work/merge") ? "sgt-inspect --merge" : "sgt-tokenize";
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         if (o->split && strcmp(o->split, inspect_splits[i])) continue;
         if ((rc = add_split(s, inspect_splits[i], o, err)) < 0) return rc;
@@ -228,15 +244,18 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     if (inspect_exists(s->path, "manifest.json")) {
         s->manifest = calloc(1, sizeof *s->manifest);
         if (!s->manifest) return sgt_fail_memory(err, s->path);
-        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 || (rc = compare_manifest(s, o, err)) < 0)
+        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 ||
+            (rc = compare_manifest(s, o, err)) < 0)
             return rc;
     }
     if (!s->count && s->unfinished)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no shards yet: %s has not ended there (the same command again finishes it)", s->path,
-                        s->unfinished);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: no shards yet: %s has not ended there (the same command again finishes it)",
+            s->path, s->unfinished);
     if (!s->count)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)",
                         s->path, o->split ? o->split : "train_NNNNNN.bin or val");
     return SGT_OK;
 }

@@ -35,7 +35,8 @@ static totals total_of(const inspect_set *s, const char *split)
 static void show_totals(const char *label, const totals *t)
 {
     char tokens[64], shards[32], documents[32], bytes[32];
-    printf("  %-12s%s in %s shard%s", label, sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
+    printf("  %-12s%s in %s shard%s", label,
+           sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
            sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
     if (t->documents_known)
         printf(", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
@@ -49,10 +50,11 @@ static void show_invalid(const sgt_manifest *m)
     json_t *list = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
     const json_t *first = json_array_get(list, 0);
     const char *path = json_string_value(json_object_get(first, "path"));
-    printf("  %-12s%s ill-formed UTF-8 sequence%s", "invalid", sgt_format_count(count, sizeof count, m->invalid_utf8),
-           m->invalid_utf8 == 1 ? "" : "s");
+    printf("  %-12s%s ill-formed UTF-8 sequence%s", "invalid",
+           sgt_format_count(count, sizeof count, m->invalid_utf8), m->invalid_utf8 == 1 ? "" : "s");
     if (path)
-        printf(", the first in %s at byte %" JSON_INTEGER_FORMAT, sgt_printable(name, sizeof name, path),
+        printf(", the first in %s at byte %" JSON_INTEGER_FORMAT,
+               sgt_printable(name, sizeof name, path),
                json_integer_value(json_object_get(first, "offset")));
     printf("\n");
     json_decref(list);
@@ -67,8 +69,9 @@ void inspect_show_pairs(const char *label, const json_t *object)
     json_object_foreach((json_t *)object, key, value)
     {
         if (json_is_array(value) || json_is_object(value)) continue;
-        char *text = json_is_string(value) ? strdup(json_string_value(value))
-                                           : sgt_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *text = json_is_string(value)
+                         ? strdup(json_string_value(value))
+                         : sgt_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         char name[64], shown[256];
         if (!text) sgt_no_memory();
         int n = (int)(strlen(key) + strlen(text));
@@ -95,17 +98,19 @@ static void show_options(const sgt_manifest *m)
 static void show_manifest(const sgt_manifest *m)
 {
     char files[32], documents[32], bytes[32], vocab[32], name[128];
-    printf("  %-12s%s in %s file%s, %s document%s", "text", sgt_format_bytes(bytes, sizeof bytes, m->bytes),
+    printf("  %-12s%s in %s file%s, %s document%s", "text",
+           sgt_format_bytes(bytes, sizeof bytes, m->bytes),
            sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
-           sgt_format_count(documents, sizeof documents, m->documents), m->documents == 1 ? "" : "s");
+           sgt_format_count(documents, sizeof documents, m->documents),
+           m->documents == 1 ? "" : "s");
     if (m->tokens && m->bytes) printf(", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
     printf("\n");
     if (m->skipped)
         printf("  %-12s%s: not UTF-8 text\n", "skipped",
                sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
-    printf("  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
-           sgt_printable(name, sizeof name, m->vocabulary), sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot,
-           m->fingerprint);
+    printf("  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
+           "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),
+           sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot, m->fingerprint);
     show_options(m);
     if (m->invalid_utf8) show_invalid(m);
 }
@@ -113,23 +118,28 @@ static void show_manifest(const sgt_manifest *m)
 static void show_header(const inspect_set *s)
 {
     const sgt_shard_header *h = &s->shards[0].header;
-    static const char *const formats[] = {[SGT_SHARD_LLMC] = "llm.c: a header of 20240520, 1, tokens and nothing more",
-                                          [SGT_SHARD_RAW] = "raw: 16-bit ids without a header",
-                                          [SGT_SHARD_MEGATRON] = "megatron: 16-bit ids, and documents in .idx"};
+    static const char *const formats[] = {
+        [SGT_SHARD_LLMC] = "llm.c: a header of 20240520, 1, tokens and nothing more",
+        [SGT_SHARD_RAW] = "raw: 16-bit ids without a header",
+        [SGT_SHARD_MEGATRON] = "megatron: 16-bit ids, and documents in .idx"};
     if (h->format == SGT_SHARD_OWN) printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
     else printf("  %-12s%s\n", "format", formats[h->format]);
     if (h->vocab)
-        printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
-               h->vocab, h->eot, h->fingerprint);
-    if (h->xxh3 && s->count == 1) printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
+        printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
+               "vocabulary", h->vocab, h->eot, h->fingerprint);
+    if (h->xxh3 && s->count == 1)
+        printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
 }
 
 static void show_kind(const inspect_set *s)
 {
     if (!s->folder) printf("a shard of tokens\n");
     else if (s->unfinished)
-        printf("a set of shards, unfinished (the same %s command again finishes it)\n", s->unfinished);
-    else printf("a set of shards%s\n", s->manifest ? ", made by sgt-tokenize" : " without a manifest");
+        printf("a set of shards, unfinished (the same %s command again finishes it)\n",
+               s->unfinished);
+    else
+        printf("a set of shards%s\n",
+               s->manifest ? ", made by sgt-tokenize" : " without a manifest");
 }
 
 static void show(const inspect_set *s, const inspect *o)
@@ -163,7 +173,10 @@ static json_t *hex(uint64_t v)
     return v ? json_string(text) : json_null();
 }
 
-static json_t *count_or_null(uint64_t v, int known) { return known ? json_integer((json_int_t)v) : json_null(); }
+static json_t *count_or_null(uint64_t v, int known)
+{
+    return known ? json_integer((json_int_t)v) : json_null();
+}
 
 static json_t *shard_json(const inspect_shard *s)
 {

@@ -14,7 +14,8 @@
 
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
 
-int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option, sgt_error *err)
+int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,
+                 sgt_error *err)
 {
     char first[64];
     const char *colon = strchr(text, ':');
@@ -23,11 +24,13 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
     if (n < sizeof first) {
         memcpy(first, text, n);
         first[n] = 0;
-        if (sgt_parse_count(first, from) == 0 && (!colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
+        if (sgt_parse_count(first, from) == 0 &&
+            (!colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
             *from <= UINT64_MAX - *count)
             return SGT_OK;
     }
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: wanted a whole number, or two as in 100:20, the second at least 1",
+    return sgt_fail(err, SGT_EUSAGE,
+                    "--%s %s: wanted a whole number, or two as in 100:20, the second at least 1",
                     option, text);
 }
 
@@ -72,16 +75,18 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
 int inspect_print_json(json_t *o, int line, sgt_error *err)
 {
     if (!o) return sgt_fail_memory(err, NULL);
-    int bad = json_dumpf(o, stdout, line ? JSON_COMPACT : JSON_INDENT(2)) < 0 || putchar('\n') == EOF;
+    int bad =
+        json_dumpf(o, stdout, line ? JSON_COMPACT : JSON_INDENT(2)) < 0 || putchar('\n') == EOF;
     json_decref(o);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
 /* Where decoded pieces go: standard output, or memory that becomes JSON. */
 typedef struct sink {
-    json_t *ids;  /* NULL: plain text */
-    int terminal; /* plain text is shown there, and a terminal's controls in it are not to reach it */
-    char *text;   /* for JSON; for a terminal: the character that is not whole yet */
+    json_t *ids; /* NULL: plain text */
+    /* plain text is shown there, and a terminal's controls in it are not to reach it */
+    int terminal;
+    char *text; /* for JSON; for a terminal: the character that is not whole yet */
     size_t used;
     char last;
 } sink;
@@ -116,17 +121,20 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
             k->used += bytes;
         }
         if (more && k->terminal) show_text(k, 0);
-        for (size_t i = 0; i < n && k->ids; i++) json_array_append_new(k->ids, json_integer(ids[i]));
+        for (size_t i = 0; i < n && k->ids; i++)
+            json_array_append_new(k->ids, json_integer(ids[i]));
     }
     free(text);
     return rc;
 }
 
-static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from, uint64_t count,
-                       sgt_error *err)
+static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,
+                       uint64_t count, sgt_error *err)
 {
     int rc = SGT_OK;
-    sink k = {.ids = o->json ? json_array() : NULL, .terminal = !o->json && isatty(STDOUT_FILENO), .last = '\n'};
+    sink k = {.ids = o->json ? json_array() : NULL,
+              .terminal = !o->json && isatty(STDOUT_FILENO),
+              .last = '\n'};
     inspect_reader r;
     uint16_t *ids = malloc(PIECE * sizeof *ids);
     if (!ids) rc = sgt_fail_memory(err, NULL);
@@ -135,15 +143,18 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
     for (uint64_t left = count; rc == SGT_OK && left;) {
         size_t n = left < PIECE ? (size_t)left : PIECE;
         if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
-        else if ((rc = inspect_reader_next(&r, ids, n, &n, err)) == SGT_OK) rc = put_piece(&k, v, ids, n, err);
+        else if ((rc = inspect_reader_next(&r, ids, n, &n, err)) == SGT_OK)
+            rc = put_piece(&k, v, ids, n, err);
         left -= n;
     }
     inspect_reader_end(&r);
     if (rc == SGT_OK && k.ids) {
-        json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
-                                k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
+        json_t *top =
+            json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count,
+                      "ids", k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
-    } else if (k.terminal) { /* the prompt, or why it ended here, begins a line; a pipe gets the text's own bytes */
+    } else if (
+        k.terminal) { /* the prompt, or why it ended here, begins a line; a pipe gets the text's own bytes */
         show_text(&k, 1);
         if (k.last != '\n') putchar('\n');
         fflush(stdout);
@@ -161,11 +172,13 @@ int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err)
     int rc = inspect_span(&from, &count, o->decode, "decode", err);
     if (rc < 0) return rc;
     if (from >= s->tokens)
-        return sgt_fail(err, SGT_EFORMAT, "%s: --decode %s: there is no token %" PRIu64 ", the last is %" PRIu64,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: --decode %s: there is no token %" PRIu64 ", the last is %" PRIu64,
                         s->path, o->decode, from, s->tokens ? s->tokens - 1 : 0);
     if (count > s->tokens - from) {
         count = s->tokens - from;
-        sgt_say(&o->notice, "%s ends after %" PRIu64 " token%s", s->path, s->tokens, s->tokens == 1 ? "" : "s");
+        sgt_say(&o->notice, "%s ends after %" PRIu64 " token%s", s->path, s->tokens,
+                s->tokens == 1 ? "" : "s");
     }
     if ((rc = inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, err)) < 0) return rc;
     rc = decode_span(s, o, v, from, count, err);

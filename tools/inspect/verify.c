@@ -1,6 +1,7 @@
-/* verify.c: whether all of a set still is what was written: every token against its checksum and the vocabulary, the
- * documents' starts against the tokens, the manifest's totals against sources.jsonl. Shards are read side by side, a
- * thread each, in large reads that leave the page cache to others; each shard that is not right gets a line. */
+/* verify.c: whether all of a set still is what was written: every token against its checksum and
+ * the vocabulary, the documents' starts against the tokens, the manifest's totals against
+ * sources.jsonl. Shards are read side by side, a thread each, in large reads that leave the page
+ * cache to others; each shard that is not right gets a line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -31,23 +32,24 @@ static int check_rising(const inspect_starts *k, uint64_t tokens, sgt_error *err
     return SGT_OK;
 }
 
-int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_shard *d, sgt_error *err)
+int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_shard *d,
+                        sgt_error *err)
 {
     char *text = NULL;
     size_t n = 0;
     *k = (inspect_starts){.path = inspect_index_path(d->path)};
-    if (!k->path)
-        return d->indexed || s->manifest ? sgt_fail_memory(err, d->path) : SGT_OK;
+    if (!k->path) return d->indexed || s->manifest ? sgt_fail_memory(err, d->path) : SGT_OK;
     if (!d->indexed && s->manifest)
-        return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets", k->path);
+        return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
+                        k->path);
     if (!d->indexed) return SGT_OK;
     int rc = sgt_file_get(&text, &n, k->path, (size_t)(8 * d->header.tokens), err);
     if (rc < 0) return rc;
     k->at = (uint64_t *)(void *)text; /* malloc'd: aligned */
     k->count = n / 8;
     if (n % 8 || k->count != d->documents)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, k->path, n / 8,
-                        d->documents);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64,
+                        k->path, n / 8, d->documents);
     return check_rising(k, d->header.tokens, err);
 }
 
@@ -57,7 +59,8 @@ void inspect_starts_free(inspect_starts *k)
     free(k->at);
 }
 
-int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shard *d, uint16_t id, sgt_error *err)
+int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shard *d, uint16_t id,
+                         sgt_error *err)
 {
     if (!d->header.vocab || id == d->header.eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
@@ -78,15 +81,16 @@ static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, 
 {
     passing *p = ctx;
     for (; p->next < p->starts.count && p->starts.at[p->next] < first + n; p->next++) {
-        int rc = inspect_starts_check(&p->starts, p->next, p->shard, ids[p->starts.at[p->next] - first], err);
+        int rc = inspect_starts_check(&p->starts, p->next, p->shard,
+                                      ids[p->starts.at[p->next] - first], err);
         if (rc < 0) return rc;
     }
     __atomic_fetch_add(p->bytes, 2 * n, __ATOMIC_RELAXED);
     return SGT_OK;
 }
 
-int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt_stop *stop, uint64_t *bytes,
-                         sgt_error *err)
+int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt_stop *stop,
+                         uint64_t *bytes, sgt_error *err)
 {
     passing p = {.shard = d, .bytes = bytes};
     sgt_shard_visitor v = {see_tokens, &p};
@@ -100,7 +104,8 @@ int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt
 
 typedef struct work {
     inspect_set *set;
-    sgt_stop stop; /* the threads are to end: we were told to, or one met what is no shard's fault */
+    /* the threads are to end: we were told to, or one met what is no shard's fault */
+    sgt_stop stop;
     uint64_t bytes;
     pthread_mutex_t lock; /* what follows, and set's damages */
     pthread_cond_t ended;
@@ -194,14 +199,16 @@ static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_e
 {
     json_error_t why;
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, &why);
-    const json_t *documents = json_object_get(o, "documents"), *tokens = json_object_get(o, "tokens");
+    const json_t *documents = json_object_get(o, "documents"),
+                 *tokens = json_object_get(o, "tokens");
     int good = json_is_integer(documents) && json_is_integer(tokens);
     t->files++;
     t->documents += (uint64_t)json_integer_value(documents);
     t->tokens += (uint64_t)json_integer_value(tokens);
     json_decref(o);
     if (good) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": wanted a JSON object with documents and tokens", path,
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: line %" PRIu64 ": wanted a JSON object with documents and tokens", path,
                     t->files);
 }
 
@@ -216,8 +223,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     /* sources.jsonl says what was read: how many tokens of it were duplicates' nobody knows */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
-            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64, path, rows[i].got,
-                            rows[i].what, rows[i].want);
+            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,
+                            path, rows[i].got, rows[i].what, rows[i].want);
     return SGT_OK;
 }
 

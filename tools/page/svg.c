@@ -50,7 +50,8 @@ static void end(FILE *f, const char *element, const char *title)
 void sgt_svg_begin(FILE *f, const char *class, int wide, int high, const char *says, int alone)
 {
     fprintf(f, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\"", class, wide, high);
-    if (alone) fprintf(f, " xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\"", wide, high);
+    if (alone)
+        fprintf(f, " xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\"", wide, high);
     fputs(" aria-label=\"", f);
     put_text(f, says);
     fputs("\">\n", f);
@@ -58,7 +59,8 @@ void sgt_svg_begin(FILE *f, const char *class, int wide, int high, const char *s
 
 void sgt_svg_end(FILE *f) { fputs("</svg>\n", f); }
 
-void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *anchor, const char *text)
+void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *anchor,
+                  const char *text)
 {
     begin(f, "text", class);
     put_attribute(f, "x", x);
@@ -68,7 +70,8 @@ void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *an
     fputs("</text>\n", f);
 }
 
-void sgt_svg_rect(FILE *f, const char *class, double x, double y, double wide, double high, const char *title)
+void sgt_svg_rect(FILE *f, const char *class, double x, double y, double wide, double high,
+                  const char *title)
 {
     begin(f, "rect", class);
     put_attribute(f, "x", x);

@@ -1,4 +1,5 @@
-/* svg.h: shapes of an SVG, in a page or in a file of its own. What has a class takes its colour from the page's style.
+/* svg.h: shapes of an SVG, in a page or in a file of its own. What has a class takes its colour
+ * from the page's style.
  *
  *     sgt_svg_begin(f, "chart", 360, 250, "Loss over steps", 0);
  *     sgt_svg_path_begin(f, "line s0", NULL);
@@ -8,21 +9,24 @@
  *     sgt_svg_text(f, "", 46, 240, "middle", "0");
  *     sgt_svg_end(f);
  *
- * Coordinates are pixels from the top left, written to a tenth. Texts are escaped here, and their control characters
- * left out. `title` is what a browser shows while the pointer rests on the shape; NULL: nothing. What cannot be written
- * is the caller's to notice (ferror). */
+ * Coordinates are pixels from the top left, written to a tenth. Texts are escaped here, and their
+ * control characters left out. `title` is what a browser shows while the pointer rests on the
+ * shape; NULL: nothing. What cannot be written is the caller's to notice (ferror). */
 #ifndef SGT_SVG_H
 #define SGT_SVG_H
 
 #include <stdio.h>
 
-/* `says` is read aloud in place of the picture. `alone`: for a file of its own, and drawn in that size. */
+/* `says` is read aloud in place of the picture. `alone`: for a file of its own, and drawn in that
+ * size. */
 void sgt_svg_begin(FILE *f, const char *class, int wide, int high, const char *says, int alone);
 void sgt_svg_end(FILE *f);
 
 /* `class` "": none. `anchor` is "start", "middle" or "end". */
-void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *anchor, const char *text);
-void sgt_svg_rect(FILE *f, const char *class, double x, double y, double wide, double high, const char *title);
+void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *anchor,
+                  const char *text);
+void sgt_svg_rect(FILE *f, const char *class, double x, double y, double wide, double high,
+                  const char *title);
 void sgt_svg_circle(FILE *f, const char *class, double x, double y, double r, const char *title);
 void sgt_svg_line(FILE *f, const char *class, double x1, double y1, double x2, double y2);
 

@@ -23,7 +23,7 @@
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
-#define GRACE_SECONDS                                                                             \
+#define GRACE_SECONDS \
     1 /* between another rank's failure and its message: rank 0 may fail of the same, and says so \
        */
 #define END_SECONDS 10 /* for a rank that has failed to free what it holds */

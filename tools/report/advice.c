@@ -1,5 +1,5 @@
-/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the same numbers, and
- * what only shows once a run can be looked at as a whole. */
+/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the
+ * same numbers, and what only shows once a run can be looked at as a whole. */
 #include "advice.h"
 
 #include <math.h>
@@ -10,10 +10,11 @@
 
 #include "tools/report/report.h"
 
-#define WAITING 0.05  /* of the time, from which on the loader is worth looking at; */
-#define AT_LEAST 1    /* and seconds: to start up takes some of every run */
-#define WORSE 1.02    /* validation losses so many times their lowest: the model learns its data by heart */
-#define LATER 3       /* of them, at least */
+#define WAITING 0.05 /* of the time, from which on the loader is worth looking at; */
+#define AT_LEAST 1   /* and seconds: to start up takes some of every run */
+/* validation losses so many times their lowest: the model learns its data by heart */
+#define WORSE 1.02
+#define LATER 3 /* of them, at least */
 
 static void say(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void say(report_run *r, const char *fmt, ...)
@@ -33,8 +34,11 @@ static void about_rate(report_run *r)
     sgt_lr_range range = sgt_advice_lr(r->parameters);
     int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
     if (!outside || s->optimizer != SGT_ADAMW) return;
-    say(r, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
-        outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
+    say(r,
+        "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to "
+        "%.3g)",
+        s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
+        range.high);
 }
 
 /* An overflow that loss scaling is there for is none of the curve's. */
@@ -51,8 +55,8 @@ static void about_curve(report_run *r)
         const double *v = r->log.rows[i].v;
         double norm = scaled && v[REPORT_SKIPPED] > skipped ? 0 : v[REPORT_NORM];
         skipped = v[REPORT_SKIPPED];
-        if (!sgt_diagnosis_step(&d, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1, v[REPORT_LOSS], norm,
-                                v[REPORT_LR]))
+        if (!sgt_diagnosis_step(&d, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1, v[REPORT_LOSS],
+                                norm, v[REPORT_LR]))
             continue;
         if (r->advice_count < REPORT_ADVICE) r->grave[r->advice_count] = d.grave;
         say(r, "%s", line);
@@ -72,8 +76,8 @@ static void about_validation(report_run *r)
     }
     if (later >= LATER && least > WORSE * r->best_val)
         say(r,
-            "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: the model learns its "
-            "data by heart (fewer --epochs, more data, or --dropout 0.1)",
+            "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: "
+            "the model learns its data by heart (fewer --epochs, more data, or --dropout 0.1)",
             r->best_step, r->best_val, r->val_loss);
 }
 
@@ -87,6 +91,7 @@ void report_advise(report_run *r)
     about_validation(r);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         say(r, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
-            r->settings_known && r->settings.loader == SGT_READER_PRELOAD ? "more --workers"
-                                                                           : "--loader preload, or more --workers");
+            r->settings_known && r->settings.loader == SGT_READER_PRELOAD
+                ? "more --workers"
+                : "--loader preload, or more --workers");
 }

@@ -1,4 +1,5 @@
-/* chart.c: one picture: which part of the numbers it shows, where its axes have numbers, and its shapes. */
+/* chart.c: one picture: which part of the numbers it shows, where its axes have numbers, and its
+ * shapes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,9 @@
 #include "tools/report/report.h"
 
 #define NARROW 500 /* points */
-#define ROOM 0.04 /* of the height, above the highest point */
-enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 }; /* pixels around the frame; more for a label */
+#define ROOM 0.04  /* of the height, above the highest point */
+/* pixels around the frame; more for a label */
+enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
 typedef struct axis {
     double low, high; /* shown */
@@ -20,7 +22,8 @@ report_point *report_chart_add(report_chart *c, report_kind kind, unsigned color
 {
     if (c->count == REPORT_SERIES) return NULL;
     report_series *s = &c->series[c->count];
-    *s = (report_series){.kind = kind, .color = color, .points = calloc(points + !points, sizeof *s->points)};
+    *s = (report_series){
+        .kind = kind, .color = color, .points = calloc(points + !points, sizeof *s->points)};
     if (!s->points) return NULL;
     s->count = points;
     c->count++;
@@ -72,13 +75,13 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
-/* "500", "1.5k", "2M". Below 10,000 numbers stay as they are where an axis has smaller steps than 500. */
+/* "500", "1.5k", "2M". Below 10,000 numbers stay as they are where an axis has smaller steps than
+ * 500. */
 static void tick_text(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
-    while (i + 1 < sizeof names / sizeof *names &&
-           fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5)) {
+    while (i + 1 < sizeof names / sizeof *names && fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5)) {
         v /= 1000;
         step /= 1000;
         i++;
@@ -96,25 +99,28 @@ static void tick_text(char *buf, size_t n, double v, double step)
 static void put_linear_ticks(axis *a, double unit, int count)
 {
     double low = a->low / unit, high = a->high / unit, step = nice_step(high - low, count);
-    for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < REPORT_TICKS; k++) {
+    for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < REPORT_TICKS;
+         k++) {
         report_tick *t = &a->ticks[a->count++];
         t->at = k * step * unit;
         tick_text(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
     }
 }
 
-/* Powers of ten, all of them or every few; where there are less than three, 2 and 5 times them too, and where not even
- * of these there would be three, even steps. */
+/* Powers of ten, all of them or every few; where there are less than three, 2 and 5 times them too,
+ * and where not even of these there would be three, even steps. */
 static void put_log_ticks(axis *a, double unit, int count)
 {
     if (a->high < 6 * a->low) {
         put_linear_ticks(a, unit, count);
         return;
     }
-    int from = (int)ceil(log10(a->low / unit) - 1e-6), to = (int)floor(log10(a->high / unit) + 1e-6);
+    int from = (int)ceil(log10(a->low / unit) - 1e-6),
+        to = (int)floor(log10(a->high / unit) + 1e-6);
     int each = (to - from) / count + 1;
     static const double parts[] = {1, 2, 5};
-    for (int power = to - from < 2 ? from - 1 : from; power <= to && a->count < REPORT_TICKS; power += each)
+    for (int power = to - from < 2 ? from - 1 : from; power <= to && a->count < REPORT_TICKS;
+         power += each)
         for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < REPORT_TICKS; i++) {
             double v = parts[i] * pow(10, power);
             if (v * unit < a->low / 1.0001 || v * unit > a->high * 1.0001) continue;
@@ -135,7 +141,8 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
             stretch(x, at->x, 0);
             if (s->kind == REPORT_RUG) continue;
             stretch(y, at->y, c->log_y);
-            if (s->band || s->kind == REPORT_AREA) stretch(y, at->low, c->log_y), stretch(y, at->high, c->log_y);
+            if (s->band || s->kind == REPORT_AREA)
+                stretch(y, at->low, c->log_y), stretch(y, at->high, c->log_y);
         }
     }
     if (c->x_end > 0) x->low = 0, x->high = c->x_end;
@@ -153,7 +160,8 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
         memcpy(x->ticks, c->x_ticks, c->x_tick_count * sizeof *x->ticks);
         x->count = c->x_tick_count;
         for (size_t i = 0; i < x->count && wide <= NARROW; i++)
-            if (*x->ticks[i].brief) memcpy(x->ticks[i].text, x->ticks[i].brief, sizeof x->ticks[i].brief);
+            if (*x->ticks[i].brief)
+                memcpy(x->ticks[i].text, x->ticks[i].brief, sizeof x->ticks[i].brief);
     } else {
         put_linear_ticks(x, x_unit, wide > NARROW ? 8 : 4);
     }
@@ -170,7 +178,8 @@ double report_frame_x(const report_frame *f, double x)
 
 double report_frame_y(const report_frame *f, double y)
 {
-    double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low) : (y - f->y_low) / (f->y_high - f->y_low);
+    double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low)
+                           : (y - f->y_low) / (f->y_high - f->y_low);
     return f->bottom - part * (f->bottom - f->top);
 }
 
@@ -179,14 +188,19 @@ static int is_gap(const report_chart *c, const report_point *p)
     return isnan(p->x) || isnan(p->y) || (c->log_y && p->y <= 0);
 }
 
-static double inside(double v, double low, double high) { return v < low ? low : v > high ? high : v; }
+static double inside(double v, double low, double high)
+{
+    return v < low ? low : v > high ? high : v;
+}
 
 /* A straight piece of a line as far as it lies between the picture's top and bottom. */
-static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2], int *begun)
+static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2],
+                        int *begun)
 {
     double part[2] = {0, 1}, x[2], y[2];
     for (int end = 0; end < 2; end++) {
-        double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom), rise = to[1] - from[1];
+        double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom),
+               rise = to[1] - from[1];
         if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
         else if (v != edge) part[end] = end ? -1 : 2; /* level, outside */
     }
@@ -203,8 +217,8 @@ static void put_segment(FILE *page, const report_frame *f, const double from[2],
     *begun = part[1] >= 1;
 }
 
-static void put_line(FILE *page, const report_chart *c, const report_frame *f, const report_series *s,
-                     const char *class)
+static void put_line(FILE *page, const report_chart *c, const report_frame *f,
+                     const report_series *s, const char *class)
 {
     double from[2], to[2];
     int begun = 0, before = 0;
@@ -224,10 +238,10 @@ static void put_line(FILE *page, const report_chart *c, const report_frame *f, c
     sgt_svg_path_end(page);
 }
 
-/* There and back: along the upper edge, then along the lower one. A number above or below the picture is drawn at its
- * edge. A gap ends one polygon and begins another. */
-static int put_filled(FILE *page, const report_chart *c, const report_frame *f, const report_series *s,
-                      const char *class, sgt_error *err)
+/* There and back: along the upper edge, then along the lower one. A number above or below the
+ * picture is drawn at its edge. A gap ends one polygon and begins another. */
+static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
+                      const report_series *s, const char *class, sgt_error *err)
 {
     double(*outline)[2] = malloc(2 * (s->count + 1) * sizeof *outline);
     if (!outline) return sgt_fail_memory(err, "a picture");
@@ -248,10 +262,12 @@ static int put_filled(FILE *page, const report_chart *c, const report_frame *f, 
 /* Whether the point has neighbours that a line to it could come from. */
 static int alone(const report_chart *c, const report_series *s, size_t i)
 {
-    return (i == 0 || is_gap(c, &s->points[i - 1])) && (i + 1 == s->count || is_gap(c, &s->points[i + 1]));
+    return (i == 0 || is_gap(c, &s->points[i - 1])) &&
+           (i + 1 == s->count || is_gap(c, &s->points[i + 1]));
 }
 
-static void put_dots(FILE *page, const report_chart *c, const report_frame *f, const report_series *s)
+static void put_dots(FILE *page, const report_chart *c, const report_frame *f,
+                     const report_series *s)
 {
     char class[16], title[128];
     snprintf(class, sizeof class, "%s s%u", s->kind == REPORT_RUG ? "rug" : "dot", s->color);
@@ -262,12 +278,14 @@ static void put_dots(FILE *page, const report_chart *c, const report_frame *f, c
             sgt_svg_circle(page, class, report_frame_x(f, p->x), f->bottom, 1.8, NULL);
         } else if (p->y >= f->y_low && p->y <= f->y_high) {
             report_hover_dot(title, sizeof title, c, s, p);
-            sgt_svg_circle(page, class, report_frame_x(f, p->x), report_frame_y(f, p->y), 2.6, *title ? title : NULL);
+            sgt_svg_circle(page, class, report_frame_x(f, p->x), report_frame_y(f, p->y), 2.6,
+                           *title ? title : NULL);
         }
     }
 }
 
-static void put_axes(FILE *page, const report_chart *c, const report_frame *f, const axis *x, const axis *y, int high)
+static void put_axes(FILE *page, const report_chart *c, const report_frame *f, const axis *x,
+                     const axis *y, int high)
 {
     for (size_t i = 0; i < y->count; i++) {
         double at = report_frame_y(f, y->ticks[i].at);
@@ -276,19 +294,25 @@ static void put_axes(FILE *page, const report_chart *c, const report_frame *f, c
     }
     sgt_svg_line(page, "axis", f->left, f->bottom, f->right, f->bottom);
     for (size_t i = 0; i < x->count; i++)
-        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 19, "middle", x->ticks[i].text);
+        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 19, "middle",
+                     x->ticks[i].text);
     if (*c->y_label) sgt_svg_text(page, "label", 0, 11, "start", c->y_label);
-    if (*c->x_label) sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
+    if (*c->x_label)
+        sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
 }
 
-/* Areas and bands lie behind all lines, faint lines behind the others, and dots on them; what is under the pointer lies
- * on all but the dots. */
-static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide, sgt_error *err)
+/* Areas and bands lie behind all lines, faint lines behind the others, and dots on them; what is
+ * under the pointer lies on all but the dots. */
+static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide,
+                      sgt_error *err)
 {
     static const struct {
         report_kind kind;
         const char *class;
-    } strokes[] = {{REPORT_RAW, "raw"}, {REPORT_LINE, "line"}, {REPORT_MARKS, "line"}, {REPORT_LIMIT, "limit"}};
+    } strokes[] = {{REPORT_RAW, "raw"},
+                   {REPORT_LINE, "line"},
+                   {REPORT_MARKS, "line"},
+                   {REPORT_LIMIT, "limit"}};
     char class[24];
     int rc = SGT_OK;
     for (size_t i = 0; i < c->count && rc == SGT_OK; i++) {
@@ -305,18 +329,25 @@ static int put_series(FILE *page, const report_chart *c, const report_frame *f, 
         }
     report_hover_put(page, c, f, REPORT_HOVERS(wide));
     for (size_t i = 0; i < c->count; i++)
-        if (c->series[i].kind == REPORT_MARKS || c->series[i].kind == REPORT_RUG || c->series[i].kind == REPORT_LINE)
+        if (c->series[i].kind == REPORT_MARKS || c->series[i].kind == REPORT_RUG ||
+            c->series[i].kind == REPORT_LINE)
             put_dots(page, c, f, &c->series[i]);
     return rc;
 }
 
-int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class, const char *says,
-                      sgt_error *err)
+int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class,
+                      const char *says, sgt_error *err)
 {
     axis x, y;
     find_axes(c, &x, &y, wide, high);
-    report_frame f = {.x_low = x.low, .x_high = x.high, .y_low = y.low, .y_high = y.high, .log_y = c->log_y,
-                      .left = LEFT, .right = wide - RIGHT, .top = *c->y_label ? TOP + LABEL : TOP,
+    report_frame f = {.x_low = x.low,
+                      .x_high = x.high,
+                      .y_low = y.low,
+                      .y_high = y.high,
+                      .log_y = c->log_y,
+                      .left = LEFT,
+                      .right = wide - RIGHT,
+                      .top = *c->y_label ? TOP + LABEL : TOP,
                       .bottom = high - (*c->x_label ? BOTTOM + LABEL : BOTTOM)};
     sgt_svg_begin(page, class, wide, high, says, 0);
     put_axes(page, c, &f, &x, &y, high);

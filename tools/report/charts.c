@@ -1,5 +1,5 @@
-/* charts.c: which pictures the page has: curves over steps, tokens and time, of all runs at once. Those of memory are
- * memory_figures.c's. */
+/* charts.c: which pictures the page has: curves over steps, tokens and time, of all runs at once.
+ * Those of memory are memory_figures.c's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
 /* A run's column as a curve. */
-static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color, const char *name, int x,
-                     int column, int band, sgt_error *err)
+static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color,
+                     const char *name, int x, int column, int band, sgt_error *err)
 {
     report_point *p = report_chart_add(c, kind, color, b->count);
     if (!p) return sgt_fail_memory(err, "a picture");
@@ -27,12 +27,14 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
 }
 
 /* A noisy column: faint as it is, and over it a smooth line. */
-static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column, sgt_error *err)
+static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column,
+                      sgt_error *err)
 {
     const report_bins *b = &r->runs[run].bins;
     const char *name = r->count > 1 ? r->runs[run].name : "value";
     unsigned color = (unsigned)run;
-    if (b->count < REPORT_SMOOTH_LEAST) return add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
+    if (b->count < REPORT_SMOOTH_LEAST)
+        return add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
     int rc = add_curve(c, b, REPORT_RAW, color, name, x, column, 1, err);
     report_point *p = rc == SGT_OK ? report_chart_add(c, REPORT_LINE, color, b->count) : NULL;
     if (!p) return rc < 0 ? rc : sgt_fail_memory(err, "a picture");
@@ -57,7 +59,8 @@ static double end_of(const report *r, int x)
 static char *says_step(char *buf, size_t n, double v)
 {
     char count[32];
-    snprintf(buf, n, "step %s", sgt_format_count(count, sizeof count, v > 0 ? (uint64_t)(v + 0.5) : 0));
+    snprintf(buf, n, "step %s",
+             sgt_format_count(count, sizeof count, v > 0 ? (uint64_t)(v + 0.5) : 0));
     return buf;
 }
 
@@ -81,15 +84,16 @@ static void label_x(report_chart *c, int x)
     snprintf(c->x_label, sizeof c->x_label, "%s", x == REPORT_STEP ? "steps" : "tokens");
 }
 
-static int add_curves(report_chart *c, const report *r, int x, int column, int noisy, sgt_error *err)
+static int add_curves(report_chart *c, const report *r, int x, int column, int noisy,
+                      sgt_error *err)
 {
     int rc = SGT_OK;
     c->x_end = end_of(r, x);
     label_x(c, x);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
         rc = noisy ? add_smooth(c, r, i, x, column, err)
-                   : add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i, r->count > 1 ? r->runs[i].name : "value",
-                               x, column, 0, err);
+                   : add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i,
+                               r->count > 1 ? r->runs[i].name : "value", x, column, 0, err);
     return rc;
 }
 
@@ -118,7 +122,8 @@ static char *says_percent(char *buf, size_t n, double v)
     return buf;
 }
 
-/* "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of them." */
+/* "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of
+ * them." */
 static void say_thinning(report_figure *g, const report *r, int band)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -131,12 +136,17 @@ static void say_thinning(report_figure *g, const report *r, int band)
     int smooth = 0;
     for (size_t i = 0; i < r->count; i++) smooth |= r->runs[i].bins.count >= REPORT_SMOOTH_LEAST;
     if (smooth && band)
-        report_figure_say(g, "%sThe line is smoothed; the faint one behind it is not.", *g->caption ? " " : "");
+        report_figure_say(g, "%sThe line is smoothed; the faint one behind it is not.",
+                          *g->caption ? " " : "");
     if (most < 2) return;
     report_figure_say(g, "%sEach point is the mean of ", *g->caption ? " " : "");
     if (least == most) report_figure_say(g, "%llu steps", (unsigned long long)most);
-    else report_figure_say(g, "%llu to %llu steps", (unsigned long long)least, (unsigned long long)most);
-    report_figure_say(g, "%s", band ? ", the shade behind it reaches from the lowest to the highest of them." : ".");
+    else
+        report_figure_say(g, "%llu to %llu steps", (unsigned long long)least,
+                          (unsigned long long)most);
+    report_figure_say(g, "%s",
+                      band ? ", the shade behind it reaches from the lowest to the highest of them."
+                           : ".");
 }
 
 static void say_evaluations(report_figure *g, const report *r)
@@ -144,7 +154,9 @@ static void say_evaluations(report_figure *g, const report *r)
     uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
-    if (most > 1) report_figure_say(g, " A dot is the mean of up to %llu evaluations.", (unsigned long long)most);
+    if (most > 1)
+        report_figure_say(g, " A dot is the mean of up to %llu evaluations.",
+                          (unsigned long long)most);
 }
 
 /* ---- loss ---- */
@@ -155,7 +167,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a curve that broke once would hide all others by is cut off: above the first loss, and above nearly all. */
+/* What a curve that broke once would hide all others by is cut off: above the first loss, and above
+ * nearly all. */
 static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
 {
     size_t n = 0;
@@ -201,7 +214,8 @@ static void loss_keys(report_figure *g, const report *r)
     g->of_runs = 1;
     if (r->count == 1) report_figure_key(g, "line", 0, "training");
     if (r->count == 1 && any_evaluation(r)) report_figure_key(g, "dots", 1, "validation");
-    if (r->count > 1 && any_evaluation(r)) report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
+    if (r->count > 1 && any_evaluation(r))
+        report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
 }
 
 /* The unit that a time is best told in. */
@@ -230,24 +244,27 @@ static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
         g.id = "loss-steps";
         snprintf(g.title, sizeof g.title, "Loss over steps");
         loss_keys(&g, r);
-        report_figure_say(&g, "Lower is better. The loss is in nats per token (1 nat is 1.44 bits): a model that gives "
-                              "every next token a probability of 1/n has a loss of ln n, 10.8 for GPT-2's 50,257.");
+        report_figure_say(&g, "Lower is better. The loss is in nats per token (1 nat is 1.44 "
+                              "bits): a model that gives every next token a probability of 1/n has "
+                              "a loss of ln n, 10.8 for GPT-2's 50,257.");
         say_thinning(&g, r, 1);
         say_evaluations(&g, r);
-        if (above) report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
+        if (above)
+            report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
         if (!any_evaluation(r)) report_figure_say(&g, " Nothing was evaluated.");
     } else if (x == REPORT_TOKENS) {
         g.id = "loss-tokens";
         snprintf(g.title, sizeof g.title, "Loss over tokens");
-        report_figure_say(&g, "Lower is better: what the model learns from so much text, however large its steps are.");
+        report_figure_say(&g, "Lower is better: what the model learns from so much text, however "
+                              "large its steps are.");
     } else {
         const char *name;
         g.id = "loss-time";
         g.chart.x_unit = time_unit(r, &name);
         snprintf(g.title, sizeof g.title, "Loss over time");
         snprintf(g.chart.x_label, sizeof g.chart.x_label, "%s", name);
-        report_figure_say(&g, "Lower is better. Time within steps: without evaluations, checkpoints and "
-                              "interruptions.");
+        report_figure_say(&g, "Lower is better. Time within steps: without evaluations, "
+                              "checkpoints and interruptions.");
     }
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
@@ -258,8 +275,10 @@ int report_put_loss(FILE *page, const report *r, sgt_error *err)
 {
     static const int over[] = {REPORT_STEP, REPORT_TOKENS, REPORT_SECONDS};
     int rc = SGT_OK;
-    fputs("<section class=\"figures\" aria-labelledby=\"loss\">\n<h2 id=\"loss\">Loss</h2>\n", page);
-    for (size_t i = 0; i < sizeof over / sizeof *over && rc == SGT_OK; i++) rc = put_loss_over(page, r, over[i], err);
+    fputs("<section class=\"figures\" aria-labelledby=\"loss\">\n<h2 id=\"loss\">Loss</h2>\n",
+          page);
+    for (size_t i = 0; i < sizeof over / sizeof *over && rc == SGT_OK; i++)
+        rc = put_loss_over(page, r, over[i], err);
     fputs("</section>\n", page);
     return rc;
 }
@@ -272,7 +291,8 @@ static void label_power(char *buf, size_t n, int power)
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
                                          "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
     int p = -power;
-    if (p) snprintf(buf, n, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "", digits[p % 10]);
+    if (p)
+        snprintf(buf, n, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "", digits[p % 10]);
     else snprintf(buf, n, "learning rate");
 }
 
@@ -282,7 +302,8 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     double most = 0;
     for (size_t i = 0; i < r->count; i++)
         for (size_t k = 0; k < r->runs[i].bins.count; k++)
-            if (r->runs[i].bins.at[k].mean.v[REPORT_LR] > most) most = r->runs[i].bins.at[k].mean.v[REPORT_LR];
+            if (r->runs[i].bins.at[k].mean.v[REPORT_LR] > most)
+                most = r->runs[i].bins.at[k].mean.v[REPORT_LR];
     int power = most > 0 && most < 0.1 ? (int)floor(log10(most) + 1e-6) : 0;
     g.chart.y_unit = pow(10, power);
     snprintf(g.title, sizeof g.title, "Learning rate");
@@ -308,8 +329,8 @@ static double clip_of(const report *r)
 }
 
 /* From the beginning to the last step of those runs. */
-static int add_limit(report_chart *c, const report *r, double y, unsigned color, const char *name, size_t first,
-                     size_t end, sgt_error *err)
+static int add_limit(report_chart *c, const report *r, double y, unsigned color, const char *name,
+                     size_t first, size_t end, sgt_error *err)
 {
     double last = 0;
     for (size_t i = first; i < end; i++)
@@ -333,10 +354,12 @@ static int add_skips(report_figure *g, const report *r, sgt_error *err)
         report_point *p = report_chart_add(&g->chart, REPORT_RUG, (unsigned)i, n);
         if (!p) return sgt_fail_memory(err, "a picture");
         for (size_t k = 0; k < b->count; k++)
-            if (b->at[k].skipped > 0) *p++ = (report_point){.x = place(&b->at[k], REPORT_STEP), .y = 1};
+            if (b->at[k].skipped > 0)
+                *p++ = (report_point){.x = place(&b->at[k], REPORT_STEP), .y = 1};
         skipped += r->runs[i].skipped;
     }
-    if (skipped > 0) report_figure_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
+    if (skipped > 0)
+        report_figure_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
     if (skipped > 0)
         report_figure_say(g, "%.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
     else report_figure_say(g, "No update was left out.");
@@ -352,7 +375,8 @@ static int put_norm(FILE *page, const report *r, sgt_error *err)
     snprintf(g.chart.y_label, sizeof g.chart.y_label, "norm before clipping (log scale)");
     g.chart.y_says = says_number;
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_NORM, 1, err);
-    if (rc == SGT_OK && clip > 0) rc = add_limit(&g.chart, r, clip, REPORT_RUNS, "clipped to", 0, r->count, err);
+    if (rc == SGT_OK && clip > 0)
+        rc = add_limit(&g.chart, r, clip, REPORT_RUNS, "clipped to", 0, r->count, err);
     if (rc == SGT_OK) rc = add_skips(&g, r, err);
     snprintf(name, sizeof name, "clipped to %g", clip);
     if (clip > 0) report_figure_key(&g, "limit", REPORT_RUNS, name);
@@ -365,7 +389,9 @@ static int put_norm(FILE *page, const report *r, sgt_error *err)
 
 static int put_speed(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "speed", .title = "Speed", .of_runs = 1,
+    report_figure g = {.id = "speed",
+                       .title = "Speed",
+                       .of_runs = 1,
                        .chart = {.zero = 1, .y_label = "tokens per second", .y_says = says_speed}};
     report_figure_say(&g, "Higher is better.");
     say_thinning(&g, r, 1);
@@ -377,10 +403,14 @@ static int put_speed(FILE *page, const report *r, sgt_error *err)
 
 static int put_mfu(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "mfu", .title = "MFU", .of_runs = 1,
-                       .chart = {.zero = 1, .y_unit = .01, .y_label = "% of the peak speed", .y_says = says_percent}};
-    report_figure_say(&g, "Higher is better. Model FLOPs utilization: the share of the device's measured peak speed "
-                          "that goes into the model's own arithmetic.");
+    report_figure g = {
+        .id = "mfu",
+        .title = "MFU",
+        .of_runs = 1,
+        .chart = {
+            .zero = 1, .y_unit = .01, .y_label = "% of the peak speed", .y_says = says_percent}};
+    report_figure_say(&g, "Higher is better. Model FLOPs utilization: the share of the device's "
+                          "measured peak speed that goes into the model's own arithmetic.");
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
@@ -390,8 +420,13 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
 /* As a part of the time, since milliseconds alone say nothing. */
 static int put_wait(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "wait", .title = "Waiting for the loader", .of_runs = 1,
-                       .chart = {.zero = 1, .y_unit = .01, .y_room = .01, .y_label = "% of a step's time",
+    report_figure g = {.id = "wait",
+                       .title = "Waiting for the loader",
+                       .of_runs = 1,
+                       .chart = {.zero = 1,
+                                 .y_unit = .01,
+                                 .y_room = .01,
+                                 .y_label = "% of a step's time",
                                  .y_says = says_percent}};
     double most = 0;
     int rc = SGT_OK;
@@ -400,14 +435,17 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_bins *b = &r->runs[i].bins;
         const char *name = r->count > 1 ? r->runs[i].name : "value";
-        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, name, REPORT_STEP, REPORT_WAIT, 0, err);
+        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, name, REPORT_STEP, REPORT_WAIT, 0,
+                       err);
         for (size_t k = 0; k < b->count && rc == SGT_OK; k++) {
             g.chart.series[i].points[k].y /= b->at[k].mean.v[REPORT_MS];
             if (b->at[k].high.v[REPORT_WAIT] > most) most = b->at[k].high.v[REPORT_WAIT];
         }
     }
-    report_figure_say(&g, "Lower is better: near 0, batches are ready before they are asked for. The longest wait "
-                          "was %.3g ms.", most);
+    report_figure_say(&g,
+                      "Lower is better: near 0, batches are ready before they are asked for. The "
+                      "longest wait was %.3g ms.",
+                      most);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;
@@ -443,10 +481,11 @@ static int put_peak(FILE *page, const report *r, sgt_error *err)
 
 int report_put_steps(FILE *page, const report *r, sgt_error *err)
 {
-    static int (*const puts_figure[])(FILE *, const report *, sgt_error *) = {put_rate, put_norm, put_speed,
-                                                                             put_mfu,  put_wait, put_peak};
+    static int (*const puts_figure[])(FILE *, const report *, sgt_error *) = {
+        put_rate, put_norm, put_speed, put_mfu, put_wait, put_peak};
     int rc = SGT_OK;
-    fputs("<section class=\"figures\" aria-labelledby=\"steps\">\n<h2 id=\"steps\">Steps</h2>\n", page);
+    fputs("<section class=\"figures\" aria-labelledby=\"steps\">\n<h2 id=\"steps\">Steps</h2>\n",
+          page);
     for (size_t i = 0; i < sizeof puts_figure / sizeof *puts_figure && rc == SGT_OK; i++)
         rc = puts_figure[i](page, r, err);
     fputs("</section>\n", page);

@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* A large picture is on the page in both sizes, and the style shows one: its words stay as large as those of others. */
+/* A large picture is on the page in both sizes, and the style shows one: its words stay as large as
+ * those of others. */
 enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name)
@@ -24,7 +25,8 @@ void report_figure_say(report_figure *g, const char *fmt, ...)
 
 void report_put_swatch(FILE *page, const char *class, unsigned color)
 {
-    fprintf(page, "<i class=\"key %s %c%u\"></i>", class, strcmp(class, "area") == 0 ? 'm' : 's', color);
+    fprintf(page, "<i class=\"key %s %c%u\"></i>", class, strcmp(class, "area") == 0 ? 'm' : 's',
+            color);
 }
 
 static void put_legend(FILE *page, const report *r, const report_figure *g)
@@ -50,7 +52,8 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
 int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *err)
 {
     int rc = sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted") : SGT_OK;
-    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s", g->id, g->large ? " class=\"large\"" : "", g->title);
+    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s", g->id, g->large ? " class=\"large\"" : "",
+            g->title);
     fputs("</h3>\n", page);
     if (report_chart_empty(&g->chart)) {
         fputs("<p class=\"none\">The log has no number to show here.</p>\n", page);
@@ -59,8 +62,8 @@ int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *
         if (rc == SGT_OK && g->large)
             rc = report_chart_draw(page, &g->chart, LARGE, LARGE_HIGH, "chart wide", g->title, err);
         if (rc == SGT_OK)
-            rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart", g->title,
-                                   err);
+            rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH,
+                                   g->large ? "chart narrow" : "chart", g->title, err);
         if (*g->caption) {
             fputs("<figcaption>", page);
             sgt_page_text(page, g->caption);

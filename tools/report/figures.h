@@ -13,17 +13,18 @@ typedef struct report_key {
 } report_key;
 
 typedef struct report_figure {
-    const char *id;      /* within the page; "loss-steps" */
+    const char *id; /* within the page; "loss-steps" */
     char title[64], caption[640];
-    int large;           /* two columns wide where there is room */
-    int of_runs;         /* the legend begins with the runs, where there are several */
+    int large;   /* two columns wide where there is room */
+    int of_runs; /* the legend begins with the runs, where there are several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
-    report_chart chart;  /* freed by report_figure_put */
+    report_chart chart; /* freed by report_figure_put */
 } report_figure;
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name);
-void report_figure_say(report_figure *g, const char *fmt, ...) SGT_PRINTF(2, 3); /* more of the caption */
+/* more of the caption */
+void report_figure_say(report_figure *g, const char *fmt, ...) SGT_PRINTF(2, 3);
 
 /* Without a point to show it says so instead. */
 int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *err);

@@ -17,7 +17,8 @@ static const struct {
     {"attention", "working space of attention"},
     {"products", "working space of matrix products: packed operands"},
     {"workspace", "working space of the library that computes matrix products"},
-    {"head", "the scores of the next token, one for each id of the vocabulary, and their gradients"},
+    {"head",
+     "the scores of the next token, one for each id of the vocabulary, and their gradients"},
     {"scratch", "working space that several kernels share"},
     {"data", "the batch: token ids"},
     {"page rest", "the rest of the last huge page of 2 MiB"},
@@ -42,7 +43,9 @@ void report_put_gloss(FILE *page, const report *r)
 {
     fputs("<dl class=\"gloss\">\n", page);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (has_kind(r, kinds[i].name)) fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", kinds[i].name, kinds[i].is);
-    fputs("<div><dt>peak of the run</dt><dd>the most memory that the process, or the GPU, had in use at any "
-          "time</dd></div>\n</dl>\n", page);
+        if (has_kind(r, kinds[i].name))
+            fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", kinds[i].name, kinds[i].is);
+    fputs("<div><dt>peak of the run</dt><dd>the most memory that the process, or the GPU, had in "
+          "use at any time</dd></div>\n</dl>\n",
+          page);
 }

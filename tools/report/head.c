@@ -1,4 +1,5 @@
-/* head.c: what the runs are: model, data, machine, date, command, and a few words that each has learnt to write. */
+/* head.c: what the runs are: model, data, machine, date, command, and a few words that each has
+ * learnt to write. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +50,8 @@ static void put_printable(FILE *page, const char *text)
 
 #define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
 
-/* A model writes any bytes: control characters become spaces (of which a browser shows one of a row), and what is no
- * UTF-8 U+FFFD. */
+/* A model writes any bytes: control characters become spaces (of which a browser shows one of a
+ * row), and what is no UTF-8 U+FFFD. */
 static void put_text(FILE *page, const char *text)
 {
     json_t *clean = sgt_json_text(text, strlen(text));
@@ -70,7 +71,8 @@ static void put_words(FILE *page, const report_run *run)
         fputs("</blockquote>", page);
     } else {
         fputs("<span class=\"none\">none: ", page);
-        put_printable(page, run->no_sample ? run->no_sample : "the model writes nothing but blanks");
+        put_printable(page,
+                      run->no_sample ? run->no_sample : "the model writes nothing but blanks");
         fputs("</span>", page);
     }
 }
@@ -85,7 +87,8 @@ static void put_model(FILE *page, const report_run *run)
     report_big(text, sizeof text, (double)run->parameters);
     if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
     if (run->settings_known && run->settings.precision != SGT_DEFAULT_WORD)
-        fprintf(page, "%s%s", model || run->parameters ? ", " : "", sgt_precision_words[run->settings.precision]);
+        fprintf(page, "%s%s", model || run->parameters ? ", " : "",
+                sgt_precision_words[run->settings.precision]);
 }
 
 static void put_data(FILE *page, const report_run *run)
@@ -93,8 +96,8 @@ static void put_data(FILE *page, const report_run *run)
     const char *data = data_of(run);
     if (data) put_printable(page, data);
     if (run->data_hash)
-        fprintf(page, "%s<small>%sfingerprint %08llx</small>", data ? " " : "", data ? "\u00b7 " : "",
-                (unsigned long long)run->data_hash >> 32);
+        fprintf(page, "%s<small>%sfingerprint %08llx</small>", data ? " " : "",
+                data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
 static void put_machine(FILE *page, const report_run *run)
@@ -175,7 +178,8 @@ void report_put_about(FILE *page, const report *r)
 
 /* ---- several ---- */
 
-static void put_cell(FILE *page, const report_run *run, void (*put)(FILE *, const report_run *), int there)
+static void put_cell(FILE *page, const report_run *run, void (*put)(FILE *, const report_run *),
+                     int there)
 {
     fputs(there ? "<td>" : "<td class=\"none\">\u2013", page);
     if (there) put(page, run);
@@ -185,10 +189,12 @@ static void put_cell(FILE *page, const report_run *run, void (*put)(FILE *, cons
 void report_put_origins(FILE *page, const report *r)
 {
     fputs("<details>\n<summary>Where they come from: data, host, date, command</summary>\n"
-          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Where the runs come from\">\n<table>\n"
-          "<caption>Where the runs come from</caption>\n<thead><tr><th scope=\"col\">Run</th>"
-          "<th scope=\"col\">Model</th><th scope=\"col\">Data</th><th scope=\"col\">Host</th><th scope=\"col\">Begun</th>"
-          "<th scope=\"col\">Command</th></tr></thead>\n<tbody>\n", page);
+          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Where the runs come "
+          "from\">\n<table>\n"
+          "<caption>Where the runs come from</caption>\n<thead><tr><th scope=\"col\">Run</th><th "
+          "scope=\"col\">Model</th><th scope=\"col\">Data</th><th scope=\"col\">Host</th><th "
+          "scope=\"col\">Begun</th><th scope=\"col\">Command</th></tr></thead>\n<tbody>\n",
+          page);
     for (size_t i = 0; i < r->count; i++) {
         const report_run *run = &r->runs[i];
         fputs("<tr><th scope=\"row\">", page);
@@ -211,7 +217,8 @@ void report_put_samples(FILE *page, const report *r)
     int any = 0;
     for (size_t i = 0; i < r->count; i++) any |= r->runs[i].sample || r->runs[i].no_sample;
     if (!any) return;
-    fputs("<section class=\"figures samples\" aria-labelledby=\"sample\">\n<h2 id=\"sample\">What they write</h2>\n",
+    fputs("<section class=\"figures samples\" aria-labelledby=\"sample\">\n<h2 id=\"sample\">What "
+          "they write</h2>\n",
           page);
     for (size_t i = 0; i < r->count; i++) {
         fputs("<figure class=\"sample\">\n<h3>", page);

@@ -1,14 +1,16 @@
-/* hover.c: what a picture says under the pointer. Strips across its whole height have a <title>, which browsers show
- * without a script; there are at most so many, whatever the number of points. */
+/* hover.c: what a picture says under the pointer. Strips across its whole height have a <title>,
+ * which browsers show without a script; there are at most so many, whatever the number of
+ * points. */
 #include <math.h>
 #include <string.h>
 
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-#define LINES 512   /* titles of a picture have so many lines together, at most, and a little more with many runs */
-#define LEAST 16    /* strips that are there all the same */
-#define TITLE 2048  /* bytes */
+/* titles of a picture have so many lines together, at most, and a little more with many runs */
+#define LINES 512
+#define LEAST 16   /* strips that are there all the same */
+#define TITLE 2048 /* bytes */
 
 static int has_number(const report_point *p) { return !isnan(p->x) && !isnan(p->y); }
 
@@ -19,7 +21,8 @@ static double middle(const report_series *s, size_t first, size_t end)
     return s->points[first + (end - first) / 2].x;
 }
 
-/* The series whose points the strips follow: it reaches farthest, and of those has the most points. */
+/* The series whose points the strips follow: it reaches farthest, and of those has the most
+ * points. */
 static const report_series *find_ruler(const report_chart *c)
 {
     const report_series *best = NULL;
@@ -40,21 +43,25 @@ static const report_point *nearest(const report_series *s, double x)
         if (has_number(&s->points[i]) && (!best || fabs(s->points[i].x - x) < fabs(best->x - x)))
             best = &s->points[i];
     if (!best || s->kind == REPORT_LIMIT) return best;
-    double apart = s->count > 1 ? (s->points[s->count - 1].x - s->points[0].x) / (double)(s->count - 1) : 0;
+    double apart =
+        s->count > 1 ? (s->points[s->count - 1].x - s->points[0].x) / (double)(s->count - 1) : 0;
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-static size_t put_value(char *title, size_t at, const report_chart *c, const report_series *s, const report_point *p)
+static size_t put_value(char *title, size_t at, const report_chart *c, const report_series *s,
+                        const report_point *p)
 {
     char value[64], low[64], high[64];
     c->y_says(value, sizeof value, s->kind == REPORT_AREA ? p->high - p->low : p->y);
     int n = s->band ? snprintf(title + at, TITLE - at, "\n%s %s (%s to %s)", s->name, value,
-                               c->y_says(low, sizeof low, p->low), c->y_says(high, sizeof high, p->high))
+                               c->y_says(low, sizeof low, p->low),
+                               c->y_says(high, sizeof high, p->high))
                     : snprintf(title + at, TITLE - at, "\n%s %s", s->name, value);
     return n > 0 && at + (size_t)n < TITLE ? at + (size_t)n : at;
 }
 
-static void put_strip(FILE *page, const report_chart *c, const report_frame *f, double x, double from, double to)
+static void put_strip(FILE *page, const report_chart *c, const report_frame *f, double x,
+                      double from, double to)
 {
     char title[TITLE];
     size_t said = 0, at;
@@ -68,8 +75,10 @@ static void put_strip(FILE *page, const report_chart *c, const report_frame *f, 
         said += s->kind != REPORT_LIMIT;
     }
     title[at] = '\0';
-    double left = fmax(report_frame_x(f, from), f->left), right = fmin(report_frame_x(f, to), f->right);
-    if (said && right > left) sgt_svg_rect(page, "", left, f->top, right - left, f->bottom - f->top, title);
+    double left = fmax(report_frame_x(f, from), f->left),
+           right = fmin(report_frame_x(f, to), f->right);
+    if (said && right > left)
+        sgt_svg_rect(page, "", left, f->top, right - left, f->bottom - f->top, title);
 }
 
 void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, size_t most)
@@ -80,23 +89,28 @@ void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, 
     for (size_t i = 0; i < c->count; i++) names += c->series[i].name != NULL;
     size_t room = LINES / (names ? names : 1);
     if (most > room) most = room > LEAST ? room : LEAST;
-    size_t pair = r->kind == REPORT_AREA ? 2 : 1, points = r->count / pair, each = pair * ((points + most - 1) / most);
+    size_t pair = r->kind == REPORT_AREA ? 2 : 1, points = r->count / pair,
+           each = pair * ((points + most - 1) / most);
     const report_point *p = r->points;
     fputs("<g class=\"hits\">\n", page);
     for (size_t i = 0; i < r->count; i += each) {
         size_t end = i + each < r->count ? i + each : r->count;
         double x = middle(r, i, end);
         double from = i ? (p[i - 1].x + p[i].x) / 2 : pair == 2 ? p[0].x : f->x_low;
-        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2 : pair == 2 ? p[end - 1].x : f->x_high;
+        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2
+                    : pair == 2    ? p[end - 1].x
+                                   : f->x_high;
         put_strip(page, c, f, x, from, to);
     }
     fputs("</g>\n", page);
 }
 
-void report_hover_dot(char *buf, size_t n, const report_chart *c, const report_series *s, const report_point *p)
+void report_hover_dot(char *buf, size_t n, const report_chart *c, const report_series *s,
+                      const report_point *p)
 {
     char x[64], y[64];
     *buf = '\0';
     if (c->x_says && c->y_says && s->name)
-        snprintf(buf, n, "%s\n%s %s", c->x_says(x, sizeof x, p->x), s->name, c->y_says(y, sizeof y, p->y));
+        snprintf(buf, n, "%s\n%s %s", c->x_says(x, sizeof x, p->x), s->name,
+                 c->y_says(y, sizeof y, p->y));
 }

@@ -1,5 +1,5 @@
-/* log.c: log.jsonl, as it is: a run that goes on, that was killed, that was resumed, or whose disk was full. Whatever
- * is not a whole line of a step is counted and left out. */
+/* log.c: log.jsonl, as it is: a run that goes on, that was killed, that was resumed, or whose disk
+ * was full. Whatever is not a whole line of a step is counted and left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -10,17 +10,21 @@
 
 #include "tools/report/report.h"
 
-#define LINE 65536         /* bytes of a line at most: ours have 400 */
-#define MOST_STEP 1e15     /* exact as a double */
-#define MOST 1e100         /* larger values are taken to be no numbers: pictures could not be scaled to them */
+#define LINE 65536     /* bytes of a line at most: ours have 400 */
+#define MOST_STEP 1e15 /* exact as a double */
+/* larger values are taken to be no numbers: pictures could not be scaled to them */
+#define MOST 1e100
 
 static const char *const names[REPORT_COLUMNS] = {
-    [REPORT_STEP] = "step",       [REPORT_LOSS] = "loss",      [REPORT_VAL] = "val_loss",
-    [REPORT_LR] = "lr",           [REPORT_NORM] = "grad_norm", [REPORT_SKIPPED] = "skipped",
-    [REPORT_TOKENS] = "tokens",   [REPORT_SPEED] = "tokens_per_s", [REPORT_MS] = "ms_per_step",
-    [REPORT_WAIT] = "data_wait_ms", [REPORT_MFU] = "mfu",      [REPORT_PEAK] = "peak_bytes"};
+    [REPORT_STEP] = "step",      [REPORT_LOSS] = "loss",
+    [REPORT_VAL] = "val_loss",   [REPORT_LR] = "lr",
+    [REPORT_NORM] = "grad_norm", [REPORT_SKIPPED] = "skipped",
+    [REPORT_TOKENS] = "tokens",  [REPORT_SPEED] = "tokens_per_s",
+    [REPORT_MS] = "ms_per_step", [REPORT_WAIT] = "data_wait_ms",
+    [REPORT_MFU] = "mfu",        [REPORT_PEAK] = "peak_bytes"};
 
-/* A line of at most LINE - 1 bytes into buf; longer ones are cut. 1: there was one, 0: none; *whole: it had an end. */
+/* A line of at most LINE - 1 bytes into buf; longer ones are cut. 1: there was one, 0: none;
+ * *whole: it had an end. */
 static int next_line(FILE *f, char *buf, size_t *n, int *whole)
 {
     int c = EOF;
@@ -42,13 +46,15 @@ static double number(const json_t *line, const char *name)
 static int parse(report_row *row, const char *text, size_t n)
 {
     json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
-    for (size_t i = 0; i < REPORT_COLUMNS; i++) row->v[i] = names[i] ? number(line, names[i]) : (double)NAN;
+    for (size_t i = 0; i < REPORT_COLUMNS; i++)
+        row->v[i] = names[i] ? number(line, names[i]) : (double)NAN;
     json_decref(line);
     double step = row->v[REPORT_STEP];
     return step >= 0 && step <= MOST_STEP && floor(step) == step;
 }
 
-/* A step that comes again was begun again from a checkpoint before it: what followed then is no part of the run. */
+/* A step that comes again was begun again from a checkpoint before it: what followed then is no
+ * part of the run. */
 static int add(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -97,7 +103,8 @@ int report_log_read(report_log *l, const char *path, sgt_error *err)
 {
     struct stat st;
     *l = (report_log){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name would keep us waiting */
+    /* a pipe of that name would keep us waiting */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", path);
     FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
     if (!f) {

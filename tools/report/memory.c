@@ -7,7 +7,8 @@
 #include "tools/report/report.h"
 
 #define MOST ((size_t)64 << 20) /* bytes of the file: 48 layers have 100 kB */
-#define PARTS 4096              /* that are taken; 48 layers, two micro-steps and two steps have 400 */
+/* that are taken; 48 layers, two micro-steps and two steps have 400 */
+#define PARTS 4096
 
 /* The kind's place among those known so far; -1: there is no room for another. */
 static int place(report_memory *m, const char *kind)
@@ -26,11 +27,14 @@ static void take(report_memory *m, json_t *line)
     if (!part || !json_is_object(used) || m->count == PARTS) return;
     report_part *p = &m->parts[m->count++];
     *p = (report_part){.step = (uint64_t)json_integer_value(json_object_get(line, "step")),
-                       .micro_step = (uint64_t)json_integer_value(json_object_get(line, "micro_step"))};
+                       .micro_step =
+                           (uint64_t)json_integer_value(json_object_get(line, "micro_step"))};
     snprintf(p->name, sizeof p->name, "%s", part);
-    json_object_foreach(used, kind, bytes) {
+    json_object_foreach(used, kind, bytes)
+    {
         int i = place(m, kind);
-        if (i >= 0 && json_integer_value(bytes) > 0) p->used[i] = (uint64_t)json_integer_value(bytes);
+        if (i >= 0 && json_integer_value(bytes) > 0)
+            p->used[i] = (uint64_t)json_integer_value(bytes);
     }
 }
 

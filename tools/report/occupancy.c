@@ -1,5 +1,5 @@
-/* occupancy.c: memory by kind, as a step goes through its parts, beside what was estimated: a picture and a table a
- * run. */
+/* occupancy.c: memory by kind, as a step goes through its parts, beside what was estimated: a
+ * picture and a table a run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static int estimated_as(const report_run *run, const char *name)
 }
 
 /* One on top of the other; each part of a step is as wide as any other. */
-static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below, sgt_error *err)
+static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below,
+                    sgt_error *err)
 {
     report_point *p = report_chart_add(c, REPORT_AREA, (unsigned)kind, 2 * m->count);
     if (!p) return sgt_fail_memory(err, "a picture");
@@ -52,8 +53,10 @@ static int add_kind(report_chart *c, const report_memory *m, size_t kind, double
 static void put_passes(report_chart *c, const report_memory *m)
 {
     for (size_t i = 0, end; i < m->count && c->x_tick_count < 4; i = end) {
-        for (end = i + 1; end < m->count && strcmp(m->parts[end].name, m->parts[i].name) == 0;) end++;
-        if (strcmp(m->parts[i].name, "forward") != 0 && strcmp(m->parts[i].name, "backward") != 0) continue;
+        for (end = i + 1; end < m->count && strcmp(m->parts[end].name, m->parts[i].name) == 0;)
+            end++;
+        if (strcmp(m->parts[i].name, "forward") != 0 && strcmp(m->parts[i].name, "backward") != 0)
+            continue;
         report_tick *t = &c->x_ticks[c->x_tick_count++];
         t->at = (double)(i + end) / 2;
         snprintf(t->text, sizeof t->text, "%s", m->parts[i].name);
@@ -78,7 +81,8 @@ static double most_shown(const report_run *run)
     double most = estimate_of_kinds(run);
     for (size_t i = 0; i < run->memory.count; i++) {
         double sum = 0;
-        for (size_t k = 0; k < run->memory.kind_count; k++) sum += (double)run->memory.parts[i].used[k];
+        for (size_t k = 0; k < run->memory.kind_count; k++)
+            sum += (double)run->memory.parts[i].used[k];
         if (sum > most) most = sum;
     }
     return most;
@@ -103,8 +107,12 @@ static int fill(report_figure *g, const report *r, const report_run *run, sgt_er
     }
     free(below);
     put_passes(&g->chart, m);
-    report_point *p = rc == SGT_OK && limit > 0 ? report_chart_add(&g->chart, REPORT_LIMIT, REPORT_RUNS, 2) : NULL;
-    if (p) p[0] = (report_point){.x = 0, .y = limit}, p[1] = (report_point){.x = (double)m->count, .y = limit};
+    report_point *p = rc == SGT_OK && limit > 0
+                          ? report_chart_add(&g->chart, REPORT_LIMIT, REPORT_RUNS, 2)
+                          : NULL;
+    if (p)
+        p[0] = (report_point){.x = 0, .y = limit},
+        p[1] = (report_point){.x = (double)m->count, .y = limit};
     if (p) g->chart.series[g->chart.count - 1].name = "estimate";
     if (p) report_figure_key(g, "limit", REPORT_RUNS, "estimate of these kinds");
     for (size_t i = 0; i < r->count; i++) most = fmax(most, most_shown(&r->runs[i]));
@@ -130,10 +138,14 @@ static int put_picture(FILE *page, const report *r, const report_run *run, sgt_e
     g->large = r->count == 1;
     g->chart.zero = 1;
     g->chart.x_end = (double)run->memory.count;
-    const report_part *first = &run->memory.parts[0], *last = &run->memory.parts[run->memory.count - 1];
+    const report_part *first = &run->memory.parts[0],
+                      *last = &run->memory.parts[run->memory.count - 1];
     report_figure_say(g, "Memory of the training step, part by part, in step");
-    if (first->step == last->step) report_figure_say(g, " %llu", (unsigned long long)first->step + 1);
-    else report_figure_say(g, "s %llu to %llu", (unsigned long long)first->step + 1, (unsigned long long)last->step + 1);
+    if (first->step == last->step)
+        report_figure_say(g, " %llu", (unsigned long long)first->step + 1);
+    else
+        report_figure_say(g, "s %llu to %llu", (unsigned long long)first->step + 1,
+                          (unsigned long long)last->step + 1);
     report_figure_say(g, "; all others are alike.");
     int rc = fill(g, r, run, err);
     if (rc == SGT_OK) rc = report_figure_put(page, r, g, err);
@@ -147,7 +159,8 @@ static int put_picture(FILE *page, const report *r, const report_run *run, sgt_e
 static void put_cell(FILE *page, double bytes)
 {
     char text[32];
-    if (bytes >= 0) fprintf(page, "<td>%s</td>", sgt_format_bytes(text, sizeof text, (uint64_t)bytes));
+    if (bytes >= 0)
+        fprintf(page, "<td>%s</td>", sgt_format_bytes(text, sizeof text, (uint64_t)bytes));
     else fputs("<td class=\"none\">\u2013</td>", page);
 }
 
@@ -165,9 +178,10 @@ static void put_row(FILE *page, int kind, const char *name, double used, double 
 static void put_table(FILE *page, const report_run *run)
 {
     const report_memory *m = &run->memory;
-    fputs("<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr>"
-          "<th scope=\"col\">Kind</th>"
-          "<th scope=\"col\">Most in use</th><th scope=\"col\">Estimate</th></tr></thead>\n<tbody>\n", page);
+    fputs("<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr><th "
+          "scope=\"col\">Kind</th><th scope=\"col\">Most in use</th><th "
+          "scope=\"col\">Estimate</th></tr></thead>\n<tbody>\n",
+          page);
     for (size_t k = 0; k < m->kind_count; k++) {
         int i = estimated_as(run, m->kinds[k]);
         put_row(page, (int)k, m->kinds[k], (double)report_memory_most(m, k),
@@ -177,7 +191,8 @@ static void put_table(FILE *page, const report_run *run)
         size_t k = 0;
         while (k < m->kind_count && strcmp(m->kinds[k], run->estimate.kinds[i].name) != 0) k++;
         if (k == m->kind_count)
-            put_row(page, -1, run->estimate.kinds[i].name, -1, (double)run->estimate.kinds[i].bytes);
+            put_row(page, -1, run->estimate.kinds[i].name, -1,
+                    (double)run->estimate.kinds[i].bytes);
     }
     fputs("</tbody>\n<tfoot><tr><th scope=\"row\">Peak of the run</th>", page);
     put_cell(page, run->peak > 0 ? run->peak : -1);
@@ -216,7 +231,8 @@ static int put_alone(FILE *page, const report *r, const report_run *run, sgt_err
 int report_put_memory(FILE *page, const report *r, sgt_error *err)
 {
     int rc = SGT_OK;
-    fputs("<section class=\"figures\" aria-labelledby=\"memory\">\n<h2 id=\"memory\">Memory</h2>\n", page);
+    fputs("<section class=\"figures\" aria-labelledby=\"memory\">\n<h2 id=\"memory\">Memory</h2>\n",
+          page);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_run *run = &r->runs[i];
         if (!run->memory.count && !run->estimated && !(run->peak > 0)) continue;

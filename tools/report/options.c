@@ -53,8 +53,10 @@ static void put_row(FILE *page, const report *r, const char *name)
 
 static void put_head(FILE *page, const report *r, const char *caption)
 {
-    fprintf(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n<table>\n"
-                  "<caption>%s</caption>\n<thead><tr><th scope=\"col\">Option</th>", caption, caption);
+    fprintf(page,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n<table>\n"
+            "<caption>%s</caption>\n<thead><tr><th scope=\"col\">Option</th>",
+            caption, caption);
     for (size_t i = 0; i < r->count; i++) {
         fputs("<th scope=\"col\">", page);
         if (r->count > 1) report_put_swatch(page, "line", (unsigned)i);
@@ -72,9 +74,11 @@ static size_t put_rows(FILE *page, const report *r, int differing)
     for (size_t i = 0; i < r->count; i++) {
         const char *name;
         json_t *value;
-        json_object_foreach(r->runs[i].options, name, value) {
+        json_object_foreach(r->runs[i].options, name, value)
+        {
             int seen = 0;
-            for (size_t k = 0; k < i; k++) seen |= json_object_get(r->runs[k].options, name) != NULL;
+            for (size_t k = 0; k < i; k++)
+                seen |= json_object_get(r->runs[k].options, name) != NULL;
             if (seen || (r->count > 1 && differs(r, name) != differing)) continue;
             put_row(page, r, name);
             rows++;
@@ -87,7 +91,8 @@ static void put_table(FILE *page, const report *r, int differing, const char *ca
 {
     put_head(page, r, caption);
     size_t rows = put_rows(page, r, differing);
-    if (!rows) fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
+    if (!rows)
+        fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
     fputs("</tbody>\n</table>\n</div>\n", page);
 }
 
@@ -98,7 +103,8 @@ void report_put_options(FILE *page, const report *r)
     if (!any) return;
     fputs("<section aria-labelledby=\"options\">\n<h2 id=\"options\">Options</h2>\n", page);
     if (r->count > 1) put_table(page, r, 1, "Options that differ");
-    fprintf(page, "<details>\n<summary>%s</summary>\n", r->count > 1 ? "Options that are the same" : "All options");
+    fprintf(page, "<details>\n<summary>%s</summary>\n",
+            r->count > 1 ? "Options that are the same" : "All options");
     put_table(page, r, 0, r->count > 1 ? "Options that are the same" : "All options");
     fputs("</details>\n</section>\n", page);
 }

@@ -43,12 +43,14 @@ char *report_loss(char *buf, size_t n, const report_run *run)
 
 typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
-static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Tokens", "Time in steps", "Tokens/s", "MFU",
+static const char *const figure_names[FIGURES] = {"Final loss",     "Validation loss", "Tokens",
+                                                  "Time in steps",  "Tokens/s",        "MFU",
                                                   "Memory in steps"};
 
 static double figure_of(const report_run *run, figure f)
 {
-    const double all[FIGURES] = {run->loss, run->val_loss, run->tokens, run->seconds, run->speed, run->mfu, run->peak};
+    const double all[FIGURES] = {run->loss,  run->val_loss, run->tokens, run->seconds,
+                                 run->speed, run->mfu,      run->peak};
     return all[f];
 }
 
@@ -69,10 +71,12 @@ static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
 static char *steps_text(char *buf, size_t n, const report_run *run)
 {
     char done[32], all[32];
-    uint64_t wanted = run->settings_known && run->settings.steps != SGT_DEFAULT_COUNT ? run->settings.steps : 0;
+    uint64_t wanted =
+        run->settings_known && run->settings.steps != SGT_DEFAULT_COUNT ? run->settings.steps : 0;
     sgt_format_count(done, sizeof done, isnan(run->steps) ? 0 : (uint64_t)run->steps);
-    if (wanted) snprintf(buf, n, "%s of %s step%s", done, sgt_format_count(all, sizeof all, wanted),
-                         wanted == 1 ? "" : "s");
+    if (wanted)
+        snprintf(buf, n, "%s of %s step%s", done, sgt_format_count(all, sizeof all, wanted),
+                 wanted == 1 ? "" : "s");
     else snprintf(buf, n, "%s step%s", done, run->steps == 1 ? "" : "s");
     return buf;
 }
@@ -80,21 +84,26 @@ static char *steps_text(char *buf, size_t n, const report_run *run)
 /* What stands below a figure, in small letters. */
 static void put_more(FILE *page, const report_run *run, figure f)
 {
-    static const char *const fixed[FIGURES] = {[VAL] = "lower is better", [SPEED] = "higher is better",
-                                               [MFU] = "of the peak speed"};
+    static const char *const fixed[FIGURES] = {
+        [VAL] = "lower is better", [SPEED] = "higher is better", [MFU] = "of the peak speed"};
     char text[48], noise[32] = "";
     if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1) {
         fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
     } else if (f == LOSS && !isnan(run->loss)) {
-        if (run->loss_noise >= LEAST_NOISE) snprintf(noise, sizeof noise, run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ", run->loss_noise);
+        if (run->loss_noise >= LEAST_NOISE)
+            snprintf(noise, sizeof noise,
+                     run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ",
+                     run->loss_noise);
         fprintf(page, "<dd class=\"more\">%snats, mean of %s%s steps; lower is better</dd>", noise,
                 (double)run->loss_steps < run->steps ? "the last " : "",
                 sgt_format_count(text, sizeof text, run->loss_steps));
     } else if (f == VAL && run->best_val < run->val_loss)
         fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
                 sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
-    else if (f == TIME) fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
-    else if (fixed[f] && !isnan(figure_of(run, f))) fprintf(page, "<dd class=\"more\">%s</dd>", fixed[f]);
+    else if (f == TIME)
+        fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
+    else if (fixed[f] && !isnan(figure_of(run, f)))
+        fprintf(page, "<dd class=\"more\">%s</dd>", fixed[f]);
 }
 
 static void put_strip(FILE *page, const report_run *run)
@@ -129,9 +138,11 @@ static void put_runs(FILE *page, const report *r)
 {
     char text[48];
     int comparable = report_same_data(r);
-    fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table class=\"numbers\">\n"
+    fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table "
+          "class=\"numbers\">\n"
           "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th>"
-          "<th scope=\"col\">Steps</th>", page);
+          "<th scope=\"col\">Steps</th>",
+          page);
     for (int f = 0; f < FIGURES; f++) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
     fputs("</tr></thead>\n<tbody>\n", page);
     for (size_t i = 0; i < r->count; i++) {
@@ -143,15 +154,18 @@ static void put_runs(FILE *page, const report *r)
         fprintf(page, "</th><td>%s</td>", text);
         for (int f = 0; f < FIGURES; f++) {
             int best = comparable && figure_of(run, (figure)f) == best_of(r, (figure)f);
-            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "", figure_text(text, sizeof text, (figure)f, run),
-                    best ? "</strong>" : "");
+            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "",
+                    figure_text(text, sizeof text, (figure)f, run), best ? "</strong>" : "");
         }
         fputs("</tr>\n", page);
     }
-    fprintf(page, "</tbody>\n</table>\n</div>\n<p class=\"none\">Losses in nats per token, final ones means of the last "
-                  "1 %% of the steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
+    fprintf(page,
+            "</tbody>\n</table>\n</div>\n<p class=\"none\">Losses in nats per token, final ones "
+            "means of the last 1 %% of the steps (at least 20): lower is better. Speed and MFU: "
+            "higher is better. %s</p>\n",
             comparable ? "Bold: the best of all runs."
-                       : "None is set in bold, because the runs' data differ: their losses cannot be compared.");
+                       : "None is set in bold, because the runs' data differ: their losses cannot "
+                         "be compared.");
 }
 
 /* ---- words ---- */
@@ -175,7 +189,8 @@ static void put_sentence(FILE *page, const char *text)
     }
 }
 
-static void put_item_as(FILE *page, const char *tag, const report *r, const report_run *run, const char *text)
+static void put_item_as(FILE *page, const char *tag, const report *r, const report_run *run,
+                        const char *text)
 {
     char printable[1024];
     fputs(tag, page);
@@ -197,7 +212,9 @@ static void put_item(FILE *page, const report *r, const report_run *run, const c
 static void put_advice(FILE *page, const report *r)
 {
     size_t items = 0, steps = 0;
-    fputs("<section class=\"advice\" aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n<ul>\n", page);
+    fputs("<section class=\"advice\" aria-labelledby=\"advice\">\n<h2 "
+          "id=\"advice\">Advice</h2>\n<ul>\n",
+          page);
     for (size_t i = 0; i < r->count; i++) {
         for (size_t k = 0; k < r->runs[i].advice_count; k++, items++)
             put_item_as(page, r->runs[i].grave[k] ? "<li class=\"grave\">" : "<li>", r, &r->runs[i],
@@ -206,7 +223,8 @@ static void put_advice(FILE *page, const report *r)
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
-                steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and the loader keeps up."
+                steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays "
+                        "flat, and the loader keeps up."
                       : "None yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }
@@ -220,16 +238,21 @@ static void put_notes(FILE *page, const report *r)
         const report_log *l = &r->runs[i].log;
         if (!l->count) put_item(page, r, &r->runs[i], "No step has been logged yet.");
         if (l->repeated) {
-            snprintf(text, sizeof text, "%llu line%s of the log %s replaced by later ones of the same steps.",
-                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s", l->repeated == 1 ? "was" : "were");
+            snprintf(text, sizeof text,
+                     "%llu line%s of the log %s replaced by later ones of the same steps.",
+                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s",
+                     l->repeated == 1 ? "was" : "were");
             put_item(page, r, &r->runs[i], text);
         }
         if (l->damaged) {
-            snprintf(text, sizeof text, "%llu damaged line%s of the log %s left out.", (unsigned long long)l->damaged,
-                     l->damaged == 1 ? "" : "s", l->damaged == 1 ? "is" : "are");
+            snprintf(text, sizeof text, "%llu damaged line%s of the log %s left out.",
+                     (unsigned long long)l->damaged, l->damaged == 1 ? "" : "s",
+                     l->damaged == 1 ? "is" : "are");
             put_item(page, r, &r->runs[i], text);
         }
-        if (l->half) put_item(page, r, &r->runs[i], "The log's last line was half written: the run may be going on.");
+        if (l->half)
+            put_item(page, r, &r->runs[i],
+                     "The log's last line was half written: the run may be going on.");
     }
     fputs("</ul>\n", page);
 }

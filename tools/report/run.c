@@ -1,5 +1,5 @@
-/* run.c: what a run's folder says: options.json, the newest checkpoint, the logs; and the figures that head the
- * page. */
+/* run.c: what a run's folder says: options.json, the newest checkpoint, the logs; and the figures
+ * that head the page. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,9 @@ static int check_folder(const char *path, sgt_error *err)
     if (S_ISDIR(st.st_mode) &&
         (there(path, "log.jsonl") || there(path, "options.json") || there(path, "latest")))
         return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
 }
 
 /* ---- options and checkpoint ---- */
@@ -45,9 +46,11 @@ static void read_options(report_run *r, const sgt_notice *notice)
         int rc = sgt_file_get(&text, &n, path, MOST, &why);
         if (rc == SGT_OK) {
             r->options = json_loadb(text, n, 0, NULL);
-            if (json_is_object(r->options)) rc = sgt_settings_merge(&r->settings, text, path, 1, &why);
+            if (json_is_object(r->options))
+                rc = sgt_settings_merge(&r->settings, text, path, 1, &why);
             else rc = sgt_fail(&why, SGT_EFORMAT, "%s: wanted a JSON object", path);
-            r->settings_known = rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
+            r->settings_known =
+                rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
         }
         if (rc < 0) sgt_say(notice, "%s: left out", why.text);
     }
@@ -67,8 +70,9 @@ static void read_checkpoint(report_run *r)
     if (sgt_run_newest(&dir, r->path, 0, NULL, NULL) == SGT_OK && dir) {
         if (sgt_checkpoint_read(&state, dir, NULL) == SGT_OK) {
             r->data_hash = state.data_hash;
-            snprintf(r->device, sizeof r->device, "%s, %s, %s", strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU",
-                     state.level, state.library);
+            snprintf(r->device, sizeof r->device, "%s, %s, %s",
+                     strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU", state.level,
+                     state.library);
             sgt_checkpoint_state_free(&state);
         }
         if (sgt_config_read(&m, dir, NULL) == SGT_OK) r->parameters = sgt_model_parameters(&m);
@@ -88,9 +92,11 @@ void report_read_starts(report_run *r)
     char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
     size_t n;
     if (!path || sgt_file_get(&text, &n, path, MOST, NULL) < 0) n = 0;
-    for (char *at = text, *end; n && (end = memchr(at, '\n', n - (size_t)(at - text))); at = end + 1) {
+    for (char *at = text, *end; n && (end = memchr(at, '\n', n - (size_t)(at - text)));
+         at = end + 1) {
         json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-        if (json_is_object(line) && r->starts++ == 0) take_text(r->begun, sizeof r->begun, line, "time");
+        if (json_is_object(line) && r->starts++ == 0)
+            take_text(r->begun, sizeof r->begun, line, "time");
         take_text(r->resumed, sizeof r->resumed, line, "time");
         take_text(r->host, sizeof r->host, line, "host");
         take_text(r->machine, sizeof r->machine, line, "machine");
@@ -113,7 +119,8 @@ static void estimate(report_run *r)
     if (!r->estimated) snprintf(r->why_not, sizeof r->why_not, "%s", why.text);
     else if (!r->parameters) r->parameters = sgt_model_parameters(&r->estimate.model);
     sgt_model m;
-    if (!r->parameters && r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
+    if (!r->parameters && r->settings.model &&
+        sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
         r->parameters = sgt_model_parameters(&m);
 }
 
@@ -121,8 +128,8 @@ static void estimate(report_run *r)
 
 #define FINAL 20 /* steps, or a hundredth of all, if these are more, whose mean is the final loss */
 
-/* The final loss, and how far chance puts it off: the standard error of the mean of what is left when a straight line
- * through the losses is taken away. */
+/* The final loss, and how far chance puts it off: the standard error of the mean of what is left
+ * when a straight line through the losses is taken away. */
 static void final_loss(report_run *r)
 {
     const report_log *l = &r->log;
@@ -150,7 +157,8 @@ static void sum_up(report_run *r)
 {
     const report_log *l = &r->log;
     double before = NAN, wait = 0, flops = 0, mfu_time = 0;
-    r->steps = r->loss = r->val_loss = r->best_val = r->best_step = r->tokens = r->mfu = r->skipped = r->peak = NAN;
+    r->steps = r->loss = r->val_loss = r->best_val = r->best_step = r->tokens = r->mfu =
+        r->skipped = r->peak = NAN;
     r->seconds = r->speed = r->wait = r->loss_noise = NAN;
     for (size_t i = 0; i < l->count; i++) {
         const double *v = l->rows[i].v;
@@ -171,7 +179,8 @@ static void sum_up(report_run *r)
     if (!l->count) return;
     final_loss(r);
     const double *first = l->rows[0].v, *last = l->rows[l->count - 1].v;
-    if (l->count > 1) before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
+    if (l->count > 1)
+        before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
     r->tokens = last[REPORT_TOKENS];
     r->skipped = last[REPORT_SKIPPED];
@@ -187,8 +196,7 @@ static void sum_up(report_run *r)
 static int read_logs(report_run *r, sgt_error *err)
 {
     char *log = sgt_join(r->path, "log.jsonl"), *memory = sgt_join(r->path, "memory.jsonl");
-    int rc = log && memory ? report_log_read(&r->log, log, err)
-                           : sgt_fail_memory(err, r->path);
+    int rc = log && memory ? report_log_read(&r->log, log, err) : sgt_fail_memory(err, r->path);
     if (rc == SGT_OK) rc = report_memory_read(&r->memory, memory, err);
     if (rc == SGT_OK) rc = report_thin(&r->bins, &r->log, 0, err);
     if (rc == SGT_OK) rc = report_thin(&r->evaluations, &r->log, 1, err);
@@ -211,8 +219,8 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     if (rc == SGT_OK) rc = read_logs(r, err);
     if (rc < 0) return rc;
     if (r->log.damaged)
-        sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path, (unsigned long long)r->log.damaged,
-                r->log.damaged == 1 ? "" : "s");
+        sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
+                (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
     read_options(r, notice);
     read_checkpoint(r);
     report_read_starts(r);

@@ -1,4 +1,5 @@
-/* sample.c: whether a run's newest checkpoint is to write a few words, so that a reader sees what its loss means. */
+/* sample.c: whether a run's newest checkpoint is to write a few words, so that a reader sees what
+ * its loss means. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static void why_not(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* Bytes of a message up to its last words in parentheses: they name an option of sgt-sample, which sgt-report lacks. */
+/* Bytes of a message up to its last words in parentheses: they name an option of sgt-sample, which
+ * sgt-report lacks. */
 static size_t without_hint(const char *text)
 {
     const char *hint = strrchr(text, '(');
@@ -34,7 +36,8 @@ int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
                 REPORT_SAMPLE_PARAMETERS / 1000000);
     } else {
         rc = report_words(&r->sample, r->checkpoint, REPORT_SAMPLE_TOKENS, stop, err);
-        if (rc < 0 && rc != SGT_ESTOPPED) why_not(r, "%.*s", (int)without_hint(err->text), err->text);
+        if (rc < 0 && rc != SGT_ESTOPPED)
+            why_not(r, "%.*s", (int)without_hint(err->text), err->text);
     }
     return rc == SGT_ESTOPPED ? rc : SGT_OK;
 }

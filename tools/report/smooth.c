@@ -1,5 +1,5 @@
-/* smooth.c: a smooth line through noisy numbers: at each point, the straight line that fits best around it, where near
- * numbers count more (Cleveland's LOESS of degree 1, 1979). */
+/* smooth.c: a smooth line through noisy numbers: at each point, the straight line that fits best
+ * around it, where near numbers count more (Cleveland's LOESS of degree 1, 1979). */
 #include <math.h>
 
 #include "tools/report/report.h"
@@ -7,9 +7,10 @@
 #define PART 12 /* of all points: what is looked at to each side */
 #define LEAST 3
 
-/* The number at `at` of the line that fits best to the points at most `side` away, weighed by the tricube of their
- * distance: of their y, or of what is left of it when their `low` is taken away. Differences from the point's own number
- * are fitted, so that level numbers come out as they are. */
+/* The number at `at` of the line that fits best to the points at most `side` away, weighed by the
+ * tricube of their distance: of their y, or of what is left of it when their `low` is taken away.
+ * Differences from the point's own number are fitted, so that level numbers come out as they
+ * are. */
 static double fit(const report_point *p, size_t count, size_t at, size_t side, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -28,8 +29,9 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* What is left of the numbers beside the line is smoothed too and added (Tukey's twicing): a line that cuts the bend of a
- * loss short is put right. Where a run begins, its loss falls steeply: as much is looked at as has been seen. */
+/* What is left of the numbers beside the line is smoothed too and added (Tukey's twicing): a line
+ * that cuts the bend of a loss short is put right. Where a run begins, its loss falls steeply: as
+ * much is looked at as has been seen. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST ? count / PART : LEAST;
@@ -37,9 +39,11 @@ void report_smooth(report_point *to, const report_point *from, size_t count, int
         double y = from[i].y;
         to[i] = (report_point){.x = from[i].x, .y = !logs ? y : y > 0 ? log(y) : (double)NAN};
     }
-    for (size_t i = 0; i < count; i++) to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, i < most ? i : most, 0);
     for (size_t i = 0; i < count; i++)
-        to[i].high = isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, i < most ? i : most, 1);
+        to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, i < most ? i : most, 0);
+    for (size_t i = 0; i < count; i++)
+        to[i].high =
+            isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, i < most ? i : most, 1);
     for (size_t i = 0; i < count; i++)
         to[i].y = to[i].low = to[i].high = logs ? exp(to[i].high) : to[i].high;
 }

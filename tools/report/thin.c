@@ -1,5 +1,5 @@
-/* thin.c: a few hundred points of a log, however long it is: means of so many steps in a row each, with the lowest and
- * the highest of them, so that no spike is lost. */
+/* thin.c: a few hundred points of a log, however long it is: means of so many steps in a row each,
+ * with the lowest and the highest of them, so that no spike is lost. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -30,7 +30,10 @@ static void finish(report_bin *b, const sums *s)
     }
 }
 
-static int wanted(const report_row *row, int evaluated) { return !evaluated || !isnan(row->v[REPORT_VAL]); }
+static int wanted(const report_row *row, int evaluated)
+{
+    return !evaluated || !isnan(row->v[REPORT_VAL]);
+}
 
 int report_thin(report_bins *b, const report_log *l, int evaluated, sgt_error *err)
 {

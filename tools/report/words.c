@@ -1,5 +1,5 @@
-/* words.c: a text that a checkpoint writes. It knows no more of the report: sgt_train.h and sgt_tokenize.h do not go
- * together in one file. */
+/* words.c: a text that a checkpoint writes. It knows no more of the report: sgt_train.h and
+ * sgt_tokenize.h do not go together in one file. */
 #include "tools/report/words.h"
 
 #include <stdlib.h>
@@ -38,17 +38,25 @@ static int take_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *e
     return SGT_OK;
 }
 
-static int generate(words *w, const sample_model *m, uint32_t tokens, const sgt_stop *stop, sgt_error *err)
+static int generate(words *w, const sample_model *m, uint32_t tokens, const sgt_stop *stop,
+                    sgt_error *err)
 {
     uint16_t eot = (uint16_t)sgt_vocab_eot(m->vocab);
     uint32_t most = m->shape.positions;
     sgt_decoder *d = NULL;
-    sgt_decoder_options o = {.model = m->shape, .sequences = 1, .threads = 1,
+    sgt_decoder_options o = {.model = m->shape,
+                             .sequences = 1,
+                             .threads = 1,
                              .window = most > tokens ? tokens + 1 : most};
     sgt_prompt prompt = {.ids = &eot, .count = 1};
-    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1}, .tokens = tokens,
-                              .eot = (int64_t)eot, .ids = sgt_vocab_size(m->vocab), .stop = stop, .token = take_token,
-                              .end = take_end, .ctx = w};
+    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
+                              .tokens = tokens,
+                              .eot = (int64_t)eot,
+                              .ids = sgt_vocab_size(m->vocab),
+                              .stop = stop,
+                              .token = take_token,
+                              .end = take_end,
+                              .ctx = w};
     w->vocab = m->vocab;
     int rc = sgt_decoder_open(&d, &o, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_model(m->path, sgt_decoder_loads(d), &m->shape, err);
@@ -57,7 +65,8 @@ static int generate(words *w, const sample_model *m, uint32_t tokens, const sgt_
     return rc;
 }
 
-int report_words(char **text, const char *checkpoint, uint32_t tokens, const sgt_stop *stop, sgt_error *err)
+int report_words(char **text, const char *checkpoint, uint32_t tokens, const sgt_stop *stop,
+                 sgt_error *err)
 {
     sample_model m;
     words w = {0};

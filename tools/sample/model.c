@@ -30,8 +30,9 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
         int rc = sgt_run_newest(out, path, 0, notice, err);
         if (rc < 0) return rc;
         if (!*out)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
     }
     if (!*out && !(*out = strdup(path))) return sgt_fail_memory(err, path);
     return SGT_OK;
@@ -40,7 +41,8 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
 /* The file or folder of the vocabulary that lies beside the model; NULL: none does. */
 static const char *vocabulary_beside(const char *path)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json", "merges.txt", "vocab.bpe"};
+    static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
+                                        "merges.txt", "vocab.bpe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (has(path, names[i])) return path;
     return NULL;
@@ -52,20 +54,21 @@ static int find_vocab(sample_model *m, const char *given, sgt_error *err)
     const char *from = given ? given : vocabulary_beside(m->path);
     if (!from && (n < GPT2_VOCAB || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json beside it "
-                        "(--vocab FILE names its own)",
+                        "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
+                        "beside it (--vocab FILE names its own)",
                         m->path, n);
     int rc = from ? sgt_vocab_load(&m->vocab, from, NULL, err) : sgt_vocab_gpt2(&m->vocab, err);
     if (rc < 0) return rc;
     if (sgt_vocab_size(m->vocab) > n)
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s has %u ids, and the model %s %u: it was trained on another vocabulary (--vocab FILE names "
-                        "it)",
+                        "%s has %u ids, and the model %s %u: it was trained on another vocabulary "
+                        "(--vocab FILE names it)",
                         from ? from : "GPT-2's vocabulary", sgt_vocab_size(m->vocab), m->path, n);
     return SGT_OK;
 }
 
-int sample_model_find(sample_model *m, const char *path, const char *vocab, const sgt_notice *notice, sgt_error *err)
+int sample_model_find(sample_model *m, const char *path, const char *vocab,
+                      const sgt_notice *notice, sgt_error *err)
 {
     *m = (sample_model){0};
     int rc = find_folder(&m->path, path, notice, err);

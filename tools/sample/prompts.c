@@ -42,7 +42,8 @@ static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error 
     if (!text) rc = sgt_fail_memory(err, name);
     else if (ferror(f)) rc = sgt_fail_errno(err, "%s", name);
     else if (used == room && !feof(f))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name, MOST >> 20);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name,
+                      MOST >> 20);
     if (rc < 0) free(text);
     else *out = text, *n = used;
     return rc;
@@ -61,14 +62,16 @@ static int add_file(sample_prompts *p, const char *path, sgt_error *err)
     return rc == SGT_OK ? add(p, text, n, err) : rc;
 }
 
-int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts, const sgt_option_list *files, sgt_error *err)
+int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
+                        const sgt_option_list *files, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < texts->count && rc == SGT_OK; i++) {
         const char *text = texts->items[i];
         rc = strcmp(text, "-") ? add(p, strdup(text), strlen(text), err) : add_file(p, text, err);
     }
-    for (size_t i = 0; i < files->count && rc == SGT_OK; i++) rc = add_file(p, files->items[i], err);
+    for (size_t i = 0; i < files->count && rc == SGT_OK; i++)
+        rc = add_file(p, files->items[i], err);
     return rc == SGT_OK && !p->count ? add(p, strdup(""), 0, err) : rc;
 }
 

@@ -1,5 +1,5 @@
-/* sample.h: the parts of sgt-sample: model.c finds model and vocabulary, prompts.c reads what is to be gone on with,
- * show.c prints texts as they come, or all of them as one JSON document. */
+/* sample.h: the parts of sgt-sample: model.c finds model and vocabulary, prompts.c reads what is to
+ * be gone on with, show.c prints texts as they come, or all of them as one JSON document. */
 #ifndef SGT_TOOLS_SAMPLE_H
 #define SGT_TOOLS_SAMPLE_H
 
@@ -18,9 +18,11 @@ typedef struct sample_model {
     sgt_vocab *vocab;
 } sample_model;
 
-/* What `path` names: a run (its newest checkpoint), a checkpoint or any Hugging Face GPT-2 directory, or llm.c's .bin;
- * and its vocabulary: `vocab` (NULL: what lies beside it, else GPT-2's). */
-int sample_model_find(sample_model *m, const char *path, const char *vocab, const sgt_notice *notice, sgt_error *err);
+/* What `path` names: a run (its newest checkpoint), a checkpoint or any Hugging Face GPT-2
+ * directory, or llm.c's .bin; and its vocabulary: `vocab` (NULL: what lies beside it, else
+ * GPT-2's). */
+int sample_model_find(sample_model *m, const char *path, const char *vocab,
+                      const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
 
 /* ---- prompts.c ---- */
@@ -37,9 +39,10 @@ typedef struct sample_prompts {
     size_t count, room;
 } sample_prompts;
 
-/* All of `texts`, where "-" is standard input, then all of `files`, each without its last newline; an empty prompt
- * where there is none. */
-int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts, const sgt_option_list *files, sgt_error *err);
+/* All of `texts`, where "-" is standard input, then all of `files`, each without its last newline;
+ * an empty prompt where there is none. */
+int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
+                        const sgt_option_list *files, sgt_error *err);
 /* Their ids; those of an empty prompt are the end-of-text id. */
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err);
 void sample_prompts_free(sample_prompts *p);
@@ -51,7 +54,8 @@ typedef struct sample_text {
     const sample_prompt *prompt;
     uint64_t number; /* of the prompt's samples, from 0 */
     char *bytes;     /* the prompt's, where it is to be shown, and what follows */
-    size_t n, room, begin, shown; /* begin: where what follows does; shown: so much of it was printed */
+    /* begin: where what follows does; shown: so much of it was printed */
+    size_t n, room, begin, shown;
     uint16_t *ids;
     size_t count, id_room;
     int ended;
@@ -69,8 +73,8 @@ typedef struct sample_show {
 
 int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err);
 void sample_show_close(sample_show *s);
-/* sgt_generate_options.token and .end; ctx is the sample_show. Texts are printed in their order: the first as it comes,
- * the others when those before them are whole. */
+/* sgt_generate_options.token and .end; ctx is the sample_show. Texts are printed in their order:
+ * the first as it comes, the others when those before them are whole. */
 int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err);
 int sample_show_end(void *ctx, size_t text, sgt_generate_end why, sgt_error *err);
 /* Before the first token. And where it was interrupted: the line that was begun ends. */

@@ -1,7 +1,8 @@
 /* show.c: texts as they come.
  *
- * A text is data: where standard output is a terminal, control characters but newline and tab, and bytes that are not
- * UTF-8, are printed as \xNN; a file or a pipe gets the bytes as they are. Either way a character is printed whole. */
+ * A text is data: where standard output is a terminal, control characters but newline and tab, and
+ * bytes that are not UTF-8, are printed as \xNN; a file or a pipe gets the bytes as they are.
+ * Either way a character is printed whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,8 @@ static int print(sample_show *s, sgt_error *err)
         print_end(s, t);
         s->current++;
     }
-    return fflush(stdout) == EOF || ferror(stdout) ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    return fflush(stdout) == EOF || ferror(stdout) ? sgt_fail_errno(err, "standard output")
+                                                   : SGT_OK;
 }
 
 int sample_show_begin(sample_show *s, sgt_error *err) { return print(s, err); }
@@ -144,11 +146,12 @@ json_t *sample_show_json(const sample_show *s)
     json_t *all = json_array();
     for (size_t i = 0; i < s->count; i++) {
         const sample_text *t = s->texts + i;
-        json_t *one = json_pack("{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
-                                sgt_json_text(t->prompt->text, t->prompt->bytes), "sample", (json_int_t)t->number,
-                                "prompt_ids", ids_json(t->prompt->ids, t->prompt->count), "text",
-                                sgt_json_text(t->bytes + t->begin, t->n - t->begin), "ids", ids_json(t->ids, t->count),
-                                "end", t->why == SGT_END_TEXT ? "end-of-text" : "tokens");
+        json_t *one = json_pack(
+            "{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
+            sgt_json_text(t->prompt->text, t->prompt->bytes), "sample", (json_int_t)t->number,
+            "prompt_ids", ids_json(t->prompt->ids, t->prompt->count), "text",
+            sgt_json_text(t->bytes + t->begin, t->n - t->begin), "ids", ids_json(t->ids, t->count),
+            "end", t->why == SGT_END_TEXT ? "end-of-text" : "tokens");
         if (!one || json_array_append_new(all, one) < 0) {
             json_decref(all);
             return NULL;

@@ -32,20 +32,24 @@ static int can_be_out(const char *path)
 
 static json_int_t number(uint64_t v) { return (json_int_t)v; }
 
-static json_t *or_null(uint64_t v) { return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v)); }
+static json_t *or_null(uint64_t v)
+{
+    return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v));
+}
 
 static int print_json(const sgt_dry_run_result *r, uint64_t threads)
 {
-    json_t *o = json_pack(
-        "{s:b, s:I, s:I, s:I, s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:f}",
-        "dry_run", 1, "files", number(r->files), "bytes", number(r->bytes), "documents",
-        number(r->documents), "documents_exact", r->documents_exact, "tokens", number(r->tokens),
-        "tokens_error", or_null(r->tokens_error), "samples", number(r->samples), "sample_bytes",
-        number(r->sample_bytes), "sample_tokens", number(r->sample_tokens), "bad_lines",
-        number(r->bad_lines), "invalid_utf8", number(r->invalid_utf8), "skipped",
-        number(r->skipped), "shards", number(r->shards), "disk_bytes", number(r->disk),
-        "disk_meanwhile", number(r->disk_meanwhile), "disk_free", or_null(r->disk_free), "threads",
-        number(threads), "seconds", r->seconds);
+    json_t *o = json_pack("{s:b, s:I, s:I, s:I, s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                          "s:I, s:I, s:o, s:I, s:f}",
+                          "dry_run", 1, "files", number(r->files), "bytes", number(r->bytes),
+                          "documents", number(r->documents), "documents_exact", r->documents_exact,
+                          "tokens", number(r->tokens), "tokens_error", or_null(r->tokens_error),
+                          "samples", number(r->samples), "sample_bytes", number(r->sample_bytes),
+                          "sample_tokens", number(r->sample_tokens), "bad_lines",
+                          number(r->bad_lines), "invalid_utf8", number(r->invalid_utf8), "skipped",
+                          number(r->skipped), "shards", number(r->shards), "disk_bytes",
+                          number(r->disk), "disk_meanwhile", number(r->disk_meanwhile), "disk_free",
+                          or_null(r->disk_free), "threads", number(threads), "seconds", r->seconds);
     char *text = sgt_json_dumps(o, JSON_REAL_PRECISION(3));
     if (text) puts(text);
     free(text);
@@ -56,30 +60,35 @@ static int print_json(const sgt_dry_run_result *r, uint64_t threads)
 static void print_tokens(const sgt_dry_run_result *r)
 {
     char a[40], b[40];
-    printf("tokens      %s%s", r->tokens_error ? "about " : "", sgt_format_count(a, sizeof a, r->tokens));
+    printf("tokens      %s%s", r->tokens_error ? "about " : "",
+           sgt_format_count(a, sizeof a, r->tokens));
     if (r->tokens_error && r->tokens_error != SGT_NOT_KNOWN)
         printf(" ± %s", sgt_format_count(b, sizeof b, r->tokens_error));
-    printf(", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples), r->samples == 1 ? "" : "s",
-           sgt_format_bytes(b, sizeof b, r->sample_bytes));
+    printf(", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples),
+           r->samples == 1 ? "" : "s", sgt_format_bytes(b, sizeof b, r->sample_bytes));
 }
 
 static void print_text(const sgt_dry_run_result *r, uint64_t threads)
 {
     char a[40], b[40], c[40];
-    printf("inputs      %s in %s file%s, %s%s document%s\n", sgt_format_bytes(a, sizeof a, r->bytes),
-           sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
+    printf("inputs      %s in %s file%s, %s%s document%s\n",
+           sgt_format_bytes(a, sizeof a, r->bytes), sgt_format_count(b, sizeof b, r->files),
+           r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
            sgt_format_count(c, sizeof c, r->documents), r->documents == 1 ? "" : "s");
     if (r->tokens_error) print_tokens(r);
     else printf("tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
     printf("disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
            sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
-    if (r->disk_meanwhile) printf(", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
+    if (r->disk_meanwhile)
+        printf(", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
         printf(", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
-               sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free) ? ": too little" : "");
+               sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free)
+                   ? ": too little"
+                   : "");
     sgt_format_duration(a, sizeof a, r->seconds);
-    printf("\ntime        about %s on this machine, %s thread%s\n", a, sgt_format_count(b, sizeof b, threads),
-           threads == 1 ? "" : "s");
+    printf("\ntime        about %s on this machine, %s thread%s\n", a,
+           sgt_format_count(b, sizeof b, threads), threads == 1 ? "" : "s");
     if (r->skipped)
         printf("skipped     %s: not UTF-8 text (see --binary)\n",
                sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
@@ -91,8 +100,8 @@ static void print_text(const sgt_dry_run_result *r, uint64_t threads)
                r->invalid_utf8 == 1 ? "" : "s");
 }
 
-int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_t count, int json, int quiet,
-                     sgt_error *err)
+int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_t count, int json,
+                     int quiet, sgt_error *err)
 {
     sgt_dry_run_result r;
     uint64_t threads = o->threads ? (uint64_t)o->threads : (uint64_t)sgt_cpu_count();
@@ -105,6 +114,7 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
     if (json && print_json(&r, threads) < 0) return sgt_fail_memory(err, NULL);
     if (!json && !quiet) print_text(&r, threads);
     fflush(stdout);
-    if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free)) return SGT_OK;
+    if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free))
+        return SGT_OK;
     return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, r.disk_free, err);
 }

@@ -15,14 +15,18 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-static double mb_per_s(const sgt_train_result *r) { return r->seconds > 0 ? 1e-6 * (double)r->bytes / r->seconds : 0; }
+static double mb_per_s(const sgt_train_result *r)
+{
+    return r->seconds > 0 ? 1e-6 * (double)r->bytes / r->seconds : 0;
+}
 
 static int print_json(const sgt_train_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens", (json_int_t)r->tokens,
-                          "pieces", (json_int_t)r->pieces, "distinct_pieces", (json_int_t)r->distinct, "documents",
-                          (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
-                          "invalid_utf8", (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
+                          (json_int_t)r->tokens, "pieces", (json_int_t)r->pieces, "distinct_pieces",
+                          (json_int_t)r->distinct, "documents", (json_int_t)r->documents, "bytes",
+                          (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
+                          (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
                           r->seconds, "mb_per_s", mb_per_s(r));
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
@@ -33,7 +37,8 @@ static int print_json(const sgt_train_result *r)
 
 static void print_summary(const char *out, const sgt_train_result *r)
 {
-    char tokens[80], pieces[80], distinct[40], bytes[40], files[80], time[40], rate[40], shown[1024];
+    char tokens[80], pieces[80], distinct[40], bytes[40], files[80], time[40], rate[40],
+        shown[1024];
     printf("%s: %s from %s, %s of them distinct\n", sgt_printable(shown, sizeof shown, out),
            sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
            sgt_format_things(pieces, sizeof pieces, r->pieces, "piece", "pieces"),
@@ -62,8 +67,8 @@ int run_train_vocab(const train_vocab *t, sgt_tokenize_options *o)
     sgt_progress_end(bar);
     if (rc < 0) return sgt_report_failure(t->program, &err);
     if (result.tokens < t->size && !t->quiet)
-        fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", t->program->name, result.tokens,
-                t->size);
+        fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n",
+                t->program->name, result.tokens, t->size);
     if (t->json && print_json(&result) < 0) return SGT_EXIT_FAILED;
     if (!t->json && !t->quiet) print_summary(o->out, &result);
     if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "sgt_tokenize.h"
 
-#define MOST_BYTES ((size_t)1 << 34) /* of the file */
+#define MOST_BYTES ((size_t)1 << 34)  /* of the file */
 #define MOST_VALUES ((size_t)1 << 16) /* of a line, which needs three */
 
 typedef struct reading {
@@ -54,7 +54,8 @@ static int add_example(reading *r, const json_t *prompt, const json_t *completio
     size_t p = json_string_length(prompt), c = json_string_length(completion);
     int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT; /* never more ids than bytes */
     if (rc == SGT_EFORMAT)
-        return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path, r->line, p);
+        return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path,
+                        r->line, p);
     if (rc < 0) return rc;
     uint64_t start = r->tokens;
     if (p) r->tokens += sgt_encode(r->encoder, json_string_value(prompt), p, e->tokens + start);
@@ -76,13 +77,18 @@ static int read_line(reading *r, const char *text, size_t n)
     snprintf(name, sizeof name, "%s: line %zu", r->path, r->line);
     if ((rc = sgt_json_fits(text, n, MOST_VALUES, name, r->err)) < 0) return rc;
     json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    const json_t *prompt = json_object_get(o, "prompt"), *completion = json_object_get(o, "completion");
-    if (!o) rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
+    const json_t *prompt = json_object_get(o, "prompt"),
+                 *completion = json_object_get(o, "completion");
+    if (!o)
+        rc =
+            sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
     else if (!json_is_string(prompt) || !json_is_string(completion))
-        rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted {\"prompt\": TEXT, \"completion\": TEXT}: %s", r->path,
-                      r->line, !json_is_object(o) ? "it is no object"
-                               : json_is_string(prompt) ? "no text \"completion\""
-                                                        : "no text \"prompt\"");
+        rc = sgt_fail(r->err, SGT_EFORMAT,
+                      "%s: line %zu: wanted {\"prompt\": TEXT, \"completion\": TEXT}: %s", r->path,
+                      r->line,
+                      !json_is_object(o)       ? "it is no object"
+                      : json_is_string(prompt) ? "no text \"completion\""
+                                               : "no text \"prompt\"");
     else rc = add_example(r, prompt, completion);
     json_decref(o);
     return rc;
@@ -99,7 +105,8 @@ static int read_lines(reading *r, const char *text, size_t n)
         rc = read_line(r, text + at, end - at);
     }
     if (rc == SGT_OK && !r->e->count)
-        rc = sgt_fail(r->err, SGT_EFORMAT, "%s: no line in it: wanted {\"prompt\": TEXT, \"completion\": TEXT} a line",
+        rc = sgt_fail(r->err, SGT_EFORMAT,
+                      "%s: no line in it: wanted {\"prompt\": TEXT, \"completion\": TEXT} a line",
                       r->path);
     return rc;
 }

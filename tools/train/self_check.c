@@ -22,8 +22,8 @@ static void print_json(const sgt_cuda_device *d, const sgt_verdicts *v)
 {
     json_t *paths = json_array();
     for (size_t i = 0; i < v->count; i++)
-        json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "path", v->of[i].path, "verdict", v->of[i].verdict,
-                                               "why", v->of[i].why));
+        json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "path", v->of[i].path, "verdict",
+                                               v->of[i].verdict, "why", v->of[i].why));
     json_t *doc = json_pack("{s:s, s:o}", "device", d->name, "paths", paths);
     json_dumpf(doc, stdout, 0);
     putchar('\n');
@@ -37,7 +37,10 @@ int self_check(const sgt_program *program, const char *cache, const sgt_stop *st
     sgt_cuda_device d;
     sgt_talk talk = {program->name, 0};
     const sgt_cuda_library *lib;
-    sgt_paths_options o = {.program = "/proc/self/exe", .cache = cache, .fresh = 1, .stop = stop,
+    sgt_paths_options o = {.program = "/proc/self/exe",
+                           .cache = cache,
+                           .fresh = 1,
+                           .stop = stop,
                            .warning = sgt_talk_notice(&talk)};
     int rc = sgt_device_cuda(&lib, &d, &why), out = 0;
     if (rc < 0) sgt_fail(&err, rc, "--self-check: %s", why.text);

@@ -197,8 +197,7 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     g->transport = s->sharing ? &sgt_cpu_shm : &sgt_cpu_mpi;
     s->ranks = r->size;
     s->rank = r->rank;
-    return g->part && g->end && g->shm.grads ? SGT_OK
-                                             : sgt_fail_memory(err, "backend");
+    return g->part && g->end && g->shm.grads ? SGT_OK : sgt_fail_memory(err, "backend");
 }
 
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)

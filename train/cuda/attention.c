@@ -31,8 +31,9 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
 {
     const sgt_checked *v = sgt_verdict_out(c->o.verdicts, path);
     if (!v) return NULL;
-    sgt_fail(why, SGT_EUNSUPPORTED, "the self-check found it %s: %s (--no-self-check takes it all the same)",
-             v->verdict, v->why);
+    sgt_fail(why, SGT_EUNSUPPORTED,
+             "the self-check found it %s: %s (--no-self-check takes it all the same)", v->verdict,
+             v->why);
     return why->text;
 }
 
@@ -63,35 +64,41 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Without tensor cores, what serves: by tiles, or by whole matrices. What is left out was said before. */
+/* Without tensor cores, what serves: by tiles, or by whole matrices. What is left out was said
+ * before. */
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
     if (!sgt_cuda_attention_tiled_serves(c->D))
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--attention auto: heads of %zu numbers are more than the tiles hold (--attention naive takes "
-                        "any)", c->D);
+                        "--attention auto: heads of %zu numbers are more than the tiles hold "
+                        "(--attention naive takes any)",
+                        c->D);
     c->path = SGT_PATH_TILED;
     if (left_out(c, SGT_CHECK_TILED, &why)) c->path = SGT_PATH_NAIVE;
     else if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
-        sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", own);
-    return c->path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why) ? refuse("auto", why.text, err) : SGT_OK;
+        sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)",
+                own);
+    return c->path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why)
+               ? refuse("auto", why.text, err)
+               : SGT_OK;
 }
 
 static int take_named(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error space;
-    const char *why = c->o.attention == SGT_ATTENTION_OWN     ? own_lacks(c, &space)
-                      : c->o.attention == SGT_ATTENTION_CUDNN ? cudnn_lacks(c, &space)
-                                                              : left_out(c, SGT_CHECK_NAIVE, &space);
+    const char *why = c->o.attention == SGT_ATTENTION_OWN ? own_lacks(c, &space)
+                      : c->o.attention == SGT_ATTENTION_CUDNN
+                          ? cudnn_lacks(c, &space)
+                          : left_out(c, SGT_CHECK_NAIVE, &space);
     c->path = c->o.attention == SGT_ATTENTION_OWN     ? our_path(c)
               : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
                                                       : SGT_PATH_NAIVE;
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits
- * again, so that --deterministic takes cuDNN's only by name, or where ours is out. */
+/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for
+ * the same bits again, so that --deterministic takes cuDNN's only by name, or where ours is out. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -121,9 +128,10 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
     return (bits & 0x7fff) > (c->type == SGT_BF16 ? 0x7f80 : 0x7c00);
 }
 
-/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6 on. No document
- * says so: each card is asked, with NaN where the sums will be, the first few MiB of them. All of qkv and dout is 0,
- * and so is dqkv, unless a NaN came through: then we clear the sums for each layer. */
+/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6
+ * on. No document says so: each card is asked, with NaN where the sums will be, the first few MiB
+ * of them. All of qkv and dout is 0, and so is dqkv, unless a NaN came through: then we clear the
+ * sums for each layer. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes, first = c->N * 3 * c->C * c->width;
@@ -146,7 +154,8 @@ static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
     c->path = path;
     if (rc < 0) return rc;
     sgt_say(&c->o.detail, "attention: cuDNN %s",
-            nans ? "adds to dQ's sums, which are cleared for each layer" : "clears dQ's sums itself");
+            nans ? "adds to dQ's sums, which are cleared for each layer"
+                 : "clears dQ's sums itself");
     return SGT_OK;
 }
 
@@ -156,18 +165,21 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     const sgt_cuda_path ours = c->path;
     sgt_error why;
     if (!c->cudnn) return SGT_OK;
-    sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width); /* numbers that no arithmetic slows down */
+    /* numbers that no arithmetic slows down */
+    sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width);
     sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
     int rc = ask_for_sums(c, &why), asked = rc;
-    if (c->o.attention != SGT_ATTENTION_AUTO) return rc < 0 ? sgt_fail(err, rc, "--attention cudnn: %s", why.text) : rc;
+    if (c->o.attention != SGT_ATTENTION_AUTO)
+        return rc < 0 ? sgt_fail(err, rc, "--attention cudnn: %s", why.text) : rc;
     rc = sgt_cuda_time(c, one_layer, &own, err);
     if (rc < 0) return rc;
     c->path = SGT_PATH_CUDNN;
     rc = asked < 0 ? asked : sgt_cuda_time(c, one_layer, &cudnn, &why);
     if (rc < 0 || cudnn >= own) c->path = ours;
     if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
-    else sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
-            c->path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
+    else
+        sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
+                c->path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
     return SGT_OK;
 }
 
@@ -179,7 +191,8 @@ static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
 /* ---- naive: T x T scores in memory, as a framework without fused attention computes it ---- */
 
 /* What weighs v: the undropped probabilities stay for the backward pass. */
-static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_dropout *drop)
+static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l,
+                           const sgt_cuda_dropout *drop)
 {
     if (!drop) return l->probs;
     sgt_cuda_drop_probs(c->compute, c->type, c->naive.dscores, l->probs, c->B, c->H, c->T, drop);
@@ -192,7 +205,8 @@ static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *dro
     sgt_cuda_naive *n = &c->naive;
     sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
     sgt_cuda_gemm_run(n->outer, c->compute, l->probs, n->q, n->k, NULL, NULL);
-    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale, documents(c));
+    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale,
+                            documents(c));
     sgt_cuda_gemm_run(n->rows, c->compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
     sgt_cuda_merge_heads(c->compute, c->type, l->att, n->o, c->B, c->T, c->H, c->D);
 }
@@ -205,8 +219,8 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
     sgt_cuda_split_head(c->compute, c->type, n->o, c->dln, c->B, c->T, c->H, c->D);
     sgt_cuda_gemm_run(n->columns, c->compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
     sgt_cuda_gemm_run(n->outer, c->compute, n->dscores, n->o, n->v, NULL, NULL);
-    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T, c->scale, drop,
-                                     documents(c));
+    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T,
+                                     c->scale, drop, documents(c));
     sgt_cuda_gemm_run(n->rows, c->compute, n->dq, n->dscores, n->k, NULL, NULL);
     sgt_cuda_gemm_run(n->columns, c->compute, n->dk, n->dscores, n->q, NULL, NULL);
     sgt_cuda_join_heads(c->compute, c->type, c->dwide, n->dq, n->dk, n->dv, c->B, c->T, c->H, c->D);
@@ -215,10 +229,7 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
 /* ---- all ---- */
 
 /* Whether our own attention rounds float32 to TF32, instead of taking each number in two parts. */
-static int tf32(const sgt_cuda_backend *c)
-{
-    return c->o.precision == SGT_PRECISION_TF32;
-}
+static int tf32(const sgt_cuda_backend *c) { return c->o.precision == SGT_PRECISION_TF32; }
 
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
 {
@@ -227,16 +238,17 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
     sgt_cuda_block *l = c->blocks + layer;
     switch (c->path) {
     case SGT_PATH_OWN:
-        (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(c->compute, c->type, l->att, l->lse, l->qkv, c->B,
-                                                                 c->T, c->H, c->D, c->scale, drop, documents(c));
+        (tf32(c) ? sgt_cuda_attention_tf32
+                 : sgt_cuda_attention)(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T,
+                                       c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_HOPPER:
-        sgt_cuda_attention_hopper(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
-                                  documents(c));
+        sgt_cuda_attention_hopper(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H,
+                                  c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
-                                 documents(c));
+        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H,
+                                 c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
         sgt_cudnn_attention_forward(c->cudnn, c->compute, l->att, l->lse, l->qkv, c->cudnn_space);
@@ -253,19 +265,22 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
     switch (c->path) {
     case SGT_PATH_OWN:
         (tf32(c) ? sgt_cuda_attention_tf32_backward : sgt_cuda_attention_backward)(
-            c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale,
-            drop, documents(c));
+            c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T,
+            c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_HOPPER:
-        sgt_cuda_attention_hopper_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,
-                                           c->B, c->T, c->H, c->D, c->scale, drop, documents(c));
+        sgt_cuda_attention_hopper_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att,
+                                           l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
+                                           documents(c));
         return;
     case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,
-                                          c->B, c->T, c->H, c->D, c->scale, drop, documents(c));
+        sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att,
+                                          l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
+                                          documents(c));
         return;
     case SGT_PATH_CUDNN:
-        sgt_cudnn_attention_backward(c->cudnn, c->compute, c->dwide, c->dln, l->att, l->lse, l->qkv, c->cudnn_space);
+        sgt_cudnn_attention_backward(c->cudnn, c->compute, c->dwide, c->dln, l->att, l->lse, l->qkv,
+                                     c->cudnn_space);
         return;
     case SGT_PATH_NAIVE: naive_backward(c, layer, drop); return;
     }

@@ -1,11 +1,12 @@
-/* backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream: each branch adds
- * its own to it. Gradients of parameters add up in float32 over a step's micro-steps; the optimizer zeroes them. With
- * `written` there is one micro-step: products write the gradients of matrices, and the others are zeroed before. */
+/* backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream:
+ * each branch adds its own to it. Gradients of parameters add up in float32 over a step's
+ * micro-steps; the optimizer zeroes them. With `written` there is one micro-step: products write
+ * the gradients of matrices, and the others are zeroed before. */
 #include "cuda_backend.h"
 #include "dropout.h"
 
-/* What a LayerNorm's backward pass is of, and the gradient of the bias of the product whose output dx is then the
- * gradient of; bias NULL: there is no such product. */
+/* What a LayerNorm's backward pass is of, and the gradient of the bias of the product whose output
+ * dx is then the gradient of; bias NULL: there is no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -14,29 +15,31 @@ typedef struct norm {
     int first; /* dx is written, not added to */
 } norm;
 
-/* dx += through the LayerNorm of x, from dln. Without dropout its columns' sums, in the same kernel, are what the bias
- * of the branch below gets (branch_bias). */
+/* dx += through the LayerNorm of x, from dln. Without dropout its columns' sums, in the same
+ * kernel, are what the bias of the branch below gets (branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->grads + n->w, *db = c->grads + n->b;
     const void *w = sgt_cuda_weight(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
     if (c->norm_rows)
-        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, dbias, c->dln,
-                                         n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
+        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, dbias,
+                                         c->dln, n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
     else
-        sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, n->first, dw, db, c->dln, n->x, n->mean, n->rstd, w,
-                                    c->N, c->C, c->scratch);
+        sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, n->first, dw, db, c->dln, n->x,
+                                    n->mean, n->rstd, w, c->N, c->C, c->scratch);
 }
 
 /* y = x W + b: dy to b's gradient, and to W's. */
-static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy, size_t rows, size_t width)
+static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
+                 size_t rows, size_t width)
 {
-    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, rows, width, c->scratch);
+    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, rows, width,
+                           c->scratch);
 }
 
-/* The same of dwide, beside what the compute stream does next, until rejoin: in a graph a branch of its own. dwide
- * stays as it is until then. */
+/* The same of dwide, beside what the compute stream does next, until rejoin: in a graph a branch of
+ * its own. dwide stays as it is until then. */
 static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
 {
     if (!c->beside) {
@@ -45,7 +48,8 @@ static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weigh
     }
     sgt_cuda_record(c->forked, c->compute);
     sgt_cuda_wait(c->beside, c->forked);
-    sgt_cuda_bias_backward(c->beside, c->type, c->grads + l->at[weight + 1], c->dwide, c->N, width, c->beside_scratch);
+    sgt_cuda_bias_backward(c->beside, c->type, c->grads + l->at[weight + 1], c->dwide, c->N, width,
+                           c->beside_scratch);
     sgt_cuda_record(c->rejoined, c->beside);
     c->branches = 1;
 }
@@ -57,21 +61,24 @@ static void rejoin(sgt_cuda_backend *c)
     c->branches = 0;
 }
 
-static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
-                            const void *dy)
+static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
+                            const void *x, const void *dy)
 {
     sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
 }
 
-/* The bias of a branch that added to the residual stream, unless the LayerNorm behind it has seen to that. */
+/* The bias of a branch that added to the residual stream, unless the LayerNorm behind it has seen
+ * to that. */
 static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
     if (!c->norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->N, c->C);
 }
 
-static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *dy, void *dx)
+static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
+                  const void *dy, void *dx)
 {
-    sgt_cuda_gemm_run(c->linear[which].dx, c->compute, dx, dy, sgt_cuda_weight(c, l->at[weight]), NULL, NULL);
+    sgt_cuda_gemm_run(c->linear[which].dx, c->compute, dx, dy, sgt_cuda_weight(c, l->at[weight]),
+                      NULL, NULL);
 }
 
 /* The gradient of what a residual branch added: dx, or dx with the branch's dropout. */
@@ -97,7 +104,8 @@ static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void 
         sgt_cuda_gemm_run(c->dgelu, c->compute, c->dwide, dy, w, NULL, l->fc);
     } else {
         input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
-        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C, c->model.gelu);
+        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C,
+                               c->model.gelu);
     }
     wide_bias(c, l, SGT_FC_W, 4 * c->C);
 }
@@ -123,8 +131,10 @@ static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
         weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
         return;
     }
-    sgt_cuda_gemm_run(c->qkv_dw_bias, c->compute, c->grads + l->at[SGT_QKV_W], l->ln1, c->dwide, c->bias_sums, NULL);
-    sgt_cuda_bias_backward(c->compute, SGT_F32, c->grads + l->at[SGT_QKV_B], c->bias_sums, 1, 3 * c->C, c->scratch);
+    sgt_cuda_gemm_run(c->qkv_dw_bias, c->compute, c->grads + l->at[SGT_QKV_W], l->ln1, c->dwide,
+                      c->bias_sums, NULL);
+    sgt_cuda_bias_backward(c->compute, SGT_F32, c->grads + l->at[SGT_QKV_B], c->bias_sums, 1,
+                           3 * c->C, c->scratch);
 }
 
 static void attention(sgt_cuda_backend *c, size_t i)
@@ -137,8 +147,8 @@ static void attention(sgt_cuda_backend *c, size_t i)
     sgt_cuda_attend_backward(c, i);
     qkv_parameters(c, l);
     input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
-    layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
-                         i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
+    layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],
+                         l->at[SGT_LN1_B], i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
     rejoin(c);
 }
 
@@ -146,17 +156,18 @@ static void embeddings(sgt_cuda_backend *c)
 {
     const void *dy = branch(c, 0, SGT_DROP_EMBED);
     sgt_cuda_embed_sort(c->compute, c->sorted, c->order, c->ids, c->N, c->scratch);
-    sgt_cuda_embed_backward(c->compute, c->type, c->grads + c->wte, c->grads + c->wpe, c->sorted, c->order, dy, c->N,
-                            c->T, c->C, c->scratch);
+    sgt_cuda_embed_backward(c->compute, c->type, c->grads + c->wte, c->grads + c->wpe, c->sorted,
+                            c->order, dy, c->N, c->T, c->C, c->scratch);
 }
 
-/* Zero the gradients that kernels add to and no product writes: those of vectors, of the positions in use, and of wte
- * where the head has a matrix of its own. */
+/* Zero the gradients that kernels add to and no product writes: those of vectors, of the positions
+ * in use, and of wte where the head has a matrix of its own. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->compute, c->grads + c->decayed, (c->flat - c->decayed) * sizeof *c->grads);
     sgt_cuda_zero(c->compute, c->grads + c->wpe, c->T * c->C * sizeof *c->grads);
-    if (c->model.untied) sgt_cuda_zero(c->compute, c->grads + c->wte, c->rows_v * c->C * sizeof *c->grads);
+    if (c->model.untied)
+        sgt_cuda_zero(c->compute, c->grads + c->wte, c->rows_v * c->C * sizeof *c->grads);
 }
 
 void sgt_cuda_backward(sgt_cuda_backend *c)
@@ -165,11 +176,13 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
     unsigned L = (unsigned)c->L;
     sgt_cuda_range(c, "head backward");
     if (c->written) zero_rest(c);
-    sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
+    sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL,
+                      NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
     const sgt_cuda_block *last = c->blocks + c->L - 1;
-    layernorm(c, &(norm){last->out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b, c->grads + last->at[SGT_FCPROJ_W + 1], 1});
+    layernorm(c, &(norm){last->out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b,
+                         c->grads + last->at[SGT_FCPROJ_W + 1], 1});
     sgt_cuda_part_ends(c, sgt_part_head(L));
     sgt_cuda_range_end(c);
     for (size_t i = c->L; i-- > 0;) {

@@ -1,6 +1,6 @@
-/* cuda_backend.c: CUDA behind backend.h: set-up, state in and out, and what is put on the streams for a step. The step
- * itself is in forward.c and backward.c. Not yet run on a GPU; the whole of it runs on the host
- * (tests/kernels/host). */
+/* cuda_backend.c: CUDA behind backend.h: set-up, state in and out, and what is put on the streams
+ * for a step. The step itself is in forward.c and backward.c. Not yet run on a GPU; the whole of it
+ * runs on the host (tests/kernels/host). */
 #include "cuda_backend.h"
 
 #include <math.h>
@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAGING ((size_t)4 << 20) /* bytes of pinned memory for parameters in and out, and evaluation's rows */
-#define SPARE ((uint64_t)256 << 20) /* bytes of device memory, at most, left to kernels' code and to graphs */
+/* bytes of pinned memory for parameters in and out, and evaluation's rows */
+#define STAGING ((size_t)4 << 20)
+/* bytes of device memory, at most, left to kernels' code and to graphs */
+#define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
 {
@@ -50,8 +52,8 @@ static void close_backend(sgt_backend *b)
 /* ---- state ---- */
 
 /* Of which array, and where floats `first` and on of a tensor lie in it. */
-static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first, size_t count,
-                       sgt_error *err)
+static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
+                       size_t count, sgt_error *err)
 {
     float *const flat[] = {[SGT_PARAMETERS] = c->params,
                            [SGT_MOMENT1] = c->m,
@@ -67,7 +69,8 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return flat[what];
 }
 
-int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count, sgt_error *err)
+int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
+                   sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
@@ -90,8 +93,8 @@ static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
     return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     size_t at;
@@ -103,7 +106,8 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return sgt_cuda_stage(c, state + at, NULL, from, count, err);
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
+               sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     size_t at;
@@ -119,7 +123,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 
 static void refresh_copy(sgt_cuda_backend *c)
 {
-    if (c->stale && c->own_copy) sgt_cuda_convert(c->compute, c->type, c->own_copy, c->params, c->own);
+    if (c->stale && c->own_copy)
+        sgt_cuda_convert(c->compute, c->type, c->own_copy, c->params, c->own);
     if (c->stale && c->group) sgt_cuda_ranks_share(c, 0);
     c->stale = 0;
 }
@@ -144,7 +149,8 @@ static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
     int rc = read_control(c, c->control, err);
     if (rc < 0) return rc;
     memcpy(&seen, c->staging, sizeof seen);
-    *s = (sgt_scaler){.scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
+    *s = (sgt_scaler){
+        .scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
     sgt_cuda_copy(c->compute, c->staging, c->outliers, sizeof s->outliers);
     if ((rc = sgt_cuda_finish(c->compute, err)) < 0) return rc;
     memcpy(&s->outliers, c->staging, sizeof s->outliers);
@@ -158,7 +164,8 @@ static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *er
                               .good_steps = s->good_steps,
                               .skipped = s->skipped,
                               .spikes = s->outliers.spikes,
-                              .growth_interval = c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
+                              .growth_interval =
+                                  c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
     memcpy(c->staging, &start, sizeof start);
     memcpy(c->staging + sizeof start, &s->outliers, sizeof s->outliers);
     sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
@@ -178,7 +185,8 @@ static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 /* ---- a micro-step ---- */
 
 /* What rows have beside their tokens, by way of pinned memory. */
-static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot, int32_t *staged)
+static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
+                        int32_t *staged)
 {
     size_t bytes = c->N * sizeof *staged;
     if (rows->targets) {
@@ -196,7 +204,8 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
-    sgt_cuda_wait(s, c->taken[slot]); /* recorded when the micro-step before last had widened this slot */
+    /* recorded when the micro-step before last had widened this slot */
+    sgt_cuda_wait(s, c->taken[slot]);
     sgt_cuda_copy(s, c->tokens[slot], rows->tokens, c->B * (c->T + 1) * sizeof *rows->tokens);
     copy_beside(c, s, rows, slot, c->staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->copied[k % SGT_CUDA_RING], s);
@@ -207,9 +216,10 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 static void take_rows(sgt_cuda_backend *c, int slot, int given)
 {
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
-    sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot], given ? c->given[slot] : NULL, c->B, c->T,
-                        ignore);
-    if (c->o.documents) sgt_cuda_place_documents(c->compute, &c->documents, c->starts[slot], c->B, c->T);
+    sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot],
+                        given ? c->given[slot] : NULL, c->B, c->T, ignore);
+    if (c->o.documents)
+        sgt_cuda_place_documents(c->compute, &c->documents, c->starts[slot], c->B, c->T);
 }
 
 static void compute_micro_step(sgt_cuda_backend *c)
@@ -220,7 +230,8 @@ static void compute_micro_step(sgt_cuda_backend *c)
     unsigned rows = 1 + (c->o.documents != 0); /* the rows' widening, and documents' ends */
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1; /* and what begins a micro-step */
+    /* and what begins a micro-step */
+    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
 static void compute_last_micro_step(sgt_cuda_backend *c)
@@ -230,10 +241,11 @@ static void compute_last_micro_step(sgt_cuda_backend *c)
     sgt_cuda_ranks_end(c);
 }
 
-/* Done as it stands without graphs, and the first time with them: a kernel's code is loaded as it is first launched,
- * and libraries then take what they need, which may not be while a stream captures. While the device is at it the same
- * is kept as a graph, which runs from then on. */
-static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *), sgt_error *err)
+/* Done as it stands without graphs, and the first time with them: a kernel's code is loaded as it
+ * is first launched, and libraries then take what they need, which may not be while a stream
+ * captures. While the device is at it the same is kept as a graph, which runs from then on. */
+static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
+               sgt_error *err)
 {
     int rc;
     if (*graph) {
@@ -247,15 +259,16 @@ static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda
     return sgt_cuda_capture_end(c->compute, graph, err);
 }
 
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
-                      sgt_error *err)
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
+                      double scale, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     uint64_t k = c->micro_steps;
     int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
     if (c->written && c->open_step)
-        return sgt_fail(err, SGT_EUSAGE, "backend: a second micro-step with --variant gradients-written");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "backend: a second micro-step with --variant gradients-written");
     refresh_copy(c);
     copy_rows(c, rows, slot);
     sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step,
@@ -266,7 +279,8 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : run(c, &c->micro_graph, compute_micro_step, err);
     c->micro_steps++;
     c->open_step = 1 + last;
-    /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host is far ahead. */
+    /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host
+     * is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
@@ -276,10 +290,12 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
 static sgt_adamw adamw(const sgt_cuda_backend *c)
 {
     const sgt_optim *o = &c->o.optim;
-    return (sgt_adamw){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
+    return (sgt_adamw){
+        .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
 }
 
-/* Numbers at .. at + n of this rank's part of the flat arrays, of which the first `decayed` decay. */
+/* Numbers at .. at + n of this rank's part of the flat arrays, of which the first `decayed`
+ * decay. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->own_copy ? (unsigned char *)c->own_copy + at * c->width : NULL;
@@ -287,10 +303,12 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     const sgt_optim *o = &c->o.optim;
     if (o->kind == SGT_SGD) {
         sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
-        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, c->written, &sgd, c->control);
+        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, c->written, &sgd,
+                            c->control);
     } else {
         sgt_adamw a = adamw(c);
-        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, c->written, &a, c->control);
+        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, c->written, &a,
+                       c->control);
     }
 }
 
@@ -310,16 +328,21 @@ static void compute_update(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_range(c, "update");
     if (c->group) sgt_cuda_ranks_norm(c);
-    else sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
-    if (c->o.skip_spikes > 0) sgt_cuda_spikes(c->compute, c->control, c->outliers, c->o.skip_spikes);
+    else
+        sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1,
+                           o->beta2, c->scratch);
+    if (c->o.skip_spikes > 0)
+        sgt_cuda_spikes(c->compute, c->control, c->outliers, c->o.skip_spikes);
     if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
-    if (c->o.no_fuse && !c->group) update_tensors(c); /* a rank's part does not end where tensors do */
+    /* a rank's part does not end where tensors do */
+    if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_range(c, 0, c->own, c->own_decayed);
     if (c->group) sgt_cuda_ranks_share(c, !c->written);
     sgt_cuda_end_step(c->compute, c->control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->L));
     sgt_cuda_range_end(c);
-    unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1; /* what begins an update */
+    /* what begins an update */
+    unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
 
@@ -329,7 +352,8 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int at = (int)(step % SGT_CUDA_RING);
     if (!c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
     if (c->group && c->open_step < 2)
-        return sgt_fail(err, SGT_EUSAGE, "backend: update before the last of %u micro-steps", c->o.accum);
+        return sgt_fail(err, SGT_EUSAGE, "backend: update before the last of %u micro-steps",
+                        c->o.accum);
     sgt_cuda_begin_update(c->compute, c->control, (float)lr, step);
     int rc = run(c, &c->update_graph, compute_update, err);
     sgt_cuda_copy(c->compute, &c->seen[at], c->control, sizeof *c->control);
@@ -344,7 +368,8 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     int at = (int)(step % SGT_CUDA_RING);
     if (c->steps[at] != step + 1)
-        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone", (unsigned long long)step);
+        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone",
+                        (unsigned long long)step);
     int rc = sgt_cuda_event_finish(c->measured[at], err);
     if (rc < 0) return rc;
     const sgt_cuda_control *s = &c->seen[at];
@@ -366,15 +391,17 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* After a head that has kept its logits: the rows of those targets that count, one at a time, through pinned memory.
- * Few are asked for: the last words of a text. */
+/* After a head that has kept its logits: the rows of those targets that count, one at a time,
+ * through pinned memory. Few are asked for: the last words of a text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->V * c->width;
     for (size_t i = 0; i < c->N; i++) {
-        int32_t target = rows->targets ? rows->targets[i] : rows->tokens[i / c->T * (c->T + 1) + i % c->T + 1];
+        int32_t target =
+            rows->targets ? rows->targets[i] : rows->tokens[i / c->T * (c->T + 1) + i % c->T + 1];
         if (target < 0 || (c->o.ignoring && target == c->o.ignore)) continue;
-        sgt_cuda_copy(c->compute, c->staging, (unsigned char *)c->logits + i * c->ldv * c->width, bytes);
+        sgt_cuda_copy(c->compute, c->staging, (unsigned char *)c->logits + i * c->ldv * c->width,
+                      bytes);
         int rc = sgt_cuda_finish(c->compute, err);
         if (rc < 0) return rc;
         uint32_t own = order_of(c, c->staging + (size_t)target * c->width);
@@ -385,7 +412,8 @@ static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *er
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets,
+                sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;
@@ -425,14 +453,16 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* What the arena may take of what is free: code is loaded as it is first run, and where that fails so does the run. */
+/* What the arena may take of what is free: code is loaded as it is first run, and where that fails
+ * so does the run. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Of c's layout, which needs what sgt_cuda_backend_estimate says; `taken`: bytes of that which it has already. */
+/* Of c's layout, which needs what sgt_cuda_backend_estimate says; `taken`: bytes of that which it
+ * has already. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
@@ -440,11 +470,12 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
     uint64_t most = room < need ? room : need - need / 64; /* the second: not in one piece */
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
-    if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu", rows * c->ranks);
+    if (rows)
+        snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu", rows * c->ranks);
     else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
-                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s has %.2f of %.2f "
-                    "GiB for them (%s)",
+                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s "
+                    "has %.2f of %.2f GiB for them (%s)",
                     c->o.batch, c->o.seq, (double)need / 0x1p30, d->name, (double)room / 0x1p30,
                     (double)d->memory / 0x1p30, advice);
 }
@@ -471,12 +502,14 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* What a run finds in memory before anything is put there: gaps, padding, gradients and moments are 0. */
+/* What a run finds in memory before anything is put there: gaps, padding, gradients and moments are
+ * 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->own * sizeof(float);
     sgt_scaler s = {.scale = 1};
-    if (c->o.precision == SGT_PRECISION_FP16) s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
+    if (c->o.precision == SGT_PRECISION_FP16)
+        s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
     sgt_cuda_zero(c->compute, c->params, bytes);
     sgt_cuda_zero(c->compute, c->copy, c->flat * c->width);
     sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
@@ -494,15 +527,18 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 {
     int rc;
-    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t), beside = (c->o.documents ? 2 : 1) * c->N;
+    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t),
+           beside = (c->o.documents ? 2 : 1) * c->N;
     void *p;
     c->staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
-    if ((rc = sgt_cuda_stream_new(&c->compute, err)) < 0 || (rc = sgt_cuda_stream_new(&c->copies, err)) < 0 ||
+    if ((rc = sgt_cuda_stream_new(&c->compute, err)) < 0 ||
+        (rc = sgt_cuda_stream_new(&c->copies, err)) < 0 ||
         (rc = sgt_cuda_host_alloc(&p, c->staging_bytes, err)) < 0)
         return rc;
     c->staging = p;
     if (c->variants & SGT_VARIANT_BIAS_BRANCHES &&
-        ((rc = sgt_cuda_stream_new(&c->beside, err)) < 0 || (rc = sgt_cuda_event_new(&c->forked, 0, err)) < 0 ||
+        ((rc = sgt_cuda_stream_new(&c->beside, err)) < 0 ||
+         (rc = sgt_cuda_event_new(&c->forked, 0, err)) < 0 ||
          (rc = sgt_cuda_event_new(&c->rejoined, 0, err)) < 0))
         return rc;
     if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->seen, err)) < 0) return rc;
@@ -521,14 +557,15 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_cuda_gemms_options g = {.device = c->device.name,
-                                .unverified = c->o.unverified,
-                                .notice = c->o.notice,
-                                .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
-                                .deterministic = c->o.deterministic,
-                                .choices = c->o.choices,
-                                .wide = (c->variants & SGT_VARIANT_GEMM_TUNE) != 0,
-                                .timing = !c->o.deterministic && !c->o.untimed};
+    sgt_cuda_gemms_options g = {
+        .device = c->device.name,
+        .unverified = c->o.unverified,
+        .notice = c->o.notice,
+        .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
+        .deterministic = c->o.deterministic,
+        .choices = c->o.choices,
+        .wide = (c->variants & SGT_VARIANT_GEMM_TUNE) != 0,
+        .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
     if (rc == SGT_ENOMEM) { /* not even the products' workspace */
         sgt_cuda_lay_out(c);
@@ -539,11 +576,12 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
 
 static void describe(sgt_cuda_backend *c)
 {
-    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention", "naive attention",
-                                        "our attention for sm_90"};
-    snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor, paths[c->path]);
-    snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000, c->device.runtime % 1000 / 10,
-             sgt_cuda_gemms_library(c->gemms));
+    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention",
+                                        "naive attention", "our attention for sm_90"};
+    snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor,
+             paths[c->path]);
+    snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,
+             c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->gemms));
     size_t n = strlen(c->path_text);
     if (c->group) snprintf(c->path_text + n, sizeof c->path_text - n, ", %zu ranks", c->ranks);
     c->base.level = c->path_text;

@@ -1,4 +1,5 @@
-/* cuda_bench.c: parts of the CUDA backend timed by themselves, as training runs them. Not yet run on a GPU. */
+/* cuda_bench.c: parts of the CUDA backend timed by themselves, as training runs them. Not yet run
+ * on a GPU. */
 #include "cuda_bench.h"
 
 #include <stdio.h>
@@ -10,8 +11,8 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* One step over random tokens, so that queries, keys, values and gradients are numbers as they come in training: cards
- * draw less power, and clock higher, on zeros. */
+/* One step over random tokens, so that queries, keys, values and gradients are numbers as they come
+ * in training: cards draw less power, and clock higher, on zeros. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
     size_t n = (size_t)o->batch * ((size_t)o->seq + 1);
@@ -19,7 +20,8 @@ static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
     int rc = sgt_init_parameters(b, &o->model, 1, o->threads, err);
     uint16_t *tokens = rc == SGT_OK ? b->pinned_alloc(b->pinned_ctx, n * sizeof *tokens) : NULL;
     if (rc == SGT_OK && !tokens) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the rows");
-    for (size_t i = 0; tokens && i < n; i++) tokens[i] = (uint16_t)(i * 2654435761u % o->model.vocab);
+    for (size_t i = 0; tokens && i < n; i++)
+        tokens[i] = (uint16_t)(i * 2654435761u % o->model.vocab);
     sgt_batch rows = {.tokens = tokens};
     if (rc == SGT_OK) rc = b->micro_step(b, 0, 0, &rows, 1.0 / ((double)o->batch * o->seq), err);
     if (rc == SGT_OK) rc = b->update(b, 0, 0, err);
@@ -28,7 +30,8 @@ static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
     return rc;
 }
 
-int sgt_cuda_bench_attention(sgt_cuda_attention_times *t, const sgt_backend_options *o, sgt_error *err)
+int sgt_cuda_bench_attention(sgt_cuda_attention_times *t, const sgt_backend_options *o,
+                             sgt_error *err)
 {
     sgt_backend *b;
     int rc = sgt_cuda_backend_open(&b, o, err);

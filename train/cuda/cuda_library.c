@@ -6,10 +6,7 @@
 #include "cuda/gemm.h"
 #include "cuda_backend.h"
 
-static int usable(sgt_cuda_device *d, sgt_error *err)
-{
-    return sgt_cuda_device_open(d, 0, err);
-}
+static int usable(sgt_cuda_device *d, sgt_error *err) { return sgt_cuda_device_open(d, 0, err); }
 
 static const sgt_cuda_gemm_calls gemm_calls = {.open = sgt_cuda_gemms_open,
                                                .close = sgt_cuda_gemms_close,

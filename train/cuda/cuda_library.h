@@ -1,6 +1,7 @@
-/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda`. device.h finds and loads it;
- * cuda_library.c is its only definition. The library holds its own copy of what it needs of loader/base, kernels and
- * train: nothing but what these functions take and return passes between it and the program.
+/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda`. device.h finds
+ * and loads it; cuda_library.c is its only definition. The library holds its own copy of what it
+ * needs of loader/base, kernels and train: nothing but what these functions take and return passes
+ * between it and the program.
  *
  *     const sgt_cuda_library *lib;
  *     sgt_cuda_device d;
@@ -17,14 +18,17 @@
 #include "self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-#define SGT_CUDA_INTERFACE 3 /* one more whenever this struct or one that passes changes its meaning */
+/* one more whenever this struct or one that passes changes its meaning */
+#define SGT_CUDA_INTERFACE 3
 
 typedef struct sgt_cuda_library {
-    uint32_t interface;              /* SGT_CUDA_INTERFACE; with the next two, what a program and its library share */
-    uint32_t backend, options;       /* sizeof(sgt_backend), sizeof(sgt_backend_options) */
-    char version[16];                /* SGT_VERSION, for the message where they differ */
+    /* SGT_CUDA_INTERFACE; with the next two, what a program and its library share */
+    uint32_t interface;
+    uint32_t backend, options; /* sizeof(sgt_backend), sizeof(sgt_backend_options) */
+    char version[16];          /* SGT_VERSION, for the message where they differ */
 
-    /* Whether device 0 can be used, and what it is: SGT_EUNSUPPORTED, with the lines of sgt_cuda_device_open. */
+    /* Whether device 0 can be used, and what it is: SGT_EUNSUPPORTED, with the lines of
+     * sgt_cuda_device_open. */
     int (*usable)(sgt_cuda_device *d, sgt_error *err);
 
     /* Where NVIDIA's libraries are looked for beside the system's places: sgt_library_search. */
@@ -33,8 +37,8 @@ typedef struct sgt_cuda_library {
     int (*open)(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
     /* What open would hold, by kind and in all, without a device. */
-    int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
-                    uint64_t *bytes, sgt_error *err);
+    int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
+                    size_t *count, uint64_t *bytes, sgt_error *err);
 
     sgt_cuda_counts (*count)(void); /* launches, waits and copies since the library was loaded */
 

@@ -1,11 +1,11 @@
-/* forward.c: the forward pass, the head with its loss, and what the backward pass computes again. With --no-fuse
- * every operation is a kernel of its own, as a plain framework would run it. */
+/* forward.c: the forward pass, the head with its loss, and what the backward pass computes again.
+ * With --no-fuse every operation is a kernel of its own, as a plain framework would run it. */
 #include "cuda_backend.h"
 #include "dropout.h"
 
 /* y = x W + b. */
-static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, void *y, const void *x,
-                   size_t width)
+static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, void *y,
+                   const void *x, size_t width)
 {
     const void *w = sgt_cuda_weight(c, l->at[weight]), *b = sgt_cuda_weight(c, l->at[weight + 1]);
     sgt_cuda_gemm_run(c->linear[which].forward, c->compute, y, x, w, (void *)b, NULL);
@@ -13,24 +13,25 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
 }
 
 /* LayerNorm of x + dropout(y), whose sum is kept; y NULL: of x alone. */
-static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd, const void *x,
-                      const void *y, size_t w, size_t b, const sgt_cuda_dropout *drop)
+static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
+                      const void *x, const void *y, size_t w, size_t b,
+                      const sgt_cuda_dropout *drop)
 {
     (c->norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
-        c->compute, c->type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w), sgt_cuda_weight(c, b), c->N, c->C,
-        c->model.eps, drop);
+        c->compute, c->type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w),
+        sgt_cuda_weight(c, b), c->N, c->C, c->model.eps, drop);
 }
 
-/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the LayerNorm of it that the
- * next product reads. */
+/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the
+ * LayerNorm of it that the next product reads. */
 typedef struct addition {
-    int which;      /* product */
-    size_t weight;  /* tensor of the block */
+    int which;     /* product */
+    size_t weight; /* tensor of the block */
     const void *in, *x;
     void *sum, *ln;
     float *mean, *rstd;
     size_t ln_w, ln_b;
-    uint32_t site;  /* dropout's */
+    uint32_t site; /* dropout's */
 } addition;
 
 static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int training)
@@ -40,7 +41,8 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
     const sgt_cuda_gemm *whole = c->linear[a->which].residual;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
     if (whole) {
-        sgt_cuda_gemm_run_onto(whole, c->compute, a->sum, a->x, a->in, sgt_cuda_weight(c, l->at[a->weight]),
+        sgt_cuda_gemm_run_onto(whole, c->compute, a->sum, a->x, a->in,
+                               sgt_cuda_weight(c, l->at[a->weight]),
                                (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
         layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
         return;
@@ -58,7 +60,8 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
     if (c->fc_gelu) {
-        sgt_cuda_gemm_run(c->fc_gelu, c->compute, l->gelu, l->ln2, sgt_cuda_weight(c, l->at[SGT_FC_W]),
+        sgt_cuda_gemm_run(c->fc_gelu, c->compute, l->gelu, l->ln2,
+                          sgt_cuda_weight(c, l->at[SGT_FC_W]),
                           (void *)sgt_cuda_weight(c, l->at[SGT_FC_B]), l->fc);
         return;
     }
@@ -73,8 +76,8 @@ static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
     linear(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->qkv, l->ln1, 3 * c->C);
     sgt_cuda_attend(c, i, training);
     residual(c, i,
-             &(addition){SGT_CUDA_PROJ, SGT_PROJ_W, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2, l->at[SGT_LN2_W],
-                         l->at[SGT_LN2_B], SGT_DROP_PROJ},
+             &(addition){SGT_CUDA_PROJ, SGT_PROJ_W, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2,
+                         l->at[SGT_LN2_W], l->at[SGT_LN2_B], SGT_DROP_PROJ},
              training);
     mlp(c, l);
 }
@@ -85,8 +88,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, 0, SGT_DROP_EMBED, training);
     const sgt_cuda_block *first = c->blocks;
     sgt_cuda_range(c, "embeddings forward");
-    sgt_cuda_embed(c->compute, c->type, c->x0, c->ids, sgt_cuda_weight(c, c->wte), sgt_cuda_weight(c, c->wpe), c->N,
-                   c->T, c->C, drop);
+    sgt_cuda_embed(c->compute, c->type, c->x0, c->ids, sgt_cuda_weight(c, c->wte),
+                   sgt_cuda_weight(c, c->wpe), c->N, c->T, c->C, drop);
     layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->x0, NULL, first->at[SGT_LN1_W],
               first->at[SGT_LN1_B], NULL);
     sgt_cuda_part_ends(c, 0);
@@ -95,8 +98,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         sgt_cuda_block *l = c->blocks + i;
         sgt_cuda_range_layer(c, "forward", i);
         inside(c, i, i ? l[-1].out : c->x0, training);
-        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W, l->gelu, l->mid, l->out, c->lnf, c->meanf, c->rstdf, c->lnf_w,
-                      c->lnf_b, SGT_DROP_FCPROJ};
+        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W, l->gelu,  l->mid,   l->out,         c->lnf,
+                      c->meanf,        c->rstdf,     c->lnf_w, c->lnf_b, SGT_DROP_FCPROJ};
         if (i + 1 < c->L) {
             a.ln = l[1].ln1;
             a.mean = l[1].mean1;
@@ -117,11 +120,13 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
     const void *x = layer ? l[-1].out : c->x0;
     sgt_cuda_range_layer(c, "recompute", layer);
-    layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B], NULL);
+    layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
+              NULL);
     if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         inside(c, layer, x, 1);
     } else {
-        layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, l->at[SGT_LN2_W], l->at[SGT_LN2_B], NULL);
+        layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, l->at[SGT_LN2_W],
+                  l->at[SGT_LN2_B], NULL);
         sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
     }
     sgt_cuda_range_end(c);
@@ -131,7 +136,8 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
     sgt_cuda_logsumexp(c->compute, c->type, c->row_lse, c->logits, c->N, c->V, c->ldv);
-    sgt_cuda_target_loss(c->compute, c->type, c->loss, c->row_lse, c->logits, c->targets, c->N, c->ldv);
+    sgt_cuda_target_loss(c->compute, c->type, c->loss, c->row_lse, c->logits, c->targets, c->N,
+                         c->ldv);
     if (!scale) return;
     sgt_cuda_softmax(c->compute, c->type, c->logits, c->row_lse, c->N, c->V, c->ldv);
     sgt_cuda_dlogits(c->compute, c->type, c->logits, c->targets, c->N, c->ldv, scale);
@@ -140,16 +146,19 @@ static void classify(sgt_cuda_backend *c, const float *scale)
 void sgt_cuda_head(sgt_cuda_backend *c, int training)
 {
     sgt_cuda_range(c, "head and loss");
-    sgt_cuda_gemm_run(c->linear[SGT_CUDA_HEAD].forward, c->compute, c->logits, c->lnf, sgt_cuda_weight(c, c->head),
-                      NULL, NULL);
+    sgt_cuda_gemm_run(c->linear[SGT_CUDA_HEAD].forward, c->compute, c->logits, c->lnf,
+                      sgt_cuda_weight(c, c->head), NULL, NULL);
     const float *scale = training ? &c->control->dlogits_scale : NULL;
     if (c->o.no_fuse) {
         classify(c, scale);
     } else if (c->bulk_loss && scale) {
-        sgt_cuda_cross_entropy_bulk(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V, c->ldv, scale);
+        sgt_cuda_cross_entropy_bulk(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V,
+                                    c->ldv, scale);
     } else {
-        sgt_cuda_cross_entropy(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V, c->ldv, scale);
+        sgt_cuda_cross_entropy(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V,
+                               c->ldv, scale);
     }
-    sgt_cuda_loss_sum(c->compute, training ? c->control : c->eval_control, c->loss, c->targets, c->N);
+    sgt_cuda_loss_sum(c->compute, training ? c->control : c->eval_control, c->loss, c->targets,
+                      c->N);
     sgt_cuda_range_end(c);
 }

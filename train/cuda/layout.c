@@ -1,13 +1,14 @@
-/* layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind. Pure: the same
- * code measures before a run, and without a device. */
+/* layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind.
+ * Pure: the same code measures before a run, and without a device. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda_backend.h"
 #include "dropout.h"
 
-#define ALIGN 256        /* bytes */
-#define MOST_POSITIONS (1 << 30) /* of a micro-step: kernels count them in int, a little beyond the last one too */
+#define ALIGN 256 /* bytes */
+/* of a micro-step: kernels count them in int, a little beyond the last one too */
+#define MOST_POSITIONS (1 << 30)
 #define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304: whole tiles of the head's products */
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -18,11 +19,12 @@ static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
-    return tensor < 2 ? SGT_BUCKET_EMBEDDINGS : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
+    return tensor < 2 ? SGT_BUCKET_EMBEDDINGS
+                      : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its vectors. Buckets are
- * padded so that every rank's part of one begins aligned. */
+/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its
+ * vectors. Buckets are padded so that every rank's part of one begins aligned. */
 static size_t place_tensors(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -60,13 +62,16 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     int rc = sgt_model_check(&o->model, "model", err);
     if (rc < 0) return rc;
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions)
-        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens for a model of %u positions", o->batch, o->seq,
-                        o->model.positions);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "backend: %u rows of %u tokens for a model of %u positions", o->batch,
+                        o->seq, o->model.positions);
     if ((uint64_t)o->batch * o->seq > MOST_POSITIONS)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "backend: %u rows of %u tokens, CUDA's kernels take at most %d tokens",
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "backend: %u rows of %u tokens, CUDA's kernels take at most %d tokens",
                         o->batch, o->seq, MOST_POSITIONS);
     if (o->model.channels > 12672)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "model: %u channels, CUDA's LayerNorm takes at most 12672",
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "model: %u channels, CUDA's LayerNorm takes at most 12672",
                         o->model.channels);
     return SGT_OK;
 }
@@ -89,7 +94,9 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     if (rc < 0) return rc;
     c->o = *o;
     c->model = o->model;
-    c->type = o->precision == SGT_PRECISION_BF16 ? SGT_BF16 : o->precision == SGT_PRECISION_FP16 ? SGT_F16 : SGT_F32;
+    c->type = o->precision == SGT_PRECISION_BF16   ? SGT_BF16
+              : o->precision == SGT_PRECISION_FP16 ? SGT_F16
+                                                   : SGT_F32;
     c->width = c->type == SGT_F32 ? 4 : 2;
     c->ranks = sgt_ranks_size(o->ranks);
     c->rank = o->ranks ? o->ranks->rank : 0;
@@ -103,10 +110,12 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->variants = o->no_fuse ? 0 : o->variants;
     c->gemm_space = sgt_cuda_gemm_workspace((c->variants & SGT_VARIANT_GEMM_TUNE) != 0);
     c->written = (c->variants & SGT_VARIANT_GRADIENTS_WRITTEN) && o->accum <= 1;
-    c->norm_rows = (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
+    c->norm_rows =
+        (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
     c->V = o->model.vocab;
     c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
-    c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v; /* rows start aligned either way */
+    /* rows start aligned either way */
+    c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v;
     if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
     if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
     if (!c->bucket_at) c->bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->bucket_at);
@@ -141,7 +150,8 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->used - before};
 }
 
-/* A buffer of this block's own, or where it is computed again that of `first`, which may be this block. */
+/* A buffer of this block's own, or where it is computed again that of `first`, which may be this
+ * block. */
 #define OWN(field, count, first) \
     (l->field = (first) && (first) != l ? (first)->field : numbers(c, count))
 #define OWN_FLOATS(field, count, first) \
@@ -230,11 +240,12 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->place = take(c, sizeof *c->place);
     c->outliers = take(c, sizeof *c->outliers);
     kind(c, "data");
-    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->gemm_space}; /* the products' own allocation */
+    /* the products' own allocation */
+    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->gemm_space};
 }
 
-/* cuDNN's workspace, in the logits' place where it fits: they are written after the last attention of the forward pass
- * and read for the last time before the first of the backward pass. */
+/* cuDNN's workspace, in the logits' place where it fits: they are written after the last attention
+ * of the forward pass and read for the last time before the first of the backward pass. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->cudnn ? sgt_cudnn_attention_workspace(c->cudnn) : 0;
@@ -279,7 +290,8 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- questions before a run ---- */
 
-/* The path that attention will surely have; which of our own and cuDNN's is taken does not matter to the estimate. */
+/* The path that attention will surely have; which of our own and cuDNN's is taken does not matter
+ * to the estimate. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -303,8 +315,8 @@ static void forget(sgt_cuda_backend *c)
     sgt_live_free(&c->live);
 }
 
-int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
-                              uint64_t *bytes, sgt_error *err)
+int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
+                              size_t *count, uint64_t *bytes, sgt_error *err)
 {
     sgt_cuda_backend c = {0};
     int rc = measure(&c, o, err);
@@ -338,8 +350,8 @@ uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
     return low;
 }
 
-const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer, uint32_t site,
-                                      int training)
+const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer,
+                                      uint32_t site, int training)
 {
     if (!training || !(c->o.dropout > 0)) return NULL;
     *d = (sgt_cuda_dropout){.place = c->place,

@@ -1,15 +1,16 @@
-/* live.c: what each buffer of the CUDA backend is used for, by parts of a step (live.h), as forward.c and
- * backward.c write and read. Gradients are zeroed by the update and added to: they are live throughout. The head's
- * part ends with its backward products. */
+/* live.c: what each buffer of the CUDA backend is used for, by parts of a step (live.h), as
+ * forward.c and backward.c write and read. Gradients are zeroed by the update and added to: they
+ * are live throughout. The head's part ends with its backward products. */
 #include <string.h>
 
 #include "cuda_backend.h"
 
 static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->L; }
 
-/* Written in part `first`, read in this layer's forward part, and again in its backward part: kept so long, or where it
- * is computed again made anew there. */
-static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first, sgt_recompute from)
+/* Written in part `first`, read in this layer's forward part, and again in its backward part: kept
+ * so long, or where it is computed again made anew there. */
+static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first,
+                 sgt_recompute from)
 {
     unsigned forward = sgt_part_forward(i), backward = sgt_part_backward(layers(c), i);
     if (c->blocks[i].recompute < from || c->blocks + i == c->share_last) {
@@ -29,9 +30,12 @@ static void live_block(sgt_cuda_backend *c, unsigned i)
     const void *const inside[] = {l->qkv, l->att, l->lse, l->mid, l->fc, l->probs};
     for (size_t k = 0; k < sizeof before / sizeof *before; k++)
         kept(c, i, before[k], forward - 1, SGT_RECOMPUTE_GELU);
-    for (size_t k = 0; k < sizeof cheap / sizeof *cheap; k++) kept(c, i, cheap[k], forward, SGT_RECOMPUTE_GELU);
-    for (size_t k = 0; k < sizeof inside / sizeof *inside; k++) kept(c, i, inside[k], forward, SGT_RECOMPUTE_BLOCK);
-    sgt_live_during(&c->live, l->out, forward, i + 1 == L ? sgt_part_head(L) : sgt_part_backward(L, i + 1));
+    for (size_t k = 0; k < sizeof cheap / sizeof *cheap; k++)
+        kept(c, i, cheap[k], forward, SGT_RECOMPUTE_GELU);
+    for (size_t k = 0; k < sizeof inside / sizeof *inside; k++)
+        kept(c, i, inside[k], forward, SGT_RECOMPUTE_BLOCK);
+    sgt_live_during(&c->live, l->out, forward,
+                    i + 1 == L ? sgt_part_head(L) : sgt_part_backward(L, i + 1));
 }
 
 static void within(sgt_cuda_backend *c, unsigned part, const void *const *at, size_t count)
@@ -44,9 +48,10 @@ static void within(sgt_cuda_backend *c, unsigned part, const void *const *at, si
 static void live_work(sgt_cuda_backend *c, unsigned i)
 {
     const sgt_cuda_naive *n = &c->naive;
-    const void *const both[] = {c->dln, n->q, n->k, n->v, n->o, n->dscores, c->cudnn ? c->cudnn_space : NULL};
-    const void *const backward[] = {c->dwide, c->ddrop, c->delta, c->bias_sums, c->scratch, c->beside_scratch,
-                                    n->dq,    n->dk,    n->dv};
+    const void *const both[] = {
+        c->dln, n->q, n->k, n->v, n->o, n->dscores, c->cudnn ? c->cudnn_space : NULL};
+    const void *const backward[] = {c->dwide,          c->ddrop, c->delta, c->bias_sums, c->scratch,
+                                    c->beside_scratch, n->dq,    n->dk,    n->dv};
     WITHIN(c, sgt_part_forward(i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), backward);
@@ -54,14 +59,17 @@ static void live_work(sgt_cuda_backend *c, unsigned i)
 
 void sgt_cuda_live(sgt_cuda_backend *c)
 {
-    unsigned L = layers(c), head = sgt_part_head(L), embeddings = sgt_part_embeddings(L), update = sgt_part_update(L);
-    const void *const always[] = {c->params,    c->copy,     c->own_copy,     c->grads,     c->own_grads, c->m,
-                                  c->v,         c->control,  c->eval_control, c->place,     c->outliers,  c->tokens[0],
-                                  c->tokens[1], c->given[0], c->given[1],     c->starts[0], c->starts[1]};
+    unsigned L = layers(c), head = sgt_part_head(L), embeddings = sgt_part_embeddings(L),
+             update = sgt_part_update(L);
+    const void *const always[] = {
+        c->params,    c->copy,     c->own_copy,     c->grads,     c->own_grads, c->m,
+        c->v,         c->control,  c->eval_control, c->place,     c->outliers,  c->tokens[0],
+        c->tokens[1], c->given[0], c->given[1],     c->starts[0], c->starts[1]};
     const void *const of_head[] = {c->logits, c->loss, c->row_lse, c->dln, c->scratch};
     const void *const of_embeddings[] = {c->sorted, c->order, c->scratch, c->ddrop};
     const void *const of_update[] = {c->scratch};
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++) sgt_live_always(&c->live, always[i]);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        sgt_live_always(&c->live, always[i]);
     sgt_live_during(&c->live, c->x0, 0, sgt_part_backward(L, 0));
     for (unsigned i = 0; i < L; i++) {
         live_block(c, i);
@@ -81,8 +89,8 @@ void sgt_cuda_live(sgt_cuda_backend *c)
 }
 
 /* The products' workspace is an allocation of its own, and theirs throughout. */
-void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
-                         uint64_t after[SGT_LIVE_KINDS])
+void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
+                         uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS])
 {
     const sgt_cuda_backend *c = (const sgt_cuda_backend *)b;
     (void)again;

@@ -1,20 +1,23 @@
-/* peak.c: what a device could do at most, for MFU: by its datasheet, and as one large product of matrices measures
- * it. */
+/* peak.c: what a device could do at most, for MFU: by its datasheet, and as one large product of
+ * matrices measures it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda_backend.h"
 
-/* TFLOP/s of dense products, from NVIDIA's datasheets of each card (without sparsity): float32 without tensor cores,
- * TF32, 16 bits. A name that begins with one of these; the longer come first. */
+/* TFLOP/s of dense products, from NVIDIA's datasheets of each card (without sparsity): float32
+ * without tensor cores, TF32, 16 bits. A name that begins with one of these; the longer come
+ * first. */
 static const struct {
     const char *name;
     double fp32, tf32, half;
 } cards[] = {
-    {"NVIDIA A100", 19.5, 156, 312},        {"NVIDIA A800", 19.5, 156, 312},     {"NVIDIA A30", 10.3, 82, 165},
-    {"NVIDIA A40", 37.4, 74.8, 149.7},      {"NVIDIA L40S", 91.6, 183, 362},     {"NVIDIA L40", 90.5, 90.5, 181},
-    {"NVIDIA H100 PCIe", 51, 378, 756},     {"NVIDIA H100 NVL", 60, 417.5, 835}, {"NVIDIA H100", 67, 494.7, 989.4},
-    {"NVIDIA H800", 67, 494.7, 989.4},      {"NVIDIA H200", 67, 494.7, 989.4},   {"NVIDIA GH200", 67, 494.7, 989.4},
+    {"NVIDIA A100", 19.5, 156, 312},    {"NVIDIA A800", 19.5, 156, 312},
+    {"NVIDIA A30", 10.3, 82, 165},      {"NVIDIA A40", 37.4, 74.8, 149.7},
+    {"NVIDIA L40S", 91.6, 183, 362},    {"NVIDIA L40", 90.5, 90.5, 181},
+    {"NVIDIA H100 PCIe", 51, 378, 756}, {"NVIDIA H100 NVL", 60, 417.5, 835},
+    {"NVIDIA H100", 67, 494.7, 989.4},  {"NVIDIA H800", 67, 494.7, 989.4},
+    {"NVIDIA H200", 67, 494.7, 989.4},  {"NVIDIA GH200", 67, 494.7, 989.4},
     {"NVIDIA B200", 80, 1125, 2250},
 };
 
@@ -28,7 +31,8 @@ static double datasheet(const char *name, sgt_precision p)
     return 0;
 }
 
-/* As large as the card's caches are not, as small as its memory is: 8192 needs 400 MB in 16 bits. */
+/* As large as the card's caches are not, as small as its memory is: 8192 needs 400 MB in 16
+ * bits. */
 static double measured(sgt_cuda_backend *c)
 {
     enum { SIDE = 8192 };
@@ -53,6 +57,7 @@ void sgt_cuda_find_peak(sgt_cuda_backend *c)
     c->base.peak_flops = measured(c);
     c->base.datasheet_flops = datasheet(c->device.name, c->o.precision);
     c->base.memory_total = c->device.memory;
-    snprintf(c->peak_name, sizeof c->peak_name, "%s, %s", c->device.name, sgt_precision_words[c->o.precision]);
+    snprintf(c->peak_name, sizeof c->peak_name, "%s, %s", c->device.name,
+             sgt_precision_words[c->o.precision]);
     if (c->base.peak_flops > 0 || c->base.datasheet_flops > 0) c->base.peak_name = c->peak_name;
 }

@@ -1,4 +1,5 @@
-/* plan.c: every matrix product of a step, planned once; and whether GELU goes into the products beside it. */
+/* plan.c: every matrix product of a step, planned once; and whether GELU goes into the products
+ * beside it. */
 #include "cuda_backend.h"
 #include "self_check.h"
 
@@ -15,7 +16,8 @@ static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n
                                  .tf32 = c->o.precision == SGT_PRECISION_TF32};
 }
 
-static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gemm_shape *s, sgt_error *err)
+static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gemm_shape *s,
+                sgt_error *err)
 {
     return sgt_cuda_gemm_plan(p, c->gemms, s, err);
 }
@@ -49,7 +51,8 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
 static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sgt_error *err)
 {
     sgt_cuda_linear *g = &c->linear[which];
-    sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out), dw = dw_shape(c, in, out);
+    sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out),
+                        dw = dw_shape(c, in, out);
     int rc = plan(&g->forward, c, &f, err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
@@ -74,8 +77,8 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- GELU within the products ---- */
 
-static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue,
-                                       const char *path)
+static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s,
+                                       sgt_cuda_epilogue epilogue, const char *path)
 {
     sgt_error why;
     const sgt_cuda_gemm *p;
@@ -84,14 +87,16 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
     return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library need not have it */
 }
 
-/* Not for the erf form, which the library lacks, nor where the backward pass may compute GELU again: the library's own
- * rounding differs from our kernel's, and a choice made layer by layer is to change no bits. */
+/* Not for the erf form, which the library lacks, nor where the backward pass may compute GELU
+ * again: the library's own rounding differs from our kernel's, and a choice made layer by layer is
+ * to change no bits. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
-        c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
+        c->fc_gelu =
+            plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
     c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
     c->dgelu_bias =
         plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
@@ -100,12 +105,14 @@ static void plan_gelu(sgt_cuda_backend *c)
 /* The step's own kernels over (N, 4C), wherever those arrays lie. */
 static void gelu(sgt_cuda_backend *c)
 {
-    sgt_cuda_gelu(c->compute, c->type, c->blocks->gelu, c->blocks->fc, c->N * 4 * c->C, c->model.gelu);
+    sgt_cuda_gelu(c->compute, c->type, c->blocks->gelu, c->blocks->fc, c->N * 4 * c->C,
+                  c->model.gelu);
 }
 
 static void gelu_backward(sgt_cuda_backend *c)
 {
-    sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, c->blocks->fc, c->N * 4 * c->C, c->model.gelu);
+    sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, c->blocks->fc, c->N * 4 * c->C,
+                           c->model.gelu);
 }
 
 static void bias_backward(sgt_cuda_backend *c)
@@ -142,19 +149,22 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
 
-/* qkv's bias gradient stays in the product where that is faster than both by themselves, or nothing is timed. */
+/* qkv's bias gradient stays in the product where that is faster than both by themselves, or nothing
+ * is timed. */
 static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
 {
     float bias;
     if (c->o.deterministic) c->qkv_dw_bias = NULL; /* its sums over rows are the library's */
     if (!c->qkv_dw_bias || !(ms_of(c->qkv_dw_bias) > 0)) return SGT_OK;
     int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
-    if (rc == SGT_OK && ms_of(c->qkv_dw_bias) >= ms_of(c->linear[SGT_CUDA_QKV].dw) + bias) c->qkv_dw_bias = NULL;
+    if (rc == SGT_OK && ms_of(c->qkv_dw_bias) >= ms_of(c->linear[SGT_CUDA_QKV].dw) + bias)
+        c->qkv_dw_bias = NULL;
     return rc;
 }
 
-/* Forward: with GELU inside, or by itself. Backward: with the slope and the bias gradient inside, with the slope, or by
- * themselves. The fastest is taken; without timing the one with most inside. */
+/* Forward: with GELU inside, or by itself. Backward: with the slope and the bias gradient inside,
+ * with the slope, or by themselves. The fastest is taken; without timing the one with most
+ * inside. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope, bias;
@@ -179,8 +189,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 /* ---- naive attention ---- */
 
 /* (T, T) = q k^T and so on for each of the B*H heads, which lie one after the other. */
-static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k, int trans_a,
-                      int trans_b, sgt_error *err)
+static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
+                      int trans_a, int trans_b, sgt_error *err)
 {
     sgt_cuda_gemm_shape s = product(c, m, n, k);
     s.trans_a = trans_a;
@@ -198,21 +208,22 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t T = c->T, D = c->D;
     sgt_cuda_naive *n = &c->naive;
-    int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);                 /* q k^T, dout v^T */
-    if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err);    /* probs v, dscores k */
-    if (rc == SGT_OK) rc = plan_heads(&n->columns, c, T, D, T, 1, 0, err); /* probs^T dout, dscores^T q */
+    int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);              /* q k^T, dout v^T */
+    if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err); /* probs v, dscores k */
+    /* probs^T dout, dscores^T q */
+    if (rc == SGT_OK) rc = plan_heads(&n->columns, c, T, D, T, 1, 0, err);
     return rc;
 }
 
-/* The residual stream's sum within proj and fcproj, rounded once where a branch is otherwise rounded by itself, too.
- * Dropout lies between the two. */
+/* The residual stream's sum within proj and fcproj, rounded once where a branch is otherwise
+ * rounded by itself, too. Dropout lies between the two. */
 static void plan_residual(sgt_cuda_backend *c)
 {
-    sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C), fcproj = forward_shape(c, 4 * c->C, c->C);
+    sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C),
+                        fcproj = forward_shape(c, 4 * c->C, c->C);
     if (!(c->variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
     proj.accumulate = fcproj.accumulate = 1;
-    c->linear[SGT_CUDA_PROJ].residual =
-        plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
+    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
     c->linear[SGT_CUDA_FCPROJ].residual =
         plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
 }
@@ -222,7 +233,8 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS);
     if (out)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "cuBLASLt: the self-check found its products %s: %s (--no-self-check trains all the same)",
+                        "cuBLASLt: the self-check found its products %s: %s (--no-self-check "
+                        "trains all the same)",
                         out->verdict, out->why);
     c->bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
     c->bulk_loss = (c->variants & SGT_VARIANT_CROSS_ENTROPY_BULK) &&
@@ -237,7 +249,7 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK) plan_gelu(c);
     if (rc == SGT_OK) plan_residual(c);
     if (rc == SGT_OK && c->variants & SGT_VARIANT_QKV_BIAS_IN_DW)
-        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD,
-                                    SGT_CHECK_DW_BIAS);
+        c->qkv_dw_bias =
+            plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD, SGT_CHECK_DW_BIAS);
     return rc;
 }

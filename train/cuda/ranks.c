@@ -1,12 +1,13 @@
-/* ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last micro-step, as soon as
- * the backward pass is through with a bucket of gradients, NCCL adds it up over ranks, beside what still computes, and
- * leaves each rank its part of it. A rank keeps master parameters and moments of its part alone (ZeRO-1), updates
- * those, and the working copies are gathered from all.
+/* ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last
+ * micro-step, as soon as the backward pass is through with a bucket of gradients, NCCL adds it up
+ * over ranks, beside what still computes, and leaves each rank its part of it. A rank keeps master
+ * parameters and moments of its part alone (ZeRO-1), updates those, and the working copies are
+ * gathered from all.
  *
- * All calls of NCCL are on one stream, in one order, which is the order of the backward pass; events join it to the
- * compute stream both ways, so that graphs take it in. Not yet run on a GPU, nor with NCCL itself: here a stand-in
- * joins processes (tests/kernels/host/nccl.cpp). NCCL adds in an order of its own, the same from run to run where
- * machines and their links are. */
+ * All calls of NCCL are on one stream, in one order, which is the order of the backward pass;
+ * events join it to the compute stream both ways, so that graphs take it in. Not yet run on a GPU,
+ * nor with NCCL itself: here a stand-in joins processes (tests/kernels/host/nccl.cpp). NCCL adds in
+ * an order of its own, the same from run to run where machines and their links are. */
 #include <stdlib.h>
 
 #include "cuda/nccl.h"
@@ -48,9 +49,10 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_NCCL);
     if (c->ranks == 1) return SGT_OK;
     if (out)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)", out->verdict,
-                        out->why);
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)",
+            out->verdict, out->why);
     struct sgt_cuda_group *g = c->group = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
     int rc = sgt_cuda_stream_new(&g->stream, err);
@@ -60,8 +62,8 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? meet(c, err) : rc;
 }
 
-/* What waits for a rank that is gone would wait for ever: it is called off. Should that hang, as it may where a device
- * is at fault, the program's watch over its ranks (ranks.h) ends it. */
+/* What waits for a rank that is gone would wait for ever: it is called off. Should that hang, as it
+ * may where a device is at fault, the program's watch over its ranks (ranks.h) ends it. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -116,8 +118,9 @@ void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket)
     if (!g || !g->reducing) return;
     n = part(c, bucket, &at);
     enter(c);
-    check("ncclReduceScatter", g->nccl->reduce_scatter(c->grads + c->bucket_at[bucket], c->own_grads + at, n,
-                                                       SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
+    check("ncclReduceScatter",
+          g->nccl->reduce_scatter(c->grads + c->bucket_at[bucket], c->own_grads + at, n,
+                                  SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
     sgt_cuda_launched(g->stream, "ncclReduceScatter (%zu numbers a rank)", n);
 }
 
@@ -127,15 +130,17 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* An infinite or NaN gradient of any rank's makes the sum so for all: they leave out the same updates. */
+/* An infinite or NaN gradient of any rank's makes the sum so for all: they leave out the same
+ * updates. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
     const sgt_optim *o = &c->o.optim;
     sgt_cuda_grad_squares(c->compute, c->control, c->own_grads, c->own, c->scratch);
     enter(c);
-    check("ncclAllReduce", g->nccl->all_reduce(&c->control->loss, &c->control->loss, 3, SGT_NCCL_FLOAT64, SGT_NCCL_SUM,
-                                               g->comm, g->stream)); /* loss, targets, squares */
+    check("ncclAllReduce",
+          g->nccl->all_reduce(&c->control->loss, &c->control->loss, 3, SGT_NCCL_FLOAT64,
+                              SGT_NCCL_SUM, g->comm, g->stream)); /* loss, targets, squares */
     sgt_cuda_launched(g->stream, "ncclAllReduce (loss, targets and squares)");
     leave(c);
     sgt_cuda_grad_finish(c->compute, c->control, o->grad_clip, o->beta1, o->beta2);
@@ -151,12 +156,14 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
     check("ncclGroupStart", g->nccl->group_start());
     for (size_t b = 0; b < sgt_cuda_buckets(c); b++) {
         size_t at, n = part(c, b, &at);
-        check("ncclAllGather", g->nccl->all_gather(from + at * c->width,
-                                                   (unsigned char *)c->copy + c->bucket_at[b] * c->width, n,
-                                                   types[c->type], g->comm, g->stream));
+        check("ncclAllGather",
+              g->nccl->all_gather(from + at * c->width,
+                                  (unsigned char *)c->copy + c->bucket_at[b] * c->width, n,
+                                  types[c->type], g->comm, g->stream));
     }
     check("ncclGroupEnd", g->nccl->group_end());
-    sgt_cuda_launched(g->stream, "ncclAllGather (the parameters, %zu buckets)", sgt_cuda_buckets(c));
+    sgt_cuda_launched(g->stream, "ncclAllGather (the parameters, %zu buckets)",
+                      sgt_cuda_buckets(c));
     if (forget) sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
     leave(c);
 }
@@ -179,7 +186,8 @@ static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
     return p;
 }
 
-int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count, const float *from, sgt_error *err)
+int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
+                       const float *from, sgt_error *err)
 {
     int rc = SGT_OK;
     for (piece p; count && rc == SGT_OK; at += p.n, from += p.n, count -= p.n) {
@@ -190,7 +198,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
 }
 
 /* By way of the logits' memory, which is free between micro-steps. */
-int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to, sgt_error *err)
+int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
+                       sgt_error *err)
 {
     struct sgt_cuda_group *g = c->group;
     size_t room = c->N * c->ldv * c->width / sizeof(float);
@@ -198,8 +207,9 @@ int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_
     for (piece p; count && rc == SGT_OK; at += p.n, to += p.n, count -= p.n) {
         p = first_piece(c, at, count < room ? count : room);
         enter(c);
-        check("ncclBroadcast", g->nccl->broadcast(p.rank == c->rank ? state + p.at : c->logits, c->logits, p.n,
-                                                  SGT_NCCL_FLOAT32, (int)p.rank, g->comm, g->stream));
+        check("ncclBroadcast",
+              g->nccl->broadcast(p.rank == c->rank ? state + p.at : c->logits, c->logits, p.n,
+                                 SGT_NCCL_FLOAT32, (int)p.rank, g->comm, g->stream));
         sgt_cuda_launched(g->stream, "ncclBroadcast (%zu numbers)", p.n);
         leave(c);
         rc = sgt_cuda_stage(c, c->logits, to, NULL, p.n, err);

@@ -68,8 +68,8 @@ static void identify_build(char *text, size_t n)
     Dl_info at;
     struct stat st = {0};
     if (dladdr((const void *)&sgt_cuda_self_check, &at) && at.dli_fname) stat(at.dli_fname, &st);
-    snprintf(text, n, SGT_VERSION " of %lld bytes, %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-             st.st_mtim.tv_nsec);
+    snprintf(text, n, SGT_VERSION " of %lld bytes, %lld.%09ld", (long long)st.st_size,
+             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
 static int identity(char *text, size_t n, int device, sgt_error *err)
@@ -87,9 +87,11 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
     if (nccl) nccl->version(&nccl_version);
     if (cupti) cupti->version(&cupti_version);
     identify_build(build, sizeof build);
-    snprintf(text, n, "%s, sm_%d%d; driver %d, CUDA %d; sgt %s; cuBLASLt %zu, %s, NCCL %d, CUPTI %u", d.name, d.major,
-             d.minor, d.driver, d.runtime, build, lt ? lt->version() : 0,
-             sgt_cudnn_load(&cudnn, &why) == SGT_OK ? cudnn->title : "no cuDNN", nccl_version, cupti_version);
+    snprintf(text, n,
+             "%s, sm_%d%d; driver %d, CUDA %d; sgt %s; cuBLASLt %zu, %s, NCCL %d, CUPTI %u", d.name,
+             d.major, d.minor, d.driver, d.runtime, build, lt ? lt->version() : 0,
+             sgt_cudnn_load(&cudnn, &why) == SGT_OK ? cudnn->title : "no cuDNN", nccl_version,
+             cupti_version);
     return SGT_OK;
 }
 

@@ -45,15 +45,17 @@ static void compute(numbers *x)
         for (size_t h = 0; h < H; h++) {
             size_t in = b * T * 3 * row + h * x->D, at = b * T * row + h * x->D;
             float scale = 1 / sqrtf((float)x->D), *q = x->qkv + in, *dq = x->dqkv + in;
-            sgt_ref_attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row, T, x->D, scale, NULL, NULL,
-                              x->scratch);
-            sgt_ref_attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at, x->out + at, row, x->lse, q,
-                                       q + row, q + 2 * row, 3 * row, T, x->D, scale, NULL, NULL, x->scratch);
+            sgt_ref_attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row, T, x->D,
+                              scale, NULL, NULL, x->scratch);
+            sgt_ref_attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at,
+                                       x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row,
+                                       T, x->D, scale, NULL, NULL, x->scratch);
         }
 }
 
 /* Return the root mean square of the error in part `part` of `parts`, divided by that of `want`. */
-static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part, size_t parts)
+static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
+                       size_t parts)
 {
     double off = 0, all = 0;
     size_t row = H * x->D;
@@ -76,21 +78,22 @@ static double bound(const sgt_cuda_backend *c)
     return (c->type == SGT_F32 ? T : 6) * sgt_check_unit(c->type);
 }
 
-static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts, sgt_error *err)
+static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts,
+                   sgt_error *err)
 {
     static const char *const names[] = {"dq", "dk", "dv"};
     for (size_t part = 0; part < parts; part++) {
         double d = distance(x, c->type, want, part, parts);
         if (!(d <= bound(c)))
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s in %s is off by %.2g of its size, at most %.2g may be",
-                            parts == 1 ? "the output" : names[part], sgt_check_type(c->type), d,
-                            bound(c));
+            return sgt_fail(
+                err, SGT_EFORMAT, "%s in %s is off by %.2g of its size, at most %.2g may be",
+                parts == 1 ? "the output" : names[part], sgt_check_type(c->type), d, bound(c));
     }
     return SGT_OK;
 }
 
-static int put(sgt_cuda_backend *c, numbers *x, void *to, const float *from, size_t n, sgt_error *err)
+static int put(sgt_cuda_backend *c, numbers *x, void *to, const float *from, size_t n,
+               sgt_error *err)
 {
     sgt_check_encode(x->packed, c->type, from, n);
     return sgt_cuda_stage(c, to, NULL, x->packed, n * c->width / sizeof(float), err);
@@ -117,13 +120,17 @@ static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc == SGT_OK ? compare(c, x, x->dqkv, 3, err) : rc;
 }
 
-static int check_variant(int device, sgt_attention which, uint32_t variants, sgt_precision precision, size_t D,
-                         int deterministic, sgt_error *err)
+static int check_variant(int device, sgt_attention which, uint32_t variants,
+                         sgt_precision precision, size_t D, int deterministic, sgt_error *err)
 {
     sgt_backend *b;
     numbers x;
-    sgt_backend_options o = {.model = {.layers = 1, .channels = (uint32_t)(H * D), .heads = H, .vocab = 128,
-                                       .positions = T, .eps = 1e-5f},
+    sgt_backend_options o = {.model = {.layers = 1,
+                                       .channels = (uint32_t)(H * D),
+                                       .heads = H,
+                                       .vocab = 128,
+                                       .positions = T,
+                                       .eps = 1e-5f},
                              .batch = B,
                              .seq = T,
                              .threads = 1,
@@ -143,26 +150,33 @@ static int check_variant(int device, sgt_attention which, uint32_t variants, sgt
     return rc;
 }
 
-static int check(int device, sgt_attention which, sgt_precision precision, size_t D, int deterministic, sgt_error *err)
+static int check(int device, sgt_attention which, sgt_precision precision, size_t D,
+                 int deterministic, sgt_error *err)
 {
     return check_variant(device, which, 0, precision, D, deterministic, err);
 }
 
 int sgt_check_attention_own(int device, sgt_error *err)
 {
-    static const sgt_precision all[] = {SGT_PRECISION_BF16, SGT_PRECISION_FP16, SGT_PRECISION_FP32, SGT_PRECISION_TF32};
+    static const sgt_precision all[] = {SGT_PRECISION_BF16, SGT_PRECISION_FP16, SGT_PRECISION_FP32,
+                                        SGT_PRECISION_TF32};
     int rc = SGT_OK;
-    for (int i = 0; i < 4 && rc == SGT_OK; i++) rc = check(device, SGT_ATTENTION_OWN, all[i], 64, 0, err);
+    for (int i = 0; i < 4 && rc == SGT_OK; i++)
+        rc = check(device, SGT_ATTENTION_OWN, all[i], 64, 0, err);
     return rc == SGT_OK ? check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 128, 0, err) : rc;
 }
 
 int sgt_check_attention_hopper(int device, sgt_error *err)
 {
     const uint32_t variant = SGT_VARIANT_ATTENTION_HOPPER;
-    if (!sgt_cuda_attention_hopper_serves(SGT_BF16, 64)) return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
+    if (!sgt_cuda_attention_hopper_serves(SGT_BF16, 64))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
     int rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 64, 0, err);
-    if (rc == SGT_OK) rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_FP16, 64, 0, err);
-    return rc == SGT_OK ? check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 128, 0, err) : rc;
+    if (rc == SGT_OK)
+        rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_FP16, 64, 0, err);
+    return rc == SGT_OK
+               ? check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 128, 0, err)
+               : rc;
 }
 
 /* `auto` takes tiles for head sizes that tensor cores do not support. */

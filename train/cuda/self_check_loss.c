@@ -17,7 +17,7 @@ typedef struct shape {
 static const shape shapes[] = {{540, 205, 208}, {3, 50257, 50304}};
 enum { MOST_ROWS = 540, MOST_LOGITS = 3 * 50304, SCALE = 1024 };
 
-typedef struct rows { /* on the device */
+typedef struct rows {          /* on the device */
     float logits[MOST_LOGITS]; /* or as many 16-bit numbers */
     float loss[MOST_ROWS], scale;
     int32_t targets[MOST_ROWS];

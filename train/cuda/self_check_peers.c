@@ -22,15 +22,19 @@ static int said(const sgt_nccl *n, const char *what, int code, sgt_error *err)
 /* Make the calls of a step (train/cuda/ranks.c). For one rank they copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
-    float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT, *gathered = scattered + COUNT;
-    int rc = said(n, "all_reduce", n->all_reduce(d, reduced, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
+    float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,
+          *gathered = scattered + COUNT;
+    int rc = said(n, "all_reduce",
+                  n->all_reduce(d, reduced, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
                   err);
     if (rc == SGT_OK)
-        rc = said(n, "reduce_scatter",
-                  n->reduce_scatter(d, scattered, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream), err);
+        rc = said(
+            n, "reduce_scatter",
+            n->reduce_scatter(d, scattered, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
+            err);
     return rc < 0 ? rc
-                  : said(n, "all_gather", n->all_gather(d, gathered, COUNT, SGT_NCCL_FLOAT32, comm, x->stream),
-                         err);
+                  : said(n, "all_gather",
+                         n->all_gather(d, gathered, COUNT, SGT_NCCL_FLOAT32, comm, x->stream), err);
 }
 
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_error *err)

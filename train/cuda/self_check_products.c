@@ -99,16 +99,16 @@ static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape
 
 /* ---- one product ---- */
 
-static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, size_t i, size_t j, double want,
-                   double off, sgt_error *err)
+static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, size_t i, size_t j,
+                   double want, double off, sgt_error *err)
 {
     static const char *const names[] = {"", "", "D", "bias", "aux"};
     double got = sgt_check_decode(pinned(p, array), s->out, i * N + j);
     if (fabs(got - want) <= off) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
                     s->trans_a ? "A^T " : "A ", s->trans_b ? "B^T" : "B",
-                    s->accumulate ? " added" : "", s->tf32 ? ", TF32" : "",
-                    sgt_check_type(s->out), names[array], i, j, got, want);
+                    s->accumulate ? " added" : "", s->tf32 ? ", TF32" : "", sgt_check_type(s->out),
+                    names[array], i, j, got, want);
 }
 
 /* Compare column j of D, and of aux if the product writes it; set the column's sum and the error it
@@ -165,7 +165,8 @@ static int run(products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_err
 
 /* ---- the paths ---- */
 
-static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_cuda_type type, int tf32, sgt_error *err)
+static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_cuda_type type,
+                   int tf32, sgt_error *err)
 {
     sgt_cuda_gemm_shape s = {.m = M,
                              .n = N,

@@ -1,6 +1,6 @@
-/* trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the window opens,
- * so that no work of the step before is in it, and as it closes; in between all goes on as it does otherwise. Not yet
- * run on a GPU. */
+/* trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the
+ * window opens, so that no work of the step before is in it, and as it closes; in between all goes
+ * on as it does otherwise. Not yet run on a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +13,14 @@ _Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an e
 static void show(void *ctx, const sgt_cupti_span *s)
 {
     sgt_trace *t = ctx;
-    sgt_trace_event e = {.name = sgt_trace_name(t, s->name),
-                         .category = sgt_trace_name(t, s->category),
-                         .start = s->start,
-                         .end = s->end,
-                         .track = sgt_trace_track(t, s->on_device ? SGT_TRACE_DEVICE : SGT_TRACE_HOST, s->track),
-                         .flow = s->flow,
-                         .starts_flow = s->starts_flow};
+    sgt_trace_event e = {
+        .name = sgt_trace_name(t, s->name),
+        .category = sgt_trace_name(t, s->category),
+        .start = s->start,
+        .end = s->end,
+        .track = sgt_trace_track(t, s->on_device ? SGT_TRACE_DEVICE : SGT_TRACE_HOST, s->track),
+        .flow = s->flow,
+        .starts_flow = s->starts_flow};
     for (int i = 0; i < SGT_TRACE_ARGS && s->args[i].key; i++)
         e.args[i] = (sgt_trace_arg){sgt_trace_name(t, s->args[i].key), s->args[i].value};
     sgt_trace_reserve(t, 1);
@@ -52,7 +53,8 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK; /* the host's part alone */
+    /* the host's part alone */
+    if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     int rc = sgt_cupti_open(&c->cupti, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});
     return rc;

@@ -1,4 +1,5 @@
-/* data.c: what a run trains on and what it evaluates on: shards of one set or several, or prompts and completions. */
+/* data.c: what a run trains on and what it evaluates on: shards of one set or several, or prompts
+ * and completions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -39,8 +40,8 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
 }
 
-static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t count, const sgt_loader_options *o,
-                     sgt_error *err)
+static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t count,
+                     const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_options all = *o;
     all.sets = sets;
@@ -48,7 +49,8 @@ static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t coun
     return sgt_loader_open(out, NULL, &all, err);
 }
 
-/* What the checkpoint keeps of a mix, so that a resume can say what differs; NULL of one set, whose hash is all. */
+/* What the checkpoint keeps of a mix, so that a resume can say what differs; NULL of one set, whose
+ * hash is all. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info info;
@@ -60,9 +62,9 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
         char hash[17], name[4096]; /* the name is for messages, and JSON takes UTF-8 alone */
         sgt_loader_get_set(t->train, i, &set);
         snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
-        lost |= json_array_append_new(
-            list, json_pack("{s:s, s:f, s:s}", "data", sgt_printable(name, sizeof name, set.path), "weight", set.weight,
-                            "hash", hash));
+        lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
+                                                      sgt_printable(name, sizeof name, set.path),
+                                                      "weight", set.weight, "hash", hash));
     }
     free(t->state.sets);
     t->state.sets = json_array_size(list) ? sgt_json_dumps(list, 0) : NULL;
@@ -81,7 +83,8 @@ static kept_set kept(const json_t *list, uint32_t i)
 {
     kept_set k = {"", 0, 0};
     const char *hash = "";
-    json_unpack(json_array_get(list, i), "{s:s, s:F, s:s}", "data", &k.data, "weight", &k.weight, "hash", &hash);
+    json_unpack(json_array_get(list, i), "{s:s, s:F, s:s}", "data", &k.data, "weight", &k.weight,
+                "hash", &hash);
     k.hash = strtoull(hash, NULL, 16);
     return k;
 }
@@ -93,8 +96,8 @@ static const char *part_text(char *buf, size_t n, double weight, double sum)
     return buf;
 }
 
-/* All sets are what they were, one by one: it is their proportions that differ. The first is named whose weight is
- * another part of all weights. */
+/* All sets are what they were, one by one: it is their proportions that differ. The first is named
+ * whose weight is another part of all weights. */
 static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, sgt_error *err)
 {
     double sum = 0, sum_then = 0;
@@ -111,8 +114,8 @@ static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, s
         double a = set.weight * sum_then, b = k.weight * sum;
         if (i + 1 < n && (sum > 0) == (sum_then > 0) && fabs(a - b) <= 1e-12 * (a + b)) continue;
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: %s is %s here and was %s in the run to resume (leave --data out, or start a new "
-                        "--run)",
+                        "--data %s: %s is %s here and was %s in the run to resume (leave --data "
+                        "out, or start a new --run)",
                         t->s->data, set.path, part_text(here, sizeof here, set.weight, sum),
                         part_text(there, sizeof there, k.weight, sum_then));
     }
@@ -127,31 +130,36 @@ static int other_data(const sgt_trainer *t, sgt_error *err)
     sgt_loader_set_info set = {.path = t->s->data};
     int rc = SGT_OK;
     if (n != n_then)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: %u set%s, but the run to resume was trained on %u", t->s->data,
-                      n, n == 1 ? "" : "s", n_then);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "--data %s: %u set%s, but the run to resume was trained on %u", t->s->data, n,
+                      n == 1 ? "" : "s", n_then);
     for (uint32_t i = 0; i < n && then && rc == SGT_OK; i++) {
         uint32_t at = 0;
         sgt_loader_get_set(t->train, i, &set);
         if (set.hash == kept(then, i).hash) continue;
         while (at < n && kept(then, at).hash != set.hash) at++;
-        rc = at < n ? sgt_fail(err, SGT_EUNSUPPORTED,
-                               "--data %s: %s is set %u here and was set %u in the run to resume: the order counts",
-                               t->s->data, set.path, i + 1, at + 1)
-                    : sgt_fail(err, SGT_EUNSUPPORTED,
-                               "--data %s: %s: not the tokens that the run to resume was trained on", t->s->data,
-                               set.path);
+        rc = at < n
+                 ? sgt_fail(err, SGT_EUNSUPPORTED,
+                            "--data %s: %s is set %u here and was set %u in the run to resume: the "
+                            "order counts",
+                            t->s->data, set.path, i + 1, at + 1)
+                 : sgt_fail(err, SGT_EUNSUPPORTED,
+                            "--data %s: %s: not the tokens that the run to resume was trained on",
+                            t->s->data, set.path);
     }
     if (rc == SGT_OK && then) rc = other_weights(t, then, n, err);
     if (rc == SGT_OK)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
-                      t->s->data);
+        rc =
+            sgt_fail(err, SGT_EUNSUPPORTED,
+                     "--data %s: not the tokens that the run to resume was trained on", t->s->data);
     json_decref(then);
     return rc;
 }
 
 /* ---- validation shards ---- */
 
-/* The tokens of a set's longest validation shard; 0: it has none. What cannot be looked at is not taken for none. */
+/* The tokens of a set's longest validation shard; 0: it has none. What cannot be looked at is not
+ * taken for none. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     char **paths;
@@ -159,7 +167,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     uint64_t longest = 0;
     struct stat st;
     *out = 0;
-    if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK; /* a shard, or Megatron's PREFIX */
+    /* a shard, or Megatron's PREFIX */
+    if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_shard_list(&paths, &count, path, "val", err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
@@ -174,8 +183,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Validation needs shards with room for one window. The sets that have them, moved to the front; those that lack them
- * are left out, said once. *all becomes how many there are. */
+/* Validation needs shards with room for one window. The sets that have them, moved to the front;
+ * those that lack them are left out, said once. *all becomes how many there are. */
 static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
 {
     uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
@@ -188,12 +197,12 @@ static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sg
         if (rc < 0) return rc;
         char *why = t->unevaluated;
         if (longest == 0)
-            snprintf(why, sizeof t->unevaluated, "%.500s has no validation shards: %s", sets[i].path,
-                     count == 1 ? what : "evaluation is without it");
+            snprintf(why, sizeof t->unevaluated, "%.500s has no validation shards: %s",
+                     sets[i].path, count == 1 ? what : "evaluation is without it");
         else if (longest <= least)
             snprintf(why, sizeof t->unevaluated,
-                     "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s", sets[i].path, least + 1,
-                     what);
+                     "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
+                     sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
         if (count == 1 || !*why) continue; /* of one set, the line about the data says it */
         sgt_say(&t->o->notice, "%s", why);
@@ -235,7 +244,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
     if (t->s->document_mask && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--document-mask: %s does not say which id begins a document (sgt-tokenize's shards do)",
+                        "--document-mask: %s does not say which id begins a document "
+                        "(sgt-tokenize's shards do)",
                         t->s->data);
     return SGT_OK;
 }
@@ -249,11 +259,13 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
         sgt_loader_set_info set = {0};
-        if (i < sets) sgt_loader_get_set(t->train, i, &set); /* sets that are mixed have one vocabulary */
+        /* sets that are mixed have one vocabulary */
+        if (i < sets) sgt_loader_get_set(t->train, i, &set);
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
         if (set.path && !path) rc = sgt_fail_memory(err, set.path);
-        if (path && !sgt_file_gone(path)) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
+        if (path && !sgt_file_gone(path))
+            rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
         free(path);
     }
     return rc;
@@ -277,14 +289,17 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .notice = t->o->notice};
 }
 
-static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed, sgt_error *err)
+static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed,
+                         sgt_error *err)
 {
     const sgt_settings *s = t->s;
-    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
+    if (!t->o->examples)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
     int rc = t->o->examples(path, e, err);
     if (rc < 0) return rc;
     if (t->model.vocab && t->model.vocab < e->vocab)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
                         e->vocab, t->model.vocab);
     sgt_example_rows rows = {.seed = seed,
                              .batch = (uint32_t)s->batch,
@@ -292,7 +307,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
                              .rank = t->o->ranks ? t->o->ranks->rank : 0,
                              .ranks = sgt_ranks_size(t->o->ranks),
                              .pad = s->pad == SGT_DEFAULT_COUNT ? e->eot : (uint32_t)s->pad};
-    if (rows.pad >= e->vocab) return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
+    if (rows.pad >= e->vocab)
+        return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
     return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
 }
 
@@ -319,11 +335,13 @@ int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_erro
         sgt_loader_set *sets;
         uint32_t count;
         if ((rc = parse_sets(t, &sets, &count, err)) < 0) return rc;
-        if ((rc = open_sets(&t->train, sets, count, o, err)) == SGT_OK) sgt_loader_get_info(t->train, &t->info);
+        if ((rc = open_sets(&t->train, sets, count, o, err)) == SGT_OK)
+            sgt_loader_get_info(t->train, &t->info);
         sgt_loader_sets_free(sets);
         return rc;
     }
-    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK) describe_examples(t, &t->info);
+    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK)
+        describe_examples(t, &t->info);
     return rc;
 }
 
@@ -343,9 +361,11 @@ static int is_gone(const char *path)
 }
 
 /* Fail, and say which option tells where the data is now. */
-static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass, sgt_error *err)
+static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
+                    sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run, done, path, pass);
+    return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run,
+                    done, path, pass);
 }
 
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
@@ -358,14 +378,15 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
         return SGT_OK;
     while (i < count && !is_gone(sets[i].path)) i++;
     if (i < count)
-        rc = say_gone(t, "trained", sets[i].path,
-                      count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
+        rc = say_gone(
+            t, "trained", sets[i].path,
+            count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
     sgt_loader_sets_free(sets);
     return rc;
 }
 
-/* Whether prompts and completions that the checkpoint names, and not the caller, could not be read because they are
- * gone. */
+/* Whether prompts and completions that the checkpoint names, and not the caller, could not be read
+ * because they are gone. */
 static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
 {
     return t->from && !t->s->given[which] && is_gone(path);
@@ -384,7 +405,8 @@ static int validate_examples(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* The same rows at each evaluation and for every seed, spread over what there is: of a mix, in its proportions. */
+/* The same rows at each evaluation and for every seed, spread over what there is: of a mix, in its
+ * proportions. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);
@@ -410,7 +432,9 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     if (t->from && t->info.hash != t->state.data_hash) return other_data(t, err);
     t->state.data_hash = t->info.hash;
-    if ((rc = describe_sets(t, err)) < 0 || (rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
+    if ((rc = describe_sets(t, err)) < 0 || (rc = find_eot(t, err)) < 0 ||
+        (rc = read_tokenizer(t, err)) < 0)
+        return rc;
     if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
         return sgt_fail_memory(err, t->s->data);
     return open_validation(t, err);

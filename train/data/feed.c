@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* What a thread of the stream is at: a row of the trace each. */
 typedef struct maker {
     int track;
@@ -22,12 +21,15 @@ struct sgt_feed {
     sgt_stream *stream;
     sgt_stream_batch held[SGT_FEED_HOLD + 1]; /* given and not let go, oldest first */
     unsigned holding;
-    maker *makers; /* (threads), where a trace is wanted */
+    maker *makers;      /* (threads), where a trace is wanted */
     sgt_cursor *cursor; /* instead of the stream */
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
 
-static void *take(const sgt_feed *f, size_t bytes) { return f->o.alloc ? f->o.alloc(f->o.ctx, bytes) : malloc(bytes); }
+static void *take(const sgt_feed *f, size_t bytes)
+{
+    return f->o.alloc ? f->o.alloc(f->o.ctx, bytes) : malloc(bytes);
+}
 
 static void give(const sgt_feed *f, void *p)
 {
@@ -41,10 +43,12 @@ static void take_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
     rows->targets = lengths ? f->targets : NULL;
     for (size_t b = 0; b < f->rows && lengths; b++)
         for (size_t t = 0; t < f->T; t++)
-            f->targets[b * f->T + t] = t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
+            f->targets[b * f->T + t] =
+                t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
 }
 
-static void take_starts(sgt_feed *f, sgt_batch *rows, const sgt_row_documents *d, const uint32_t *lengths)
+static void take_starts(sgt_feed *f, sgt_batch *rows, const sgt_row_documents *d,
+                        const uint32_t *lengths)
 {
     if (!f->starts || !d) return;
     sgt_row_documents_expand(d, lengths, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
@@ -81,7 +85,9 @@ static void note_making(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done) m->from = sgt_trace_begin(f->o.trace);
     else
         sgt_trace_end_event(f->o.trace, m->from,
-                            (sgt_trace_event){.name = "make batch", .category = "data", .track = m->track,
+                            (sgt_trace_event){.name = "make batch",
+                                              .category = "data",
+                                              .track = m->track,
                                               .args = {{"batch", index}}});
 }
 
@@ -116,13 +122,15 @@ static int open_stream(sgt_feed *f, sgt_error *err)
 
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err)
 {
-    if (o->hold > SGT_FEED_HOLD) return sgt_fail(err, SGT_EUSAGE, "feed: %u batches to hold", o->hold);
+    if (o->hold > SGT_FEED_HOLD)
+        return sgt_fail(err, SGT_EUSAGE, "feed: %u batches to hold", o->hold);
     sgt_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "feed");
     f->l = l;
     f->o = *o;
     int rc = open_targets(f, err);
-    if (rc == SGT_OK) rc = o->now || o->cycle || o->examples ? open_ring(f, err) : open_stream(f, err);
+    if (rc == SGT_OK)
+        rc = o->now || o->cycle || o->examples ? open_ring(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;

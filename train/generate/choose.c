@@ -5,7 +5,8 @@
 
 #include "base/philox.h"
 
-#define DOMAIN 0x73616d7000000000ull /* "samp": keeps these draws apart from any other use of the seed */
+/* "samp": keeps these draws apart from any other use of the seed */
+#define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }
 
@@ -44,9 +45,10 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Of n ids those that top_k and top_p keep: they come off the heap's top, and are put where it has become shorter, so
- * that the likeliest is the last of ids[n]. Returns how many. */
-static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids, double wanted)
+/* Of n ids those that top_k and top_p keep: they come off the heap's top, and are put where it has
+ * become shorter, so that the likeliest is the last of ids[n]. Returns how many. */
+static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
+                        double wanted)
 {
     size_t kept = 0;
     double sum = 0, max = 0;
@@ -66,15 +68,16 @@ static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint
     return kept;
 }
 
-static double total(const sgt_choice *c, const float *logits, const uint32_t *ids, size_t n, double max)
+static double total(const sgt_choice *c, const float *logits, const uint32_t *ids, size_t n,
+                    double max)
 {
     double sum = 0;
     for (size_t i = n; i-- > 0;) sum += exp(((double)logits[ids[i]] - max) / c->temperature);
     return sum;
 }
 
-size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void *room, const uint32_t **ids,
-                       const double **weights)
+size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void *room,
+                       const uint32_t **ids, const double **weights)
 {
     double *w = room;
     uint32_t *all = (uint32_t *)(void *)(w + n), *kept = all;
@@ -87,7 +90,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
         count = 1;
     } else {
         sgt_choice k = *c;
-        int by_k = c->top_k > 0 && c->top_k < n, by_p = c->top_p > 0 && c->top_p < 1;
+        int by_k = c->top_k > 0 && c->top_k<n, by_p = c->top_p> 0 && c->top_p < 1;
         if (!by_k) k.top_k = 0;
         if (by_k) {
             count = keep_best(&k, logits, n, all, 0);
@@ -96,7 +99,8 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
         if (by_p) { /* what top_k has kept is a heap of its own again */
             size_t among = count;
             k.top_k = 0;
-            count = keep_best(&k, logits, among, kept, c->top_p * total(c, logits, kept, among, max));
+            count =
+                keep_best(&k, logits, among, kept, c->top_p * total(c, logits, kept, among, max));
             kept += among - count;
         }
     }

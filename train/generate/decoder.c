@@ -1,8 +1,9 @@
 /* decoder.c: the forward pass over single tokens with a cache of keys and values.
  *
- * Every product is x W' with W (out, in), a weight's row beside the next (kernels.h, dots): linear weights, which
- * checkpoints have as (in, out), are turned when they are loaded. A run is one parallel region; its loops are cut by
- * shapes alone, and each number comes from one kernel call of one thread, whichever. */
+ * Every product is x W' with W (out, in), a weight's row beside the next (kernels.h, dots): linear
+ * weights, which checkpoints have as (in, out), are turned when they are loaded. A run is one
+ * parallel region; its loops are cut by shapes alone, and each number comes from one kernel call of
+ * one thread, whichever. */
 #include "decoder.h"
 
 #include <math.h>
@@ -63,24 +64,27 @@ static void lay_out(sgt_decoder *d)
     const struct {
         float **part;
         size_t count;
-    } parts[] = {{&d->keys, cache}, {&d->values, cache}, {&d->x, rows * d->C},
-                 {&d->ln, rows * d->C}, {&d->mean, rows}, {&d->rstd, rows},
+    } parts[] = {{&d->keys, cache},          {&d->values, cache},
+                 {&d->x, rows * d->C},       {&d->ln, rows * d->C},
+                 {&d->mean, rows},           {&d->rstd, rows},
                  {&d->qkv, rows * 3 * d->C}, {&d->att, rows * d->C},
-                 {&d->y, rows * d->C}, {&d->wide, rows * 4 * d->C},
-                 {&d->last, rows * d->C}, {&d->scores, (size_t)d->o.threads * d->o.window}};
+                 {&d->y, rows * d->C},       {&d->wide, rows * 4 * d->C},
+                 {&d->last, rows * d->C},    {&d->scores, (size_t)d->o.threads * d->o.window}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         *parts[i].part = sgt_arena_take(a, parts[i].count, sizeof(float));
 }
 
-static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t at, const float *from, size_t count)
+static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t at,
+                 const float *from, size_t count)
 {
-    if (number_size(d, t, index) == sizeof(float)) memcpy((float *)d->at[index] + at, from, count * sizeof *from);
+    if (number_size(d, t, index) == sizeof(float))
+        memcpy((float *)d->at[index] + at, from, count * sizeof *from);
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
 /* Whole rows of a linear weight, turned: a task a column of theirs. */
-static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row, const float *from,
-                        size_t rows)
+static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
+                        const float *from, size_t rows)
 {
     enum { MOST = 256 };
     size_t in = t->dim[0], out = t->dim[1];
@@ -95,8 +99,8 @@ static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t,
     }
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     sgt_decoder *d = (sgt_decoder *)b;
     sgt_tensor t;
@@ -109,12 +113,14 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
     }
     size_t in = t.dim[0], out = t.dim[1];
     while (count) { /* what is left of a row, whole rows, the beginning of one */
-        size_t row = first / out, column = first % out, take = out - column < count ? out - column : count;
+        size_t row = first / out, column = first % out,
+               take = out - column < count ? out - column : count;
         if (column == 0 && count >= out) {
             take = count / out * out;
             keep_turned(d, index, &t, row, from, count / out);
         } else
-            for (size_t i = 0; i < take; i++) keep(d, index, &t, (column + i) * in + row, from + i, 1);
+            for (size_t i = 0; i < take; i++)
+                keep(d, index, &t, (column + i) * in + row, from + i, 1);
         first += take, from += take, count -= take;
     }
     return SGT_OK;
@@ -126,8 +132,8 @@ static int get_memory(sgt_decoder *d, sgt_error *err)
     uint64_t need = d->arena.used, available = sgt_memory_available();
     if (need > available)
         return sgt_fail(err, SGT_ENOMEM,
-                        "the model and the keys and values of %u sequences need %.1f GiB of memory, of which %.1f are "
-                        "to be had",
+                        "the model and the keys and values of %u sequences need %.1f GiB of "
+                        "memory, of which %.1f are to be had",
                         d->o.sequences, (double)need / 0x1p30, (double)available / 0x1p30);
     return sgt_arena_map(&d->arena, d->arena.used, 0, err);
 }
@@ -177,23 +183,29 @@ uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
 /* ---- a run: everything below is called by all threads of its region ---- */
 
-static size_t tensor_of(size_t layer, size_t which) { return 2 + layer * SGT_BLOCK_TENSORS + which; }
+static size_t tensor_of(size_t layer, size_t which)
+{
+    return 2 + layer * SGT_BLOCK_TENSORS + which;
+}
 static const float *vector(const sgt_decoder *d, size_t index) { return d->at[index]; }
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void meet(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
 /* Numbers j to j + TILE of each row of a product (n, m). */
-static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias, size_t n, size_t m,
-                 size_t k, size_t j)
+static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
+                 size_t n, size_t m, size_t k, size_t j)
 {
     size_t columns = m - j < TILE ? m - j : TILE;
     if (bias) bias += j;
-    if (d->o.bf16) d->k->dots_bf16(out + j, m, x, (const uint16_t *)d->at[weight] + j * k, bias, n, columns, k);
+    if (d->o.bf16)
+        d->k->dots_bf16(out + j, m, x, (const uint16_t *)d->at[weight] + j * k, bias, n, columns,
+                        k);
     else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
 /* out (n, m) = x (n, k) W' + the bias that is the next tensor, through GELU where asked */
-static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m, size_t k, int gelu)
+static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
+                   size_t k, int gelu)
 {
     for (size_t t; (t = sgt_team_take(&d->team)) < tiles(m);) {
         size_t j = t * TILE, columns = m - j < TILE ? m - j : TILE;
@@ -205,12 +217,14 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
 }
 
 /* Where keys or values of a head begin: (window, D) follow. */
-static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence, size_t head)
+static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
+                     size_t head)
 {
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Rows of one sequence look at one another: all keys and values are there before the first query. */
+/* Rows of one sequence look at one another: all keys and values are there before the first
+ * query. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
@@ -225,13 +239,15 @@ static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, 
 
 static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
-    float scale = 1 / sqrtf((float)d->D), *scores = d->scores + (size_t)omp_get_thread_num() * d->o.window;
+    float scale = 1 / sqrtf((float)d->D),
+          *scores = d->scores + (size_t)omp_get_thread_num() * d->o.window;
     for (size_t t; (t = sgt_team_take(&d->team)) < n * d->H;) {
         const sgt_decoder_row *r = rows + t / d->H;
         size_t i = t / d->H, h = t % d->H;
         d->k->attend(d->att + i * d->C + h * d->D, d->qkv + i * 3 * d->C + h * d->D,
-                     cached(d, d->keys, layer, r->sequence, h), cached(d, d->values, layer, r->sequence, h),
-                     r->position + 1, d->D, scale, scores);
+                     cached(d, d->keys, layer, r->sequence, h),
+                     cached(d, d->values, layer, r->sequence, h), r->position + 1, d->D, scale,
+                     scores);
     }
     meet(d);
 }
@@ -240,14 +256,16 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
-        d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i, d->x + i * d->C,
-                                 d->y + i * d->C, vector(d, norm), vector(d, norm + 1), 1, d->C, d->o.model.eps);
+        d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i,
+                                 d->x + i * d->C, d->y + i * d->C, vector(d, norm),
+                                 vector(d, norm + 1), 1, d->C, d->o.model.eps);
     meet(d);
 }
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W); /* the next block's, or ln_f, which stands in its place */
+    /* the next block's, or ln_f, which stands in its place */
+    size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);
     attention(d, l, rows, n);
@@ -276,8 +294,8 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
         if (d->o.bf16) widen_row(d, x, rows[i].id);
         else memcpy(x, vector(d, 0) + rows[i].id * d->C, d->C * sizeof *x);
         d->k->add(x, wpe + rows[i].position * d->C, d->C);
-        d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first), vector(d, first + 1), 1, d->C,
-                        d->o.model.eps);
+        d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first),
+                        vector(d, first + 1), 1, d->C, d->o.model.eps);
     }
     meet(d);
 }
@@ -294,7 +312,8 @@ static size_t gather_wanted(sgt_decoder *d, const sgt_decoder_row *rows, size_t 
 {
     size_t wanted = 0;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].wanted) memcpy(d->last + wanted++ * d->C, d->ln + i * d->C, d->C * sizeof(float));
+        if (rows[i].wanted)
+            memcpy(d->last + wanted++ * d->C, d->ln + i * d->C, d->C * sizeof(float));
     return wanted;
 }
 

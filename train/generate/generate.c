@@ -13,7 +13,7 @@ typedef struct slot {
     size_t count;     /* tokens in it, */
     size_t fed;       /* of which the decoder has so many */
     uint64_t made;
-    int wanted;       /* its row of logits is in this run */
+    int wanted; /* its row of logits is in this run */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -27,8 +27,8 @@ typedef struct generating {
     slot *slots;
     size_t slot_count, window, vocab;
     sgt_decoder_row rows[SGT_DECODER_ROWS];
-    float *logits;     /* (slots, the model's vocab) */
-    char *rooms;       /* (slots, room) */
+    float *logits; /* (slots, the model's vocab) */
+    char *rooms;   /* (slots, room) */
     size_t room;
     int said;
 } generating;
@@ -41,12 +41,14 @@ static void take_prompt(generating *g, slot *s)
     size_t n = p->count < g->window ? p->count : g->window;
     memcpy(s->window, p->ids + p->count - n, n * sizeof *s->window);
     if (n < p->count)
-        sgt_say(&g->o->notice, "a prompt of %zu tokens: its last %zu count, the model has no more positions", p->count,
-                n);
+        sgt_say(&g->o->notice,
+                "a prompt of %zu tokens: its last %zu count, the model has no more positions",
+                p->count, n);
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
 
-/* Rows for what the decoder has not seen, as many as fit; of the last of a window the logits are wanted. */
+/* Rows for what the decoder has not seen, as many as fit; of the last of a window the logits are
+ * wanted. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -58,14 +60,17 @@ static size_t gather(generating *g, int *prompts)
         *prompts |= s->count - s->fed > 1;
         for (; n < SGT_DECODER_ROWS && s->fed < s->count; s->fed++, n++) {
             s->wanted = s->fed + 1 == s->count;
-            g->rows[n] = (sgt_decoder_row){.sequence = (uint32_t)i, .position = (uint32_t)s->fed,
-                                           .id = s->window[s->fed], .wanted = s->wanted};
+            g->rows[n] = (sgt_decoder_row){.sequence = (uint32_t)i,
+                                           .position = (uint32_t)s->fed,
+                                           .id = s->window[s->fed],
+                                           .wanted = s->wanted};
         }
     }
     return n;
 }
 
-/* What each wanted row goes on with: a row of logits may take as long as a layer, so they are shared among threads. */
+/* What each wanted row goes on with: a row of logits may take as long as a layer, so they are
+ * shared among threads. */
 static void choose(generating *g)
 {
     size_t at[SGT_DECODER_ROWS], n = 0;
@@ -76,7 +81,8 @@ static void choose(generating *g)
         slot *s = g->slots + at[i];
         const sgt_choice *c = &g->o->choice;
         double u = sgt_choose_draw(c->seed, g->prompts[s->prompt].sample, s->made);
-        s->chosen = sgt_choose(c, g->logits + i * sgt_decoder_model(g->d)->vocab, g->vocab, u, g->rooms + i * g->room);
+        s->chosen = sgt_choose(c, g->logits + i * sgt_decoder_model(g->d)->vocab, g->vocab, u,
+                               g->rooms + i * g->room);
     }
 }
 
@@ -88,8 +94,9 @@ static void make_place(generating *g, slot *s)
     memmove(s->window, s->window + g->window - s->count, s->count * sizeof *s->window);
     s->fed = 0;
     if (!g->said++)
-        sgt_say(&g->o->notice, "the model's %zu positions are full: it goes on from the last %zu tokens", g->window,
-                s->count);
+        sgt_say(&g->o->notice,
+                "the model's %zu positions are full: it goes on from the last %zu tokens",
+                g->window, s->count);
 }
 
 static int take_token(generating *g, slot *s, sgt_error *err)
@@ -99,8 +106,8 @@ static int take_token(generating *g, slot *s, sgt_error *err)
     int rc = SGT_OK, ended = s->chosen >= 0 && s->chosen == o->eot;
     if (s->chosen < 0)
         return sgt_fail(err, SGT_EFORMAT,
-                        "token %llu of prompt %zu: what the model computes is not a number (its weights are damaged, "
-                        "or its training diverged)",
+                        "token %llu of prompt %zu: what the model computes is not a number (its "
+                        "weights are damaged, or its training diverged)",
                         (unsigned long long)s->made + 1, prompt + 1);
     if (!ended) {
         s->made++;
@@ -157,13 +164,14 @@ static int check(const generating *g, sgt_error *err)
         if (!p->count) return sgt_fail(err, SGT_EUSAGE, "prompt %zu: it has no token", i + 1);
         for (size_t j = 0; j < p->count; j++)
             if (p->ids[j] >= vocab)
-                return sgt_fail(err, SGT_EUSAGE, "prompt %zu: id %u, and the model has %u", i + 1, p->ids[j], vocab);
+                return sgt_fail(err, SGT_EUSAGE, "prompt %zu: id %u, and the model has %u", i + 1,
+                                p->ids[j], vocab);
     }
     return SGT_OK;
 }
 
-int sgt_generate(sgt_decoder *d, const sgt_prompt *prompts, size_t count, const sgt_generate_options *o,
-                 sgt_generate_result *result, sgt_error *err)
+int sgt_generate(sgt_decoder *d, const sgt_prompt *prompts, size_t count,
+                 const sgt_generate_options *o, sgt_generate_result *result, sgt_error *err)
 {
     generating g = {.d = d, .prompts = prompts, .count = count, .o = o};
     int rc = check(&g, err);

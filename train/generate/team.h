@@ -1,4 +1,5 @@
-/* team.h: how threads share the many short loops of a run: tasks are taken one by one, and all meet at a loop's end.
+/* team.h: how threads share the many short loops of a run: tasks are taken one by one, and all meet
+ * at a loop's end.
  *
  *     #pragma omp parallel num_threads(n)
  *     {
@@ -7,10 +8,11 @@
  *         for (...) ...
  *     }
  *
- * In place of OpenMP's own loops and barriers, of which a token of GPT-2 needs a hundred: those wait by spinning for
- * milliseconds, and where another program has one of the cores, the thread that is waited for then waits for the
- * spinning one to leave its core (measured with two threads on two busy cores: 5 tokens a second, and 21 with one
- * thread). Here who waits gives up its core soon. */
+ * In place of OpenMP's own loops and barriers, of which a token of GPT-2 needs a hundred: those
+ * wait by spinning for milliseconds, and where another program has one of the cores, the thread
+ * that is waited for then waits for the spinning one to leave its core (measured with two threads
+ * on two busy cores: 5 tokens a second, and 21 with one thread). Here who waits gives up its core
+ * soon. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -21,7 +23,8 @@
 #include <immintrin.h>
 #endif
 
-#define SGT_TEAM_SPINS 1000 /* looks before it sleeps: some 20 us, what threads of equal work are apart */
+/* looks before it sleeps: some 20 us, what threads of equal work are apart */
+#define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {
     pthread_mutex_t lock;
@@ -30,15 +33,22 @@ typedef struct sgt_team {
     int there, round; /* threads that have met, and how many meetings there were */
 } sgt_team;
 
-#define SGT_TEAM {.lock = PTHREAD_MUTEX_INITIALIZER, .all_there = PTHREAD_COND_INITIALIZER}
+#define SGT_TEAM                                                                 \
+    {                                                                            \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .all_there = PTHREAD_COND_INITIALIZER \
+    }
 
-static inline size_t sgt_team_take(sgt_team *t) { return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED); }
+static inline size_t sgt_team_take(sgt_team *t)
+{
+    return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
+}
 
 /* Waits until all `size` threads have called it: what each wrote before it, all see behind it. */
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) { /* orders all others' work before the release */
+    /* orders all others' work before the release */
+    if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;
         pthread_mutex_lock(&t->lock);
@@ -54,7 +64,8 @@ static inline void sgt_team_barrier(sgt_team *t, int size)
 #endif
     }
     pthread_mutex_lock(&t->lock);
-    while (__atomic_load_n(&t->round, __ATOMIC_ACQUIRE) == round) pthread_cond_wait(&t->all_there, &t->lock);
+    while (__atomic_load_n(&t->round, __ATOMIC_ACQUIRE) == round)
+        pthread_cond_wait(&t->all_there, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
 

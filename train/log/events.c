@@ -1,4 +1,5 @@
-/* events.c: event files for TensorBoard: records, and the few fields of Protocol Buffers that are in them. */
+/* events.c: event files for TensorBoard: records, and the few fields of Protocol Buffers that are
+ * in them. */
 #include "events.h"
 
 #include <dirent.h>
@@ -38,11 +39,12 @@ struct sgt_events {
     char *path;
 };
 
-/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint of its number and type, then
- * its value. Names and numbers of fields are those of TensorFlow's event.proto and summary.proto. ---- */
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint of its
+ * number and type, then its value. Names and numbers of fields are those of TensorFlow's
+ * event.proto and summary.proto. ---- */
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };                          /* types */
-enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };  /* Event */
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };                         /* types */
+enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 }; /* Event */
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATUS_START = 1 };
 
 typedef struct message {
@@ -115,7 +117,8 @@ static int write_event(sgt_events *e, const message *event, sgt_error *err)
 {
     unsigned char bytes[12 + MAX_EVENT + 4];
     message record = {bytes, 0, sizeof bytes};
-    if (event->n > event->room) return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, event->n);
+    if (event->n > event->room)
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, event->n);
     put_little_endian(&record, event->n, 8);
     put_little_endian(&record, sgt_crc32c_masked(bytes, 8), 4);
     for (size_t i = 0; i < event->n; i++) put_byte(&record, event->at[i]);
@@ -152,20 +155,23 @@ static int survey(const char *folder, int remove, unsigned long long *latest, sg
         if (strncmp(f->d_name, PREFIX, sizeof PREFIX - 1) != 0) continue;
         unsigned long long at = strtoull(number, &end, 10);
         if (end == number) continue;
-        if (remove && unlinkat(dirfd(d), f->d_name, 0) < 0) rc = sgt_fail_errno(err, "%s/%s", folder, f->d_name);
+        if (remove && unlinkat(dirfd(d), f->d_name, 0) < 0)
+            rc = sgt_fail_errno(err, "%s/%s", folder, f->d_name);
         else if (!remove && at > *latest) *latest = at;
     }
     closedir(d);
     return rc;
 }
 
-/* TensorBoard reads a folder's files in the order of their names: two starts within a second stay in theirs. */
+/* TensorBoard reads a folder's files in the order of their names: two starts within a second stay
+ * in theirs. */
 static char *new_path(const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost", name[160];
     unsigned long long now = (unsigned long long)time(NULL);
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, PREFIX "%010llu.%s.%ld", now > latest ? now : latest + 1, host, (long)getpid());
+    snprintf(name, sizeof name, PREFIX "%010llu.%s.%ld", now > latest ? now : latest + 1, host,
+             (long)getpid());
     return sgt_join(folder, name);
 }
 
@@ -209,7 +215,8 @@ int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err)
     message event, summary = {inner, 0, sizeof inner};
     size_t count = sgt_metrics_list(m, list);
     for (size_t i = 0; i < count; i++) put_value(&summary, &list[i]);
-    if (summary.n > summary.room) return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, summary.n);
+    if (summary.n > summary.room)
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, summary.n);
     begin_event(&event, bytes);
     put_step(&event, m->step);
     put_bytes(&event, SUMMARY, inner, summary.n);

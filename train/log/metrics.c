@@ -91,7 +91,10 @@ double sgt_mfu(double rate, double *peak, int exact)
     return strtod(digits, NULL);
 }
 
-double sgt_pf_days(uint64_t parameters, double tokens) { return 6 * (double)parameters * tokens / (1e15 * 86400); }
+double sgt_pf_days(uint64_t parameters, double tokens)
+{
+    return 6 * (double)parameters * tokens / (1e15 * 86400);
+}
 
 uint64_t sgt_memory_peak(void)
 {
@@ -109,8 +112,8 @@ uint64_t sgt_memory_resident(void)
     return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A number from the line of `path` that starts with `key` ("" for the first), times `unit`; UINT64_MAX where there is
- * none. */
+/* A number from the line of `path` that starts with `key` ("" for the first), times `unit`;
+ * UINT64_MAX where there is none. */
 static uint64_t read_number(const char *path, const char *key, uint64_t unit)
 {
     char line[256];
@@ -131,7 +134,8 @@ static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 uint64_t sgt_memory_total(void)
 {
-    return smaller(read_number("/proc/meminfo", "MemTotal:", 1024), read_number("/sys/fs/cgroup/memory.max", "", 1));
+    return smaller(read_number("/proc/meminfo", "MemTotal:", 1024),
+                   read_number("/sys/fs/cgroup/memory.max", "", 1));
 }
 
 uint64_t sgt_memory_available(void)

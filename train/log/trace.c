@@ -1,5 +1,5 @@
-/* trace.c: owns the events of the traced steps and the file that they become. One lock guards everything: a few hundred
- * spans a step pay some 20 ns each for it, which no picture shows. */
+/* trace.c: owns the events of the traced steps and the file that they become. One lock guards
+ * everything: a few hundred spans a step pay some 20 ns each for it, which no picture shows. */
 #include "trace.h"
 
 #include <inttypes.h>
@@ -13,11 +13,12 @@
 
 #include "base/file.h"
 
-#define EVENTS 4096   /* of a step, where nobody says */
+#define EVENTS 4096 /* of a step, where nobody says */
 #define TRACKS 256
-#define NAMES 4096    /* places in the table: 3 of 4 may be taken */
-#define BUFFER 65536  /* bytes between two writes */
-#define NAME_SIZE 512 /* bytes of a text in the file: mangled kernels are longer and of no use to anyone */
+#define NAMES 4096   /* places in the table: 3 of 4 may be taken */
+#define BUFFER 65536 /* bytes between two writes */
+/* bytes of a text in the file: mangled kernels are longer and of no use to anyone */
+#define NAME_SIZE 512
 
 typedef struct event {
     sgt_trace_event e;
@@ -33,9 +34,9 @@ struct sgt_trace {
     char *path;
     sgt_trace_options o;
     sgt_trace_watcher watcher;
-    uint64_t from, to;  /* the window: steps from .. to - 1 */
-    int recording;      /* atomic: begin reads it without the lock */
-    int done;           /* the window has closed */
+    uint64_t from, to; /* the window: steps from .. to - 1 */
+    int recording;     /* atomic: begin reads it without the lock */
+    int done;          /* the window has closed */
     pthread_mutex_t lock;
     event *events;
     size_t count, capacity, before; /* before: events when this step began */
@@ -48,7 +49,8 @@ struct sgt_trace {
 
 /* ---- open and close ---- */
 
-/* torch.profiler's wait, warm-up and active in two numbers; a short run has no steps to spend on waiting. */
+/* torch.profiler's wait, warm-up and active in two numbers; a short run has no steps to spend on
+ * waiting. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -72,7 +74,8 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
         t->path = strdup(path);
         t->names = calloc(NAMES, sizeof *t->names);
     }
-    if (!t || !t->path || !t->names || sgt_trace_track(t, SGT_TRACE_HOST, "training loop") != SGT_TRACE_LOOP ||
+    if (!t || !t->path || !t->names ||
+        sgt_trace_track(t, SGT_TRACE_HOST, "training loop") != SGT_TRACE_LOOP ||
         t->track_count != 1) {
         sgt_trace_close(t);
         return sgt_fail_memory(err, path);
@@ -192,7 +195,8 @@ const char *sgt_trace_name(sgt_trace *t, const char *name)
 
 static int make_track(sgt_trace *t, sgt_trace_process process, const char *name)
 {
-    if (t->track_count == TRACKS || !(t->tracks[t->track_count].name = strdup(name))) return SGT_TRACE_LOOP;
+    if (t->track_count == TRACKS || !(t->tracks[t->track_count].name = strdup(name)))
+        return SGT_TRACE_LOOP;
     t->tracks[t->track_count].process = process;
     return t->track_count++;
 }
@@ -202,7 +206,9 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name)
     int at = 0;
     if (!t) return SGT_TRACE_LOOP;
     pthread_mutex_lock(&t->lock);
-    while (at < t->track_count && (t->tracks[at].process != process || strcmp(t->tracks[at].name, name) != 0)) at++;
+    while (at < t->track_count &&
+           (t->tracks[at].process != process || strcmp(t->tracks[at].name, name) != 0))
+        at++;
     if (at == t->track_count) at = make_track(t, process, name);
     pthread_mutex_unlock(&t->lock);
     return at;
@@ -235,7 +241,8 @@ static void put(writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-/* As a JSON string. What is no UTF-8 or a control character comes as \xNN, its backslash doubled like any other. */
+/* As a JSON string. What is no UTF-8 or a control character comes as \xNN, its backslash doubled
+ * like any other. */
 static void put_text(writer *w, const char *before, const char *text)
 {
     char plain[NAME_SIZE];
@@ -249,7 +256,10 @@ static void put_text(writer *w, const char *before, const char *text)
     put(w, "\"");
 }
 
-static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p) { return t->o.rank * SGT_TRACE_PROCESSES + p + 1; }
+static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p)
+{
+    return t->o.rank * SGT_TRACE_PROCESSES + p + 1;
+}
 
 static void put_place(writer *w, const sgt_trace *t, int track)
 {
@@ -273,10 +283,15 @@ static void put_process(writer *w, const sgt_trace *t, sgt_trace_process p)
 {
     uint32_t pid = pid_of(t, p);
     put_head(w, "M");
-    put(w, "\"process_name\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"name\":\"rank %" PRIu32 " %s\"}}", pid,
-        t->o.rank, p == SGT_TRACE_HOST ? "host" : "device");
+    put(w,
+        "\"process_name\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"name\":\"rank %" PRIu32
+        " %s\"}}",
+        pid, t->o.rank, p == SGT_TRACE_HOST ? "host" : "device");
     put_head(w, "M");
-    put(w, "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"sort_index\":%" PRIu32 "}}", pid, pid);
+    put(w,
+        "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"sort_index\":%" PRIu32
+        "}}",
+        pid, pid);
 }
 
 static void put_tracks(writer *w, const sgt_trace *t)
@@ -300,7 +315,8 @@ static void put_tracks(writer *w, const sgt_trace *t)
 static void put_flow(writer *w, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
 {
     put_head(w, e->starts_flow ? "s" : "f");
-    put(w, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow, e->starts_flow ? "" : ",\"bp\":\"e\"");
+    put(w, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow,
+        e->starts_flow ? "" : ",\"bp\":\"e\"");
     put_place(w, t, e->track);
     put_time(w, "ts", e->start - base);
     put(w, "}");
@@ -356,9 +372,12 @@ static void put_all(writer *w, sgt_trace *t)
 {
     qsort(t->events, t->count, sizeof *t->events, by_time);
     uint64_t base = t->count ? t->events[0].e.start : 0;
-    put(w, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_MONOTONIC\"");
-    put(w, ",\"base_ns\":%" PRIu64 ",\"rank\":%" PRIu32 ",\"first_step\":%" PRIu64 ",\"last_step\":%" PRIu64, base,
-        t->o.rank, t->from, t->to - 1);
+    put(w, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_"
+           "MONOTONIC\"");
+    put(w,
+        ",\"base_ns\":%" PRIu64 ",\"rank\":%" PRIu32 ",\"first_step\":%" PRIu64
+        ",\"last_step\":%" PRIu64,
+        base, t->o.rank, t->from, t->to - 1);
     put(w, ",\"events\":%zu,\"left_out\":%" PRIu64 "},\n\"traceEvents\":[\n", t->count, t->dropped);
     put_tracks(w, t);
     for (size_t i = 0; i < t->count; i++) {
@@ -418,10 +437,12 @@ static int close_window(sgt_trace *t, sgt_error *err)
     if (rc == SGT_OK) rc = write_file(t, err);
     if (rc == SGT_OK)
         sgt_say(&t->o.notice,
-                "trace of steps %" PRIu64 " to %" PRIu64 ": %s (https://ui.perfetto.dev and chrome://tracing open it)",
+                "trace of steps %" PRIu64 " to %" PRIu64
+                ": %s (https://ui.perfetto.dev and chrome://tracing open it)",
                 t->from, t->to - 1, t->path);
     if (rc == SGT_OK && t->dropped)
-        sgt_say(&t->o.notice, "%s: %" PRIu64 " events found no room and are left out", t->path, t->dropped);
+        sgt_say(&t->o.notice, "%s: %" PRIu64 " events found no room and are left out", t->path,
+                t->dropped);
     forget_events(t);
     return rc;
 }

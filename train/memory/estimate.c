@@ -1,8 +1,9 @@
-/* estimate.c: what a step would hold in memory, before any of it is taken: settings, device and shape are decided as
- * for a run, and of the data no more than headers is read. */
+/* estimate.c: what a step would hold in memory, before any of it is taken: settings, device and
+ * shape are decided as for a run, and of the data no more than headers is read. */
 #include "memory.h"
 
-int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e, sgt_error *err)
+int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
+                              sgt_error *err)
 {
     sgt_trainer t = {.s = s, .o = o, .dry = 1};
     *e = (sgt_train_estimate){0};

@@ -1,5 +1,5 @@
-/* live.c: the table of buffers and of what they are used for. It is small (some twenty buffers a layer) and asked a few
- * times a run: nothing is sorted. */
+/* live.c: the table of buffers and of what they are used for. It is small (some twenty buffers a
+ * layer) and asked a few times a run: nothing is sorted. */
 #include "live.h"
 
 #include <stdlib.h>
@@ -74,7 +74,8 @@ int sgt_live_after(const sgt_live *l, uint32_t buffer, unsigned part)
     return l->buffers[buffer].always;
 }
 
-void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS])
+void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS],
+                    uint64_t after[SGT_LIVE_KINDS])
 {
     memset(within, 0, SGT_LIVE_KINDS * sizeof *within);
     memset(after, 0, SGT_LIVE_KINDS * sizeof *after);

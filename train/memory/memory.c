@@ -1,5 +1,6 @@
-/* memory.c: what a run takes of memory, before any of it is taken. The backend lays out without allocating; what a
- * process on a CPU holds beside it is added here: the program itself, the loader's buffers, a checkpoint's. */
+/* memory.c: what a run takes of memory, before any of it is taken. The backend lays out without
+ * allocating; what a process on a CPU holds beside it is added here: the program itself, the
+ * loader's buffers, a checkpoint's. */
 #include "memory.h"
 
 #include <inttypes.h>
@@ -14,18 +15,21 @@
 #include "run/safetensors.h"
 #include "run/saver.h"
 
-#define MOST_ROWS (1u << 20)        /* --batch-size's largest */
-#define SPARE ((uint64_t)512 << 20) /* bytes of a device that libraries and kernels' code may yet take, at most */
+#define MOST_ROWS (1u << 20) /* --batch-size's largest */
+/* bytes of a device that libraries and kernels' code may yet take, at most */
+#define SPARE ((uint64_t)512 << 20)
 
 typedef struct plan {
     sgt_trainer *t;
     sgt_backend_options o;
-    uint64_t program;     /* bytes of the process before data and backend; 0 on a device with its own memory */
-    uint64_t room;        /* bytes that may be taken; UINT64_MAX: nobody says */
-    uint64_t set_bytes;   /* of the data that is held in memory, each split in pages of its own */
+    /* bytes of the process before data and backend; 0 on a device with its own memory */
+    uint64_t program;
+    uint64_t room;      /* bytes that may be taken; UINT64_MAX: nobody says */
+    uint64_t set_bytes; /* of the data that is held in memory, each split in pages of its own */
     int evaluates;
-    int copies;           /* a checkpoint is copied, and written while steps follow */
-    uint8_t *at;          /* t->recompute_at, which is being chosen; NULL: the same level in all layers */
+    int copies; /* a checkpoint is copied, and written while steps follow */
+    /* t->recompute_at, which is being chosen; NULL: the same level in all layers */
+    uint8_t *at;
 } plan;
 
 static const char *size(char *buf, size_t n, uint64_t bytes)
@@ -35,13 +39,16 @@ static const char *size(char *buf, size_t n, uint64_t bytes)
     return buf;
 }
 
-static uint64_t huge_pages(uint64_t bytes) { return (bytes + SGT_ARENA_PAGE - 1) / SGT_ARENA_PAGE * SGT_ARENA_PAGE; }
+static uint64_t huge_pages(uint64_t bytes)
+{
+    return (bytes + SGT_ARENA_PAGE - 1) / SGT_ARENA_PAGE * SGT_ARENA_PAGE;
+}
 
 /* ---- the data, by its headers ---- */
 
 /* Its shards or examples are looked at in passing: nothing is said, for the run will say it. */
-static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err), sgt_trainer *t,
-                      const sgt_loader_options *o, sgt_error *err)
+static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err),
+                      sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     const sgt_train_options *said = t->o;
     sgt_train_options silent = *said;
@@ -60,7 +67,9 @@ static void look_at_validation(plan *p, const sgt_loader_options *o)
 {
     sgt_trainer *t = p->t;
     sgt_loader_info info;
-    if (!t->s->eval_every || !t->train || in_passing(sgt_trainer_open_val, t, o, NULL) < 0 || !t->val) return;
+    if (!t->s->eval_every || !t->train || in_passing(sgt_trainer_open_val, t, o, NULL) < 0 ||
+        !t->val)
+        return;
     sgt_loader_get_info(t->val, &info);
     p->set_bytes += huge_pages(2 * info.tokens);
     p->evaluates = 1;
@@ -72,7 +81,8 @@ static int look_at_data(plan *p, sgt_error *err)
     sgt_trainer *t = p->t;
     const sgt_settings *s = t->s;
     uint32_t ranks = sgt_ranks_size(t->o->ranks);
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
     if (s->sampling == SGT_SAMPLING_DOCUMENTS) o.sampling = SGT_SAMPLING_DOCUMENTS;
     if (!s->data) {
         sgt_model m;
@@ -84,7 +94,8 @@ static int look_at_data(plan *p, sgt_error *err)
     if (rc < 0) return rc;
     p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
     look_at_validation(p, &o);
-    if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0; /* the page cache's, which it gives back */
+    /* the page cache's, which it gives back */
+    if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0;
     return SGT_OK;
 }
 
@@ -98,8 +109,8 @@ static uint64_t loader_bytes(const plan *p)
     return p->set_bytes + batches * p->o.batch * (p->o.seq + 1) * 2;
 }
 
-/* Whether steps follow the first save, by this rank; where their number is yet to be decided, of as many rows as p->o
- * has: one row has the most. */
+/* Whether steps follow the first save, by this rank; where their number is yet to be decided, of as
+ * many rows as p->o has: one row has the most. */
 static int copies(const plan *p)
 {
     const sgt_settings *s = p->t->s;
@@ -186,7 +197,8 @@ static int largest(const sgt_trainer *t, double *x, sgt_error *err)
     return rc;
 }
 
-/* Of the machine's memory one part in sixteen is left to others, and ranks on one machine share the rest. */
+/* Of the machine's memory one part in sixteen is left to others, and ranks on one machine share the
+ * rest. */
 static int find_room(plan *p, sgt_error *err)
 {
     const sgt_trainer *t = p->t;
@@ -234,7 +246,8 @@ static uint64_t most_rows(plan *p, uint64_t most, const uint8_t *at)
 static uint64_t limit_of_rows(const plan *p)
 {
     uint64_t most = MOST_ROWS, ranks = sgt_ranks_size(p->t->o->ranks);
-    if (p->t->info.windows_per_epoch && p->t->info.windows_per_epoch < most) most = p->t->info.windows_per_epoch;
+    if (p->t->info.windows_per_epoch && p->t->info.windows_per_epoch < most)
+        most = p->t->info.windows_per_epoch;
     return most / ranks ? most / ranks : 1;
 }
 
@@ -242,8 +255,8 @@ static int no_row_fits(plan *p, const uint8_t *at, sgt_error *err)
 {
     char need[32], room[64];
     return sgt_fail(err, SGT_ENOMEM,
-                    "--batch-size auto: the model and its step need %s with one row, more than the %s (a smaller "
-                    "--model or --seq-len%s)",
+                    "--batch-size auto: the model and its step need %s with one row, more than the "
+                    "%s (a smaller --model or --seq-len%s)",
                     size(need, sizeof need, bytes_with(p, 1, at)), room_text(p, room, sizeof room),
                     at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
 }
@@ -284,9 +297,10 @@ static void set_levels(plan *p, uint32_t gelu, uint32_t block)
     memset(p->at + gelu, SGT_RECOMPUTE_BLOCK, block);
 }
 
-/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few blocks as fit with GELU
- * in all others, and then GELU in as few as fit. The last that computes anything again need not (its own is still
- * there): blocks come last of those, and before them GELU. */
+/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few
+ * blocks as fit with GELU in all others, and then GELU in as few as fit. The last that computes
+ * anything again need not (its own is still there): blocks come last of those, and before them
+ * GELU. */
 static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = p->o.model.layers;
@@ -310,9 +324,10 @@ static int too_much(plan *p, uint64_t rows, sgt_error *err)
     if (most)
         snprintf(fits, sizeof fits, "the largest --batch-size that fits: %" PRIu64,
                  most * sgt_ranks_size(p->t->o->ranks));
-    return sgt_fail(err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s%s)", need,
-                    at ? " even with --recompute block" : "", room_text(p, room, sizeof room), fits,
-                    at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : "; --recompute auto keeps less");
+    return sgt_fail(
+        err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s%s)", need,
+        at ? " even with --recompute block" : "", room_text(p, room, sizeof room), fits,
+        at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : "; --recompute auto keeps less");
 }
 
 static int decide_levels(plan *p, sgt_error *err)
@@ -325,9 +340,11 @@ static int decide_levels(plan *p, sgt_error *err)
         return limited && bytes_with(p, rows, NULL) > p->room ? too_much(p, rows, err) : SGT_OK;
     }
     if (!choose_levels(p, rows, &gelu, &block)) return too_much(p, rows, err);
-    sgt_say(&p->t->o->notice, "--recompute auto: nothing in %u layer%s, gelu in %u, block in %u: %s of the %s",
-            p->o.model.layers - gelu - block, p->o.model.layers - gelu - block == 1 ? "" : "s", gelu, block,
-            size(need, sizeof need, bytes_with(p, rows, p->at)), room_text(p, room, sizeof room));
+    sgt_say(&p->t->o->notice,
+            "--recompute auto: nothing in %u layer%s, gelu in %u, block in %u: %s of the %s",
+            p->o.model.layers - gelu - block, p->o.model.layers - gelu - block == 1 ? "" : "s",
+            gelu, block, size(need, sizeof need, bytes_with(p, rows, p->at)),
+            room_text(p, room, sizeof room));
     return SGT_OK;
 }
 
@@ -335,7 +352,8 @@ static int decide_levels(plan *p, sgt_error *err)
 
 int sgt_memory_asked(const sgt_settings *s)
 {
-    return s->batch == SGT_DEFAULT_COUNT || s->recompute == SGT_RECOMPUTE_AUTO || s->memory_limit != SGT_DEFAULT_COUNT;
+    return s->batch == SGT_DEFAULT_COUNT || s->recompute == SGT_RECOMPUTE_AUTO ||
+           s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
 /* p->at is t's from here on. */

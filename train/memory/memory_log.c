@@ -1,5 +1,5 @@
-/* memory_log.c: lines of memory.jsonl. The backend knows what is live when from its layout, the same in every step, so
- * nothing is measured while it computes. */
+/* memory_log.c: lines of memory.jsonl. The backend knows what is live when from its layout, the
+ * same in every step, so nothing is measured while it computes. */
 #include "memory_log.h"
 
 #include <inttypes.h>
@@ -30,7 +30,8 @@ static void put_name(const page *p, unsigned part)
 {
     unsigned L = p->layers;
     if (part == 0) fputs("\"embeddings forward\"", p->out);
-    else if (part <= sgt_part_forward(L - 1)) fprintf(p->out, "\"forward\",\"layer\":%u", part - sgt_part_forward(0));
+    else if (part <= sgt_part_forward(L - 1))
+        fprintf(p->out, "\"forward\",\"layer\":%u", part - sgt_part_forward(0));
     else if (part == sgt_part_head(L)) fputs("\"head\"", p->out);
     else if (part <= sgt_part_backward(L, 0))
         fprintf(p->out, "\"backward\",\"layer\":%u", sgt_part_backward(L, 0) - part);
@@ -52,7 +53,8 @@ static void put_step(const page *p, uint64_t step)
 {
     uint64_t last = p->micro_steps - 1;
     for (uint64_t micro = 0; micro <= last; micro = micro < last ? last : last + 1)
-        for (unsigned part = 0; part <= sgt_part_embeddings(p->layers); part++) put_part(p, step, micro, part);
+        for (unsigned part = 0; part <= sgt_part_embeddings(p->layers); part++)
+            put_part(p, step, micro, part);
     put_part(p, step, last, sgt_part_update(p->layers));
 }
 
@@ -74,7 +76,8 @@ static int write_log(const sgt_trainer *t, uint64_t first, uint64_t steps, sgt_e
 int sgt_memory_log(const sgt_trainer *t, uint64_t made, int last, sgt_error *err)
 {
     uint64_t wanted = SGT_MEMORY_LOG_SKIPS + SGT_MEMORY_LOG_STEPS;
-    if (!t->run || !t->backend->live || made <= SGT_MEMORY_LOG_SKIPS || made > wanted) return SGT_OK;
+    if (!t->run || !t->backend->live || made <= SGT_MEMORY_LOG_SKIPS || made > wanted)
+        return SGT_OK;
     if (made < wanted && !last) return SGT_OK;
     return write_log(t, t->state.step + SGT_MEMORY_LOG_SKIPS, made - SGT_MEMORY_LOG_SKIPS, err);
 }

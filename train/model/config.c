@@ -10,7 +10,7 @@
 #include "shards/json_dumps.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes; real ones are under a kilobyte */
-#define FLOAT_DIGITS 9                /* decimal digits that tell any two floats apart */
+#define FLOAT_DIGITS 9               /* decimal digits that tell any two floats apart */
 
 typedef struct config {
     json_t *json;
@@ -32,7 +32,8 @@ static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
     if (v && !json_is_null(v) && !json_is_boolean(v))
-        return sgt_fail(c->err, SGT_EFORMAT, "%s: tie_word_embeddings is neither true nor false", c->path);
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: tie_word_embeddings is neither true nor false",
+                        c->path);
     m->untied = json_is_false(v);
     return SGT_OK;
 }
@@ -41,9 +42,10 @@ static int read_tied(const config *c, sgt_model *m)
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
-    if (!v || json_is_null(v) || (json_is_boolean(v) && json_boolean_value(v) == want)) return SGT_OK;
-    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path, key,
-                    want ? "true" : "false");
+    if (!v || json_is_null(v) || (json_is_boolean(v) && json_boolean_value(v) == want))
+        return SGT_OK;
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path,
+                    key, want ? "true" : "false");
 }
 
 static int read_activation(const config *c, sgt_gelu_kind *out)
@@ -62,7 +64,8 @@ static int read_activation(const config *c, sgt_gelu_kind *out)
             *out = known[i].kind;
             return SGT_OK;
         }
-    return sgt_fail(c->err, SGT_EFORMAT, "%s: activation_function '%s' is neither gelu_new nor gelu", c->path,
+    return sgt_fail(c->err, SGT_EFORMAT,
+                    "%s: activation_function '%s' is neither gelu_new nor gelu", c->path,
                     name ? name : "");
 }
 
@@ -73,7 +76,8 @@ static int read_rest(const config *c, const sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: n_inner is not four times n_embd", c->path);
     int rc;
     if ((rc = must_be(c, "scale_attn_weights", 1)) < 0 ||
-        (rc = must_be(c, "scale_attn_by_inverse_layer_idx", 0)) < 0 || (rc = must_be(c, "add_cross_attention", 0)) < 0)
+        (rc = must_be(c, "scale_attn_by_inverse_layer_idx", 0)) < 0 ||
+        (rc = must_be(c, "add_cross_attention", 0)) < 0)
         return rc;
     return SGT_OK;
 }
@@ -83,12 +87,16 @@ static int read_model(const config *c, sgt_model *m)
     int rc;
     const char *type = json_string_value(json_object_get(c->json, "model_type"));
     if (!type || strcmp(type, "gpt2") != 0)
-        return sgt_fail(c->err, SGT_EFORMAT, "%s: model_type is '%s', not gpt2", c->path, type ? type : "");
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: model_type is '%s', not gpt2", c->path,
+                        type ? type : "");
     *m = (sgt_model){.eps = 1e-5f};
-    if ((rc = read_size(c, "n_layer", &m->layers)) < 0 || (rc = read_size(c, "n_embd", &m->channels)) < 0 ||
-        (rc = read_size(c, "n_head", &m->heads)) < 0 || (rc = read_size(c, "vocab_size", &m->vocab)) < 0 ||
-        (rc = read_size(c, "n_positions", &m->positions)) < 0 || (rc = read_activation(c, &m->gelu)) < 0 ||
-        (rc = read_tied(c, m)) < 0 || (rc = read_rest(c, m)) < 0)
+    if ((rc = read_size(c, "n_layer", &m->layers)) < 0 ||
+        (rc = read_size(c, "n_embd", &m->channels)) < 0 ||
+        (rc = read_size(c, "n_head", &m->heads)) < 0 ||
+        (rc = read_size(c, "vocab_size", &m->vocab)) < 0 ||
+        (rc = read_size(c, "n_positions", &m->positions)) < 0 ||
+        (rc = read_activation(c, &m->gelu)) < 0 || (rc = read_tied(c, m)) < 0 ||
+        (rc = read_rest(c, m)) < 0)
         return rc;
     const json_t *eps = json_object_get(c->json, "layer_norm_epsilon");
     if (eps && !json_is_null(eps) && !json_is_number(eps))
@@ -132,7 +140,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* The shortest decimal number that reads back as x: 1e-05, where the float's own value is 9.99999975e-06. */
+/* The shortest decimal number that reads back as x: 1e-05, where the float's own value is
+ * 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];
@@ -150,15 +159,18 @@ static json_t *id_or_null(int64_t id) { return id < 0 ? json_null() : json_integ
 int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err)
 {
     json_t *json = json_pack(
-        "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:n, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:o, s:o, s:s}",
-        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab, "n_positions",
-        (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head",
-        (int)m->heads, "n_inner", "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu",
-        "layer_norm_epsilon", shortest(m->eps), "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
-        "resid_pdrop", 0.0, "tie_word_embeddings", !m->untied, "use_cache", 1, "bos_token_id", id_or_null(eot),
+        "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:n, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, "
+        "s:o, s:o, s:s}",
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab,
+        "n_positions", (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels,
+        "n_layer", (int)m->layers, "n_head", (int)m->heads, "n_inner", "activation_function",
+        m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu", "layer_norm_epsilon", shortest(m->eps),
+        "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0,
+        "tie_word_embeddings", !m->untied, "use_cache", 1, "bos_token_id", id_or_null(eot),
         "eos_token_id", id_or_null(eot), "torch_dtype", "float32");
     int rc = write_json(json, dir, "config.json", err);
     if (rc < 0) return rc;
-    json_t *generation = json_pack("{s:o, s:o}", "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot));
+    json_t *generation =
+        json_pack("{s:o, s:o}", "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot));
     return write_json(generation, dir, "generation_config.json", err);
 }

@@ -5,11 +5,12 @@
 #include "base/error.h"
 #include "model.h"
 
-/* DIR/config.json into *m. SGT_EFORMAT names the field that is no GPT-2's we train (another activation, cross
- * attention...). */
+/* DIR/config.json into *m. SGT_EFORMAT names the field that is no GPT-2's we train (another
+ * activation, cross attention...). */
 int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err);
 
-/* DIR/config.json and DIR/generation_config.json. eot: the id that begins documents, or -1 where it is not known. */
+/* DIR/config.json and DIR/generation_config.json. eot: the id that begins documents, or -1 where it
+ * is not known. */
 int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err);
 
 #endif

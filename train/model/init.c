@@ -1,5 +1,5 @@
-/* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so that neither the
- * number of threads, the CPU's level nor the device changes any of them. */
+/* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so
+ * that neither the number of threads, the CPU's level nor the device changes any of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,10 @@
 #include "kernels.h"
 
 #define SIGMA 0.02
-#define BUFFER ((size_t)1 << 20)     /* floats drawn at a time */
-#define TASK 4096                    /* floats of one task */
-#define DOMAIN 0x696e697400000000ull /* "init": keeps these draws apart from any other use of the seed */
+#define BUFFER ((size_t)1 << 20) /* floats drawn at a time */
+#define TASK 4096                /* floats of one task */
+/* "init": keeps these draws apart from any other use of the seed */
+#define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)
 {
@@ -23,7 +24,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* 0 where the tensor starts as zeros, 1 for a LayerNorm's weight, else how the numbers are spread. */
+/* 0 where the tensor starts as zeros, 1 for a LayerNorm's weight, else how the numbers are
+ * spread. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');
@@ -32,7 +34,8 @@ static float spread(const sgt_model *m, const sgt_tensor *t)
     return (float)(to_residual ? SIGMA / sqrt(2.0 * m->layers) : SIGMA);
 }
 
-int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads, sgt_error *err)
+int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
+                        sgt_error *err)
 {
     int rc = SGT_OK;
     float *buffer = malloc(BUFFER * sizeof *buffer);

@@ -14,12 +14,15 @@
 static const struct {
     const char *name;
     uint32_t layers, channels, heads;
-} named[] = {
-    {"gpt2", 12, 768, 12}, {"gpt2-medium", 24, 1024, 16}, {"gpt2-large", 36, 1280, 20}, {"gpt2-xl", 48, 1600, 25}};
+} named[] = {{"gpt2", 12, 768, 12},
+             {"gpt2-medium", 24, 1024, 16},
+             {"gpt2-large", 36, 1280, 20},
+             {"gpt2-xl", 48, 1600, 25}};
 
 static const char *const block_names[SGT_BLOCK_TENSORS] = {
-    "ln_1.weight", "ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias",
-    "ln_2.weight", "ln_2.bias", "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
+    "ln_1.weight",        "ln_1.bias",        "attn.c_attn.weight", "attn.c_attn.bias",
+    "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
+    "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
 
 /* Decimal digits alone: sscanf would also take signs and white space. */
 static const char *digits(const char *s, uint32_t *out)
@@ -53,9 +56,10 @@ int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
             return SGT_OK;
         }
     if (parse_shape(m, name) < 0)
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "--model %s: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4", name);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--model %s: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or "
+                        "LAYERSxCHANNELSxHEADS such as 4x256x4",
+                        name);
     char what[64];
     snprintf(what, sizeof what, "--model %.40s", name);
     return sgt_model_check(m, what, err);
@@ -64,15 +68,20 @@ int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err)
 {
     if (m->layers < 1 || m->layers > MAX_LAYERS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u layers, must be 1 to %d", what, m->layers, MAX_LAYERS);
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u layers, must be 1 to %d", what, m->layers,
+                        MAX_LAYERS);
     if (m->channels < 1 || m->channels > MAX_CHANNELS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u channels, must be 1 to %d", what, m->channels, MAX_CHANNELS);
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u channels, must be 1 to %d", what, m->channels,
+                        MAX_CHANNELS);
     if (m->heads < 1 || m->channels % m->heads)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u heads do not divide %u channels", what, m->heads, m->channels);
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u heads do not divide %u channels", what, m->heads,
+                        m->channels);
     if (m->vocab < 1 || m->vocab > 65536)
-        return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u, must be 1 to 65536", what, m->vocab);
+        return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u, must be 1 to 65536", what,
+                        m->vocab);
     if (m->positions < 1 || m->positions > MAX_POSITIONS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u positions, must be 1 to %u", what, m->positions, MAX_POSITIONS);
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u positions, must be 1 to %u", what, m->positions,
+                        MAX_POSITIONS);
     if (!(m->eps > 0 && m->eps < 1))
         return sgt_fail(err, SGT_EUSAGE, "%s: LayerNorm's epsilon is %g", what, (double)m->eps);
     return SGT_OK;
@@ -103,7 +112,10 @@ static int is_matrix(size_t which)
     return which == SGT_QKV_W || which == SGT_PROJ_W || which == SGT_FC_W || which == SGT_FCPROJ_W;
 }
 
-static size_t padded(size_t count) { return (count + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS; }
+static size_t padded(size_t count)
+{
+    return (count + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
 
 static size_t block_offset(const sgt_model *m, size_t which)
 {
@@ -119,7 +131,8 @@ static size_t block_offset(const sgt_model *m, size_t which)
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t)
 {
     size_t C = m->channels, wte = padded(m->vocab * C), wpe = padded(m->positions * C);
-    size_t block = block_offset(m, SGT_BLOCK_TENSORS), last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
+    size_t block = block_offset(m, SGT_BLOCK_TENSORS),
+           last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
     *t = (sgt_tensor){.dims = 1, .dim = {m->channels, 1}};
     if (index < 2) {
         snprintf(t->name, sizeof t->name, "%s", index ? "wpe.weight" : "wte.weight");
@@ -146,13 +159,15 @@ void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t)
     t->count = (size_t)t->dim[0] * t->dim[1];
 }
 
-int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t, sgt_error *err)
+int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
+                   sgt_error *err)
 {
-    if (index >= sgt_model_tensors(m)) return sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu", index);
+    if (index >= sgt_model_tensors(m))
+        return sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu", index);
     sgt_model_tensor(m, index, t);
     if (first > t->count || count > t->count - first)
-        return sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count,
-                        t->name, t->count);
+        return sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first,
+                        first + count, t->name, t->count);
     return SGT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* model.h: a GPT-2's shape, and from it the list of its tensors: names, shapes, and where each lies in one flat array.
+/* model.h: a GPT-2's shape, and from it the list of its tensors: names, shapes, and where each lies
+ * in one flat array.
  *
  *     sgt_model m;
  *     if (sgt_model_named(&m, "12x768x12", &err) < 0) ...;       // layers x channels x heads
@@ -7,9 +8,9 @@
  *     sgt_tensor t;
  *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) { sgt_model_tensor(&m, i, &t); use(p + t.offset); }
  *
- * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major, as Hugging Face's
- * GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to wte, or has a weight of its own
- * like it. Everything here is pure. */
+ * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major,
+ * as Hugging Face's GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to
+ * wte, or has a weight of its own like it. Everything here is pure. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -24,15 +25,25 @@ typedef struct sgt_model {
     uint32_t vocab;     /* rows of wte; ids are below this */
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
-    float eps;          /* LayerNorm's */
-    uint32_t untied;    /* 1: the head's weight is a tensor of its own, not wte */
+    float eps;       /* LayerNorm's */
+    uint32_t untied; /* 1: the head's weight is a tensor of its own, not wte */
 } sgt_model;
 
-/* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of these, then ln_f's
- * two, then lm_head.weight where the head is untied. */
+/* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of
+ * these, then ln_f's two, then lm_head.weight where the head is untied. */
 enum {
-    SGT_LN1_W, SGT_LN1_B, SGT_QKV_W, SGT_QKV_B, SGT_PROJ_W, SGT_PROJ_B,
-    SGT_LN2_W, SGT_LN2_B, SGT_FC_W, SGT_FC_B, SGT_FCPROJ_W, SGT_FCPROJ_B,
+    SGT_LN1_W,
+    SGT_LN1_B,
+    SGT_QKV_W,
+    SGT_QKV_B,
+    SGT_PROJ_W,
+    SGT_PROJ_B,
+    SGT_LN2_W,
+    SGT_LN2_B,
+    SGT_FC_W,
+    SGT_FC_B,
+    SGT_FCPROJ_W,
+    SGT_FCPROJ_B,
     SGT_BLOCK_TENSORS
 };
 
@@ -44,18 +55,22 @@ typedef struct sgt_tensor {
     size_t offset;   /* floats from the start of the flat array; a multiple of 16 */
 } sgt_tensor;
 
-/* "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH. Sets what GPT-2 has (1024 positions, 50,257 ids, tanh GELU);
- * SGT_EUSAGE says what is wrong with the name. */
+/* "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH. Sets what GPT-2 has (1024 positions,
+ * 50,257 ids, tanh GELU); SGT_EUSAGE says what is wrong with the name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Whether such a model can be: heads divide channels, ids fit 16 bits, no size overflows. `what` begins the message. */
+/* Whether such a model can be: heads divide channels, ids fit 16 bits, no size overflows. `what`
+ * begins the message. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* The same; SGT_EUSAGE where there is no such tensor, or it has no floats `first` to first + count. */
-int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t, sgt_error *err);
-size_t sgt_model_floats(const sgt_model *m);        /* of the flat array, gaps for alignment included; gaps stay 0 */
-uint64_t sgt_model_parameters(const sgt_model *m);  /* without the gaps */
+/* The same; SGT_EUSAGE where there is no such tensor, or it has no floats `first` to first +
+ * count. */
+int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
+                   sgt_error *err);
+/* of the flat array, gaps for alignment included; gaps stay 0 */
+size_t sgt_model_floats(const sgt_model *m);
+uint64_t sgt_model_parameters(const sgt_model *m); /* without the gaps */
 
 #endif

@@ -1,5 +1,5 @@
-/* checkpoint.c: a checkpoint folder's files, written, and its state.json read. That the folder appears at once is
- * run.c's business. */
+/* checkpoint.c: a checkpoint folder's files, written, and its state.json read. That the folder
+ * appears at once is run.c's business. */
 #include "checkpoint.h"
 
 #include <float.h>
@@ -28,10 +28,12 @@ static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
 /* What transformers calls a tensor: the head is no part of its "transformer". */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
-    return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? "" : prefix;
+    return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
+                                                                                         : prefix;
 }
 
-static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char *prefix, sgt_error *err)
+static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char *prefix,
+                       sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
@@ -45,8 +47,8 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
 }
 
 /* w NULL: only asks for them. */
-static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m, float *buffer,
-                     sgt_error *err)
+static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m,
+                     float *buffer, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
@@ -62,8 +64,9 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
 }
 
 /* One file of `count` states, each under its prefix; its sum into `files`. */
-static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b, const sgt_model *m,
-                         const sgt_state *what, const char *const *prefix, int count, sgt_error *err)
+static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b,
+                         const sgt_model *m, const sgt_state *what, const char *const *prefix,
+                         int count, sgt_error *err)
 {
     int rc;
     uint64_t bytes, xxh3;
@@ -120,19 +123,21 @@ static json_t *outliers_json(const sgt_outliers *o)
         json_decref(norm);
         return NULL;
     }
-    return json_pack("{s:I, s:I, s:o, s:o}", "taken", (json_int_t)o->taken, "left_out", (json_int_t)o->spikes, "loss",
-                     loss, "grad_norm", norm);
+    return json_pack("{s:I, s:I, s:o, s:o}", "taken", (json_int_t)o->taken, "left_out",
+                     (json_int_t)o->spikes, "loss", loss, "grad_norm", norm);
 }
 
 /* Without what the backend did not choose or was not checked for, as a CPU's. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
-    json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level, "library", s->library);
+    json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
+                             "library", s->library);
     const struct {
         const char *name, *text;
     } kept[] = {{"choices", s->choices}, {"self_check", s->verdicts}};
     for (size_t i = 0; i < 2; i++)
-        if (kept[i].text && json_object_set_new(json, kept[i].name, json_loads(kept[i].text, JSON_DECODE_ANY, NULL))) {
+        if (kept[i].text && json_object_set_new(json, kept[i].name,
+                                                json_loads(kept[i].text, JSON_DECODE_ANY, NULL))) {
             json_decref(json);
             return NULL;
         }
@@ -142,24 +147,29 @@ static json_t *machine_json(const sgt_checkpoint_state *s)
 static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 {
     const sgt_schedule *c = &s->schedule;
-    return json_pack(
-        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o, s:O}",
-        "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
-        (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
-        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_words[c->kind],
-        "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
-        (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine", machine_json(s), "options",
-        json_loads(s->options, 0, NULL), "files", files);
+    return json_pack("{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, "
+                     "s:{s:o}, s:o, s:o, s:O}",
+                     "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens,
+                     "documents", (json_int_t)s->documents, "sampler", "sampling", s->sampling,
+                     "seed", (json_int_t)s->seed, "next_batch", (json_int_t)s->next_batch, "scaler",
+                     scaler_json(s), "schedule", "kind", sgt_schedule_words[c->kind], "lr", c->lr,
+                     "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
+                     (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine",
+                     machine_json(s), "options", json_loads(s->options, 0, NULL), "files", files);
 }
 
-static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files, sgt_error *err)
+static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files,
+                       sgt_error *err)
 {
     json_t *json = state_json(s, files);
     char *path = sgt_join(dir, "state.json"), *text = NULL;
-    int rc = SGT_OK, bad = !json || !path; /* out of memory: a state without its spikes would be taken for whole */
-    if (!bad && s->skipping) bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
+    /* out of memory: a state without its spikes would be taken for whole */
+    int rc = SGT_OK, bad = !json || !path;
+    if (!bad && s->skipping)
+        bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
     if (!bad && s->sets)
-        bad |= json_object_set_new(json_object_get(json, "data"), "sets", json_loads(s->sets, 0, NULL));
+        bad |= json_object_set_new(json_object_get(json, "data"), "sets",
+                                   json_loads(s->sets, 0, NULL));
     if (!bad) rc = sgt_sums_seal(json, err);
     if (!bad && rc == SGT_OK) bad |= !(text = sgt_json_dumps(json, JSON_INDENT(2)));
     if (bad) rc = sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
@@ -170,10 +180,13 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* What is kept as it stands, where there is any: older checkpoints have no choices, and one set is no list. */
-static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path, sgt_error *err)
+/* What is kept as it stands, where there is any: older checkpoints have no choices, and one set is
+ * no list. */
+static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
+                       sgt_error *err)
 {
-    const json_t *machine = json_object_get(json, "machine"), *choices = json_object_get(machine, "choices");
+    const json_t *machine = json_object_get(json, "machine"),
+                 *choices = json_object_get(machine, "choices");
     const json_t *verdicts = json_object_get(machine, "self_check");
     const json_t *sets = json_object_get(json_object_get(json, "data"), "sets");
     if (choices) s->choices = sgt_json_dumps(choices, JSON_ENCODE_ANY);
@@ -183,11 +196,13 @@ static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *
     return sgt_fail_memory(err, path);
 }
 
-static int parse_numbers(double *to, uint64_t n, const json_t *array, const char *path, sgt_error *err)
+static int parse_numbers(double *to, uint64_t n, const json_t *array, const char *path,
+                         sgt_error *err)
 {
     for (uint64_t i = 0; i < n; i++) {
         const json_t *x = json_array_get(array, i);
-        if (!json_is_number(x)) return sgt_fail(err, SGT_EFORMAT, "%s: spikes: number %" PRIu64 " is missing", path, i);
+        if (!json_is_number(x))
+            return sgt_fail(err, SGT_EFORMAT, "%s: spikes: number %" PRIu64 " is missing", path, i);
         to[i] = json_number_value(x);
     }
     return SGT_OK;
@@ -201,10 +216,11 @@ static int parse_outliers(sgt_checkpoint_state *s, json_t *json, const char *pat
     json_error_t why;
     json_t *loss, *norm, *spike = json_object_get(json, "spikes");
     if (!spike) return SGT_OK;
-    if (json_unpack_ex(spike, &why, 0, "{s:I, s:I, s:o, s:o}", "taken", &taken, "left_out", &spikes, "loss", &loss,
-                       "grad_norm", &norm) < 0)
+    if (json_unpack_ex(spike, &why, 0, "{s:I, s:I, s:o, s:o}", "taken", &taken, "left_out", &spikes,
+                       "loss", &loss, "grad_norm", &norm) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: spikes: %s", path, why.text);
-    if (taken < 0 || spikes < 0) return sgt_fail(err, SGT_EFORMAT, "%s: spikes: a count is out of range", path);
+    if (taken < 0 || spikes < 0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: spikes: a count is out of range", path);
     s->skipping = 1;
     o->taken = (uint64_t)taken;
     o->spikes = (uint64_t)spikes;
@@ -220,8 +236,8 @@ static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path,
     json_error_t why;
     json_t *scaler = json_object_get(json, "scaler");
     if (!scaler || json_is_null(scaler)) return SGT_OK;
-    if (json_unpack_ex(scaler, &why, 0, "{s:F, s:I, s:I}", "scale", &scale, "good_steps", &good, "skipped", &skipped) <
-        0)
+    if (json_unpack_ex(scaler, &why, 0, "{s:F, s:I, s:I}", "scale", &scale, "good_steps", &good,
+                       "skipped", &skipped) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: scaler: %s", path, why.text);
     if (!(scale > 0 && scale <= FLT_MAX) || good < 0 || good > UINT32_MAX || skipped < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: the scaler is out of range", path);
@@ -241,16 +257,20 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
     if (version != 1) /* not SGT_EFORMAT: it may be whole, and is not ours to pass over */
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
-    if (json_unpack_ex(
-            json, &why, 0,
-            "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}", "step",
-            &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling", &sampling, "seed", &seed,
-            "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr", &s->schedule.min_lr,
-            "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device", &device, "cpu_level",
-            &level, "library", &library, "options", &options) < 0)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
+                        (long long)version);
+    if (json_unpack_ex(json, &why, 0,
+                       "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, "
+                       "s:{s:s, s:s, s:s}, s:o}",
+                       "step", &step, "tokens", &tokens, "documents", &documents, "sampler",
+                       "sampling", &sampling, "seed", &seed, "next_batch", &next, "schedule",
+                       "kind", &kind, "lr", &s->schedule.lr, "min_lr", &s->schedule.min_lr,
+                       "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine",
+                       "device", &device, "cpu_level", &level, "library", &library, "options",
+                       &options) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || !json_is_object(options))
+    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 ||
+        !json_is_object(options))
         return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
     s->step = (uint64_t)step;
     s->tokens = (uint64_t)tokens;
@@ -318,8 +338,8 @@ static int write_text(const char *dir, const char *name, const char *text, sgt_e
     return rc;
 }
 
-static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt_model *m, const char *tokenizer,
-                       int64_t eot, sgt_error *err)
+static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt_model *m,
+                       const char *tokenizer, int64_t eot, sgt_error *err)
 {
     static const char *const model_prefix[] = {"transformer."};
     static const sgt_state model_state[] = {SGT_PARAMETERS};
@@ -327,26 +347,29 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
     if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
         (rc = sgt_sums_add_file(files, dir, "config.json", err)) < 0 ||
         (rc = sgt_sums_add_file(files, dir, "generation_config.json", err)) < 0 ||
-        (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1, err)) < 0 ||
-        (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2, err)) < 0 ||
+        (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1,
+                            err)) < 0 ||
+        (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2,
+                            err)) < 0 ||
         !tokenizer)
         return rc;
     if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0) return rc;
-    return sgt_sums_add(files, "tokenizer.json", strlen(tokenizer), XXH3_64bits(tokenizer, strlen(tokenizer)), err);
+    return sgt_sums_add(files, "tokenizer.json", strlen(tokenizer),
+                        XXH3_64bits(tokenizer, strlen(tokenizer)), err);
 }
 
-int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
-                         const char *tokenizer, int64_t eot, sgt_error *err)
+int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
+                         const sgt_model *m, const char *tokenizer, int64_t eot, sgt_error *err)
 {
     json_t *files = json_object();
-    int rc = files ? write_files(dir, files, b, m, tokenizer, eot, err)
-                   : sgt_fail_memory(err, dir);
+    int rc = files ? write_files(dir, files, b, m, tokenizer, eot, err) : sgt_fail_memory(err, dir);
     if (rc == SGT_OK) rc = write_state(dir, state, files, err);
     json_decref(files);
     return rc;
 }
 
-int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m, sgt_error *err)
+int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
+                        sgt_error *err)
 {
     static const sgt_state order[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
     int rc = SGT_OK;
@@ -355,8 +378,8 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
             sgt_tensor t;
             sgt_model_tensor(m, i, &t);
             for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE)
-                rc = b->get(b, order[s], i, at, t.count - at < PIECE ? t.count - at : PIECE, to[s] + t.offset + at,
-                            err);
+                rc = b->get(b, order[s], i, at, t.count - at < PIECE ? t.count - at : PIECE,
+                            to[s] + t.offset + at, err);
         }
     return rc;
 }
@@ -366,14 +389,16 @@ int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
     float *buffer = malloc(PIECE * sizeof *buffer);
     int rc = buffer ? write_all(NULL, b, SGT_PARAMETERS, m, buffer, err)
                     : sgt_fail_memory(err, "a checkpoint");
-    for (int i = 0; i < 2 && rc == SGT_OK; i++) rc = write_all(NULL, b, moment_states[i], m, buffer, err);
+    for (int i = 0; i < 2 && rc == SGT_OK; i++)
+        rc = write_all(NULL, b, moment_states[i], m, buffer, err);
     free(buffer);
     return rc;
 }
 
 /* ---- is it whole? ---- */
 
-/* A newer program's checkpoint, whose version parse_state will not have, may be whole: its sums are looked at first. */
+/* A newer program's checkpoint, whose version parse_state will not have, may be whole: its sums are
+ * looked at first. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
@@ -397,7 +422,8 @@ int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *er
     if (rc < 0) return rc;
     rc = sgt_checkpoint_read(&state, dir, err);
     if (rc == SGT_OK && state.step != step)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: its state.json is of step %llu", dir, (unsigned long long)state.step);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its state.json is of step %llu", dir,
+                      (unsigned long long)state.step);
     sgt_checkpoint_state_free(&state);
     return rc;
 }

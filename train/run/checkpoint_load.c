@@ -1,5 +1,5 @@
-/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face GPT-2 directory and
- * from llm.c's files. */
+/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face
+ * GPT-2 directory and from llm.c's files. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,10 @@
 #include "llmc.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20)      /* floats moved at a time */
-#define MAX_PARTS 64                 /* files of one model: GPT-2 XL in fp32 has 2 */
-#define MAX_INDEX ((size_t)16 << 20) /* bytes of model.safetensors.index.json, which has some 100 a tensor, */
+#define PIECE ((size_t)1 << 20) /* floats moved at a time */
+#define MAX_PARTS 64            /* files of one model: GPT-2 XL in fp32 has 2 */
+/* bytes of model.safetensors.index.json, which has some 100 a tensor, */
+#define MAX_INDEX ((size_t)16 << 20)
 #define MAX_VALUES ((size_t)1 << 18) /* and one value */
 
 /* The files that a model's tensors are in: one, or those that Hugging Face's index names. */
@@ -36,26 +37,29 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
     if (p->count == MAX_PARTS)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
     char *path = sgt_join(dir, name);
-    int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err)
-                  : sgt_fail_memory(err, dir);
+    int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err) : sgt_fail_memory(err, dir);
     free(path);
     p->count += rc == SGT_OK;
     return rc;
 }
 
-/* {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}; which tensor is in which file is seen in the
- * files. */
-static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index, sgt_error *err)
+/* {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}; which tensor is in which
+ * file is seen in the files. */
+static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
+                       sgt_error *err)
 {
     const char *name;
     json_t *v, *seen = json_object(), *map = json_object_get(index, "weight_map");
     int rc = seen ? SGT_OK : sgt_fail_memory(err, path);
-    if (rc == SGT_OK && !json_is_object(map)) rc = sgt_fail(err, SGT_EFORMAT, "%s: no weight_map in it", path);
+    if (rc == SGT_OK && !json_is_object(map))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no weight_map in it", path);
     if (rc < 0) goto out;
-    json_object_foreach (map, name, v) {
+    json_object_foreach(map, name, v)
+    {
         const char *file = json_string_value(v);
         if (!file || !*file || strchr(file, '/'))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: not the name of a file beside it", path, name);
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: not the name of a file beside it", path,
+                          name);
         else if (!json_object_get(seen, file)) {
             json_object_set_new(seen, file, json_true());
             rc = add_part(p, dir, file, err);
@@ -74,7 +78,9 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
     json_error_t why;
     int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
     if (rc < 0) return rc;
-    json_t *index = (rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) < 0 ? NULL : json_loadb(text, n, 0, &why);
+    json_t *index = (rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) < 0
+                        ? NULL
+                        : json_loadb(text, n, 0, &why);
     if (index) rc = add_indexed(p, dir, path, index, err);
     else if (rc == SGT_OK) rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
     json_decref(index);
@@ -84,10 +90,12 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
 
 static int open_model(parts *p, const char *dir, sgt_error *err)
 {
-    char *one = sgt_join(dir, "model.safetensors"), *index = sgt_join(dir, "model.safetensors.index.json");
+    char *one = sgt_join(dir, "model.safetensors"),
+         *index = sgt_join(dir, "model.safetensors.index.json");
     int rc;
     if (!one || !index) rc = sgt_fail_memory(err, dir);
-    else if (access(one, F_OK) < 0 && access(index, F_OK) == 0) rc = open_indexed(p, dir, index, err);
+    else if (access(one, F_OK) < 0 && access(index, F_OK) == 0)
+        rc = open_indexed(p, dir, index, err);
     else rc = add_part(p, dir, "model.safetensors", err);
     free(one);
     free(index);
@@ -102,28 +110,31 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
 }
 
 /* The tensor `t` of the model in one of the files, under any of the prefixes, in its shape. */
-static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p, const sgt_tensor *t,
-                       const char *const *prefixes, const char *where, sgt_error *err)
+static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
+                       const sgt_tensor *t, const char *const *prefixes, const char *where,
+                       sgt_error *err)
 {
     const sgt_safetensor *found = NULL;
     char name[80];
     for (; *prefixes && !found; prefixes++) {
         snprintf(name, sizeof name, "%s%s", *prefixes, t->name);
-        for (size_t i = 0; i < p->count && !found; i++) found = sgt_safetensors_find(*in = p->file[i], name);
+        for (size_t i = 0; i < p->count && !found; i++)
+            found = sgt_safetensors_find(*in = p->file[i], name);
     }
     if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
     if (!same_shape(found, t))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
-                        found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
-                        (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where,
+            t->name, found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
+            (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
     *out = found;
     return SGT_OK;
 }
 
 /* Every tensor of the model into b; b NULL: only looks whether they are all there. */
-static int load_tensors(const parts *p, const char *const *prefixes, const char *where, sgt_backend *b, sgt_state what,
-                        const sgt_model *m, sgt_error *err)
+static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
+                        sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
     int rc = SGT_OK;
     float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;

@@ -11,10 +11,20 @@
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes */
-#define BLOCK 64    /* rows and columns that are turned at a time, so that both sides stay in the cache */
+/* rows and columns that are turned at a time, so that both sides stay in the cache */
+#define BLOCK 64
 
-enum { WORD_MAGIC, WORD_VERSION, WORD_POSITIONS, WORD_VOCAB, WORD_LAYERS, WORD_HEADS, WORD_CHANNELS, WORD_PADDED,
-       WORDS };
+enum {
+    WORD_MAGIC,
+    WORD_VERSION,
+    WORD_POSITIONS,
+    WORD_VOCAB,
+    WORD_LAYERS,
+    WORD_HEADS,
+    WORD_CHANNELS,
+    WORD_PADDED,
+    WORDS
+};
 
 typedef struct file {
     int fd;
@@ -36,24 +46,28 @@ static int check_size(const file *f, sgt_error *err)
     uint64_t want = HEADER + numbers * f->width;
     if (fstat(f->fd, &st) < 0) return sgt_fail_errno(err, "%s", f->path);
     if ((uint64_t)st.st_size == want) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, a model of %ux%ux%u has %llu%s", f->path, (long long)st.st_size,
-                    m->layers, m->channels, m->heads, (unsigned long long)want,
+    return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, a model of %ux%ux%u has %llu%s", f->path,
+                    (long long)st.st_size, m->layers, m->channels, m->heads,
+                    (unsigned long long)want,
                     (uint64_t)st.st_size < want ? " (a file cut short?)" : "");
 }
 
 static int take_header(file *f, const int32_t *word, sgt_error *err)
 {
     if (word[WORD_MAGIC] != MAGIC)
-        return sgt_fail(err, SGT_EFORMAT, "%s: its first number is %d, not %d: it is no model of llm.c's", f->path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: its first number is %d, not %d: it is no model of llm.c's", f->path,
                         word[WORD_MAGIC], MAGIC);
     if (word[WORD_VERSION] != 3 && word[WORD_VERSION] != 5)
-        return sgt_fail(err, SGT_EFORMAT, "%s: version %d, neither 3 (float32) nor 5 (bfloat16)", f->path,
-                        word[WORD_VERSION]);
+        return sgt_fail(err, SGT_EFORMAT, "%s: version %d, neither 3 (float32) nor 5 (bfloat16)",
+                        f->path, word[WORD_VERSION]);
     for (int i = WORD_POSITIONS; i < WORDS; i++)
-        if (word[i] < 1) return sgt_fail(err, SGT_EFORMAT, "%s: word %d of its header is %d", f->path, i, word[i]);
+        if (word[i] < 1)
+            return sgt_fail(err, SGT_EFORMAT, "%s: word %d of its header is %d", f->path, i,
+                            word[i]);
     if (word[WORD_PADDED] < word[WORD_VOCAB])
-        return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %d, padded to %d", f->path, word[WORD_VOCAB],
-                        word[WORD_PADDED]);
+        return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %d, padded to %d", f->path,
+                        word[WORD_VOCAB], word[WORD_PADDED]);
     f->width = word[WORD_VERSION] == 3 ? 4 : 2;
     f->padded = (uint64_t)word[WORD_PADDED];
     f->model = (sgt_model){.layers = (uint32_t)word[WORD_LAYERS],
@@ -79,7 +93,8 @@ static int open_file(file *f, const char *path, sgt_error *err)
     if (f->fd < 0) return sgt_fail_errno(err, "%s", path);
     if (fstat(f->fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode) || st.st_size < HEADER)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, and a model of llm.c's has a header of %d", path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %lld bytes, and a model of llm.c's has a header of %d", path,
                         (long long)st.st_size, HEADER);
     int rc = sgt_pread_all(f->fd, bytes, sizeof bytes, 0, path, err);
     if (rc < 0) return rc;
@@ -105,12 +120,13 @@ int sgt_llmc_read_shape(sgt_model *m, const char *path, sgt_error *err)
 
 /* ---- the parameters ---- */
 
-/* The next numbers as float32. Those of bfloat16 are read into the second half of `to` and widened from the front: what
- * number i then takes the place of was read before, or is itself. */
+/* The next numbers as float32. Those of bfloat16 are read into the second half of `to` and widened
+ * from the front: what number i then takes the place of was read before, or is itself. */
 static int read_numbers(file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
-    int rc = sgt_pread_all(f->fd, f->width == 4 ? (void *)to : (void *)half, count * f->width, f->at, f->path, err);
+    int rc = sgt_pread_all(f->fd, f->width == 4 ? (void *)to : (void *)half, count * f->width,
+                           f->at, f->path, err);
     f->at += count * f->width;
     for (size_t i = 0; i < count && f->width == 2 && rc == SGT_OK; i++) {
         uint16_t h;
@@ -160,7 +176,8 @@ int sgt_llmc_load(const char *path, sgt_backend *b, const sgt_model *m, sgt_erro
     float *room[2] = {NULL, NULL};
     size_t largest = 0;
     int rc = open_file(&f, path, err);
-    if (rc == SGT_OK && (f.model.layers != m->layers || f.model.channels != m->channels || f.model.vocab != m->vocab))
+    if (rc == SGT_OK && (f.model.layers != m->layers || f.model.channels != m->channels ||
+                         f.model.vocab != m->vocab))
         rc = sgt_fail(err, SGT_EIO, "%s: it has changed since it was opened", path);
     if (rc < 0) goto out;
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {

@@ -12,9 +12,9 @@
 enum { NAMED = 3 };
 
 typedef struct nearby {
-    const char *name;   /* the last part of what was asked for */
-    char *best[NAMED];  /* malloc'd, the nearest first */
-    size_t count;       /* all that there are */
+    const char *name;  /* the last part of what was asked for */
+    char *best[NAMED]; /* malloc'd, the nearest first */
+    size_t count;      /* all that there are */
 } nearby;
 
 static size_t common(const char *a, const char *b)
@@ -24,7 +24,8 @@ static size_t common(const char *a, const char *b)
     return n;
 }
 
-/* Whether a belongs before b: it shares more of its beginning with the name, or comes first in the alphabet. */
+/* Whether a belongs before b: it shares more of its beginning with the name, or comes first in the
+ * alphabet. */
 static int before(const nearby *n, const char *a, const char *b)
 {
     size_t x = common(n->name, a), y = common(n->name, b);
@@ -62,7 +63,8 @@ static void look(nearby *n, const char *around, const char *prefix)
 {
     DIR *d = opendir(around);
     for (const struct dirent *e; d && (e = readdir(d));) {
-        char *path = e->d_name[0] == '.' || !strcmp(e->d_name, n->name) ? NULL : sgt_join(around, e->d_name);
+        char *path =
+            e->d_name[0] == '.' || !strcmp(e->d_name, n->name) ? NULL : sgt_join(around, e->d_name);
         if (path && is_run(path)) offer(n, e->d_name);
         free(path);
     }
@@ -85,12 +87,22 @@ char *sgt_run_nearby(char *out, size_t size, const char *run)
     if (!whole) return out;
     n.name = slash ? slash + 1 : whole;
     if (slash) *slash = '\0';
-    look(&n, !slash ? "." : slash == whole ? "/" : whole, !slash ? "" : slash == whole ? "/" : whole);
+    look(&n,
+         !slash           ? "."
+         : slash == whole ? "/"
+                          : whole,
+         !slash           ? ""
+         : slash == whole ? "/"
+                          : whole);
     size_t named = n.count < NAMED ? n.count : NAMED;
     for (size_t i = 0; i < named && n.best[i] && at < size; i++)
         at += (size_t)snprintf(out + at, size - at, "%s%s",
-                               !i ? "" : i + 1 == named && n.count == named ? " and " : ", ", n.best[i]);
-    if (n.count > named && at < size) snprintf(out + at, size - at, " and %zu more", n.count - named);
+                               !i                                   ? ""
+                               : i + 1 == named && n.count == named ? " and "
+                                                                    : ", ",
+                               n.best[i]);
+    if (n.count > named && at < size)
+        snprintf(out + at, size - at, " and %zu more", n.count - named);
     for (size_t i = 0; i < NAMED; i++) free(n.best[i]);
     free(whole);
     return out;

@@ -1,5 +1,6 @@
-/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk before the
- * checkpoint that counts them has its name, and the checkpoint has its name before `latest` says it. */
+/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk
+ * before the checkpoint that counts them has its name, and the checkpoint has its name before
+ * `latest` says it. */
 #include "run.h"
 
 #include <dirent.h>
@@ -20,7 +21,8 @@
 
 #define STEP_NAME "step-%08" PRIu64
 #define LINE 1024 /* bytes of a line of the log with its newline are fewer */
-#define MOST_STARTS ((size_t)1 << 20) /* bytes of starts.jsonl, of which a start takes a few hundred */
+/* bytes of starts.jsonl, of which a start takes a few hundred */
+#define MOST_STARTS ((size_t)1 << 20)
 #define WORK_PREFIX ".step-" /* folders being written or removed */
 
 struct sgt_run {
@@ -33,7 +35,8 @@ struct sgt_run {
 
 static int is_step(const char *name, uint64_t *step)
 {
-    if (strncmp(name, "step-", 5) != 0 || strlen(name) != 13 || strspn(name + 5, "0123456789") != 8) return 0;
+    if (strncmp(name, "step-", 5) != 0 || strlen(name) != 13 || strspn(name + 5, "0123456789") != 8)
+        return 0;
     *step = strtoull(name + 5, NULL, 10);
     return 1;
 }
@@ -63,7 +66,8 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
         }
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run); /* a run with no checkpoint would begin anew */
+    /* a run with no checkpoint would begin anew */
+    if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
         free(*steps);
@@ -81,8 +85,8 @@ static char *step_path(const char *run, uint64_t step)
     return sgt_join(run, name);
 }
 
-/* `latest` may be older than the newest checkpoint, after a kill between a save's two renames, but what it names has
- * been there. */
+/* `latest` may be older than the newest checkpoint, after a kill between a save's two renames, but
+ * what it names has been there. */
 static void check_latest(const char *run, const sgt_notice *notice)
 {
     char *text = NULL, *path = sgt_join(run, "latest"), *dir = NULL;
@@ -99,10 +103,12 @@ static void check_latest(const char *run, const sgt_notice *notice)
     free(path);
 }
 
-/* Whether a checkpoint that could not be read is half a checkpoint, and not a disk or a memory that failed just now. */
+/* Whether a checkpoint that could not be read is half a checkpoint, and not a disk or a memory that
+ * failed just now. */
 static int is_incomplete(const char *dir, int rc)
 {
-    static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors", "state.json"};
+    static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
+                                        "state.json"};
     int missing = 0;
     for (size_t i = 0; rc == SGT_EIO && i < sizeof files / sizeof *files; i++) {
         char *path = sgt_join(dir, files[i]);
@@ -122,13 +128,14 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
         sgt_error why;
         char *path = step_path(run, steps[i]);
-        int bad = path ? sgt_checkpoint_check(path, steps[i], sums, &why)
-                       : sgt_fail_memory(&why, run);
+        int bad =
+            path ? sgt_checkpoint_check(path, steps[i], sums, &why) : sgt_fail_memory(&why, run);
         if (bad == SGT_OK) {
             *dir = path;
             break;
         }
-        if (path && is_incomplete(path, bad)) sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
+        if (path && is_incomplete(path, bad))
+            sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
         else rc = sgt_fail(err, bad, "%s", why.text);
         free(path);
     }
@@ -166,11 +173,13 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 /* Folders that a save was writing or removing, and files that had not got their names yet. */
 static int is_leftover(const char *name)
 {
-    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "memory.jsonl.", "options.json.",
-                                         "starts.jsonl."};
+    static const char *const begins[] = {WORK_PREFIX,     "latest.",       "log.jsonl.",
+                                         "memory.jsonl.", "options.json.", "starts.jsonl."};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-        if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 && strcmp(name + n - 4, ".tmp") == 0) return 1;
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 &&
+            strcmp(name + n - 4, ".tmp") == 0)
+            return 1;
     return 0;
 }
 
@@ -195,7 +204,8 @@ static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
     uint64_t *steps;
     size_t count;
     int rc = list_steps(&steps, &count, r->path, err);
-    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) rc = remove_step(r, steps[i], err);
+    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++)
+        rc = remove_step(r, steps[i], err);
     free(steps);
     return rc;
 }
@@ -222,10 +232,10 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Whole lines of steps below `step` are kept, each step's first and in rising order; any other was not part of the
- * checkpoint, or is damaged. */
-static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept, int *cut,
-                      sgt_error *err)
+/* Whole lines of steps below `step` are kept, each step's first and in rising order; any other was
+ * not part of the checkpoint, or is damaged. */
+static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept,
+                      int *cut, sgt_error *err)
 {
     char line[LINE];
     size_t n;
@@ -245,7 +255,8 @@ static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, 
     return rc;
 }
 
-static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
+static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice,
+                   sgt_error *err)
 {
     int cut = 0;
     uint64_t kept = 0;
@@ -276,8 +287,9 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
     if (rc == SGT_OK) {
         r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (r->log < 0 && errno == ELOOP)
-            rc = sgt_fail(err, SGT_EIO, "%s: is a symbolic link, and what it leads to is not written to (remove it)",
-                          path);
+            rc = sgt_fail(
+                err, SGT_EIO,
+                "%s: is a symbolic link, and what it leads to is not written to (remove it)", path);
         else if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
     }
     free(path);
@@ -288,7 +300,8 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 {
     size_t n = strlen(line);
     char text[LINE];
-    if (n >= sizeof text) return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
+    if (n >= sizeof text)
+        return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
     memcpy(text, line, n);
     text[n] = '\n';
     return sgt_write_all(r->log, text, n + 1, "log.jsonl", err);
@@ -311,8 +324,7 @@ char *sgt_run_last_line(const sgt_run *r)
 static int put_name(const sgt_run *r, const char *name, const char *text, sgt_error *err)
 {
     char *path = sgt_join(r->path, name);
-    int rc =
-        path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, r->path);
+    int rc = path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, r->path);
     free(path);
     return rc;
 }
@@ -332,14 +344,17 @@ static int take(sgt_run *r, sgt_error *err)
     if (r->lock < 0) return sgt_fail_errno(err, "%s", r->path);
     if (flock(r->lock, LOCK_EX | LOCK_NB) == 0) return SGT_OK;
     if (errno == EWOULDBLOCK)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: another sgt-train is writing to this run (wait for it, or take another --run)", r->path);
-    return errno == ENOLCK || errno == EINVAL ? SGT_OK
-                                              : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "%s: another sgt-train is writing to this run (wait for it, or take another --run)",
+            r->path);
+    return errno == ENOLCK || errno == EINVAL
+               ? SGT_OK
+               : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
 }
 
-/* Between looking for a checkpoint and taking the folder another process may have ended its run here: what it saved is
- * not ours to remove. What was passed over is passed over again. */
+/* Between looking for a checkpoint and taking the folder another process may have ended its run
+ * here: what it saved is not ours to remove. What was passed over is passed over again. */
 static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
@@ -348,15 +363,18 @@ static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
     for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) {
         char *path = step_path(r->path, steps[i]);
         if (path && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
-            rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train has just saved " STEP_NAME
-                          " (the same command looks again)", r->path, steps[i]);
+            rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                          "%s: another sgt-train has just saved " STEP_NAME
+                          " (the same command looks again)",
+                          r->path, steps[i]);
         free(path);
     }
     free(steps);
     return rc;
 }
 
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, const sgt_notice *notice, sgt_error *err)
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
+                 const sgt_notice *notice, sgt_error *err)
 {
     int rc;
     sgt_run *r = calloc(1, sizeof *r);
@@ -369,7 +387,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, cons
     }
     if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
-    /* `latest` goes before what it may name, and after a kill between a save's two renames it is brought up to date. */
+    /* `latest` goes before what it may name, and after a kill between a save's two renames it is
+     * brought up to date. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
@@ -392,7 +411,8 @@ void sgt_run_close(sgt_run *r)
 
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
 
-/* What this start is, as JSON text; malloc'd, NULL: out of memory. Texts that are not UTF-8 are escaped. */
+/* What this start is, as JSON text; malloc'd, NULL: out of memory. Texts that are not UTF-8 are
+ * escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
     char time_text[32] = "", host[65] = "", printable[4 * 4096];
@@ -401,22 +421,25 @@ static char *start_json(uint64_t step, const char *machine, const char *command)
     if (gmtime_r(&now, &t)) strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%SZ", &t);
     gethostname(host, sizeof host - 1);
     json_t *json = json_pack("{s:s, s:s*, s:s*, s:s, s:I}", "time", time_text, "host",
-                             sgt_printable(printable, sizeof printable, host), "machine", machine, "version",
-                             SGT_VERSION, "step", (json_int_t)step);
+                             sgt_printable(printable, sizeof printable, host), "machine", machine,
+                             "version", SGT_VERSION, "step", (json_int_t)step);
     if (json && command && json_object_set_new(json, "command", json_string(command)) < 0)
-        json_object_set_new(json, "command", json_string(sgt_printable(printable, sizeof printable, command)));
+        json_object_set_new(json, "command",
+                            json_string(sgt_printable(printable, sizeof printable, command)));
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
 }
 
-int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command, sgt_error *err)
+int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command,
+                  sgt_error *err)
 {
     int rc = SGT_OK;
     char *before = NULL, *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
     char *line = start_json(step, machine, command);
     size_t n = 0;
-    if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL); /* none in a run from before it */
+    /* none in a run from before it */
+    if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
         rc = sgt_fail_memory(err, r->path);
     if (rc == SGT_OK) {
@@ -429,9 +452,15 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     return rc;
 }
 
-int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err) { return put_name(r, "memory.jsonl", lines, err); }
+int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err)
+{
+    return put_name(r, "memory.jsonl", lines, err);
+}
 
-int sgt_run_options(sgt_run *r, const char *json, sgt_error *err) { return put_name(r, "options.json", json, err); }
+int sgt_run_options(sgt_run *r, const char *json, sgt_error *err)
+{
+    return put_name(r, "options.json", json, err);
+}
 
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err)
@@ -452,13 +481,15 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
         (rc = sgt_sync_folder(work, err)) < 0)
         goto out;
-    /* One of this name is there when it was found not whole and the steps up to it were done again. */
+    /* One of this name is there when it was found not whole and the steps up to it were done
+     * again. */
     if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
     if (rename(work, path) < 0) {
         rc = sgt_fail_errno(err, "%s", path);
         goto out;
     }
-    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0) goto out;
+    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0)
+        goto out;
     rc = sgt_run_rotate(r, keep, err);
 out:
     if (rc < 0 && work) sgt_remove_tree(work, NULL);

@@ -1,4 +1,5 @@
-/* safetensors.c: the format's two directions, and the checks that stand between a file and our memory. */
+/* safetensors.c: the format's two directions, and the checks that stand between a file and our
+ * memory. */
 #include "safetensors.h"
 
 #include <errno.h>
@@ -28,8 +29,9 @@ struct sgt_safetensors {
 static const struct {
     const char *name;
     uint32_t bytes;
-} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},  {"I32", 4},     {"I16", 2},    {"I8", 1},
-              {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2},  {"BF16", 2},    {"I64", 8},
+              {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U64", 8},     {"U32", 4},
+              {"U16", 2}, {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
 static uint32_t dtype_bytes(const char *name)
 {
@@ -44,14 +46,15 @@ static int read_shape(sgt_safetensor *t, const json_t *shape, const char *path, 
 {
     size_t dims = json_array_size(shape);
     if (!json_is_array(shape) || dims > SGT_SAFETENSORS_MAX_DIMS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s has no shape of at most %d dimensions", path, t->name,
-                        SGT_SAFETENSORS_MAX_DIMS);
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s has no shape of at most %d dimensions",
+                        path, t->name, SGT_SAFETENSORS_MAX_DIMS);
     t->dims = (uint32_t)dims;
     t->count = 1;
     for (size_t i = 0; i < dims; i++) {
         const json_t *d = json_array_get(shape, i);
         if (!json_is_integer(d) || json_integer_value(d) < 0)
-            return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: dimension %zu is not a size", path, t->name, i);
+            return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: dimension %zu is not a size", path,
+                            t->name, i);
         t->dim[i] = (uint64_t)json_integer_value(d);
         if (__builtin_mul_overflow(t->count, t->dim[i], &t->count))
             return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: its shape overflows", path, t->name);
@@ -59,31 +62,38 @@ static int read_shape(sgt_safetensor *t, const json_t *shape, const char *path, 
     return SGT_OK;
 }
 
-static int read_range(sgt_safetensor *t, const json_t *range, uint64_t size, const char *path, sgt_error *err)
+static int read_range(sgt_safetensor *t, const json_t *range, uint64_t size, const char *path,
+                      sgt_error *err)
 {
     const json_t *b = json_array_get(range, 0), *e = json_array_get(range, 1);
-    if (json_array_size(range) != 2 || !json_is_integer(b) || !json_is_integer(e) || json_integer_value(b) < 0 ||
-        json_integer_value(e) < json_integer_value(b))
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: data_offsets are not [begin, end]", path, t->name);
+    if (json_array_size(range) != 2 || !json_is_integer(b) || !json_is_integer(e) ||
+        json_integer_value(b) < 0 || json_integer_value(e) < json_integer_value(b))
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: data_offsets are not [begin, end]", path,
+                        t->name);
     t->begin = (uint64_t)json_integer_value(b);
     t->end = (uint64_t)json_integer_value(e);
     if (t->end > size)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s ends at byte %llu of %llu bytes of data (a file cut short?)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: tensor %s ends at byte %llu of %llu bytes of data (a file cut short?)",
                         path, t->name, (unsigned long long)t->end, (unsigned long long)size);
     uint64_t want;
-    if (__builtin_mul_overflow(t->count, (uint64_t)dtype_bytes(t->dtype), &want) || want != t->end - t->begin)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: %llu bytes for %llu numbers of type %s", path, t->name,
-                        (unsigned long long)(t->end - t->begin), (unsigned long long)t->count, t->dtype);
+    if (__builtin_mul_overflow(t->count, (uint64_t)dtype_bytes(t->dtype), &want) ||
+        want != t->end - t->begin)
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: %llu bytes for %llu numbers of type %s",
+                        path, t->name, (unsigned long long)(t->end - t->begin),
+                        (unsigned long long)t->count, t->dtype);
     return SGT_OK;
 }
 
-static int read_tensor(sgt_safetensors *s, sgt_safetensor *t, const char *name, const json_t *v, sgt_error *err)
+static int read_tensor(sgt_safetensors *s, sgt_safetensor *t, const char *name, const json_t *v,
+                       sgt_error *err)
 {
     int rc;
     t->name = name;
     t->dtype = json_string_value(json_object_get(v, "dtype"));
     if (!t->dtype || !dtype_bytes(t->dtype))
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: unknown type '%s'", s->path, name, t->dtype ? t->dtype : "");
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: unknown type '%s'", s->path, name,
+                        t->dtype ? t->dtype : "");
     if ((rc = read_shape(t, json_object_get(v, "shape"), s->path, err)) < 0) return rc;
     return read_range(t, json_object_get(v, "data_offsets"), s->size, s->path, err);
 }
@@ -101,9 +111,10 @@ static int check_cover(const sgt_safetensors *s, sgt_error *err)
     for (size_t i = 0; i < s->count; i++) {
         const sgt_safetensor *t = &s->tensors[i];
         if (t->begin != at)
-            return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s begins at byte %llu, %s byte %llu", s->path, t->name,
-                            (unsigned long long)t->begin,
-                            t->begin < at ? "inside the one that ends at" : "after a gap from", (unsigned long long)at);
+            return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s begins at byte %llu, %s byte %llu",
+                            s->path, t->name, (unsigned long long)t->begin,
+                            t->begin < at ? "inside the one that ends at" : "after a gap from",
+                            (unsigned long long)at);
         at = t->end;
     }
     if (at != s->size)
@@ -119,7 +130,8 @@ static int read_header(sgt_safetensors *s, sgt_error *err)
     int rc;
     s->tensors = calloc(json_object_size(s->header) + 1, sizeof *s->tensors);
     if (!s->tensors) return sgt_fail_memory(err, s->path);
-    json_object_foreach (s->header, name, v) {
+    json_object_foreach(s->header, name, v)
+    {
         if (strcmp(name, "__metadata__") == 0) continue;
         if ((rc = read_tensor(s, &s->tensors[s->count], name, v, err)) < 0) return rc;
         s->count++;
@@ -137,12 +149,14 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", s->path);
     if (st.st_size < 8)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path, (long long)st.st_size);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path,
+                        (long long)st.st_size);
     if ((rc = sgt_pread_all(s->fd, length, sizeof length, 0, s->path, err)) < 0) return rc;
     uint64_t n = 0, all = (uint64_t)st.st_size - 8;
     for (int i = 8; i-- > 0;) n = n << 8 | length[i];
     if (n > SGT_SAFETENSORS_MAX_HEADER || n > all)
-        return sgt_fail(err, SGT_EFORMAT, "%s: a header of %llu bytes in a file of %lld (at most %llu is read)",
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: a header of %llu bytes in a file of %lld (at most %llu is read)",
                         s->path, (unsigned long long)n, (long long)st.st_size,
                         (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
     char *text = malloc((size_t)n + 1);
@@ -151,8 +165,9 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
         (rc = sgt_json_fits(text, (size_t)n, SGT_SAFETENSORS_MAX_VALUES, s->path, err)) == SGT_OK) {
         s->header = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(s->header))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: its header is not a JSON object: %s at byte %d", s->path,
-                          s->header ? "another value" : why.text, 8 + (s->header ? 0 : why.position));
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: its header is not a JSON object: %s at byte %d",
+                          s->path, s->header ? "another value" : why.text,
+                          8 + (s->header ? 0 : why.position));
     }
     free(text);
     s->data = 8 + n;
@@ -171,7 +186,8 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place should not hang us */
+    /* a pipe in its place should not hang us */
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (s->fd < 0) {
         rc = sgt_fail_errno(err, "%s", path);
         goto fail;
@@ -181,7 +197,8 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     return SGT_OK;
 fail:
     sgt_safetensors_close(s);
-    return sgt_fail_hint(err, rc, "damaged or cut short: copy it again, or take another checkpoint");
+    return sgt_fail_hint(err, rc,
+                         "damaged or cut short: copy it again, or take another checkpoint");
 }
 
 void sgt_safetensors_close(sgt_safetensors *s)
@@ -196,7 +213,10 @@ void sgt_safetensors_close(sgt_safetensors *s)
 
 size_t sgt_safetensors_count(const sgt_safetensors *s) { return s->count; }
 
-const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i) { return &s->tensors[i]; }
+const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i)
+{
+    return &s->tensors[i];
+}
 
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name)
 {
@@ -218,7 +238,8 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f; /* subnormal: exact in float32 */
+    /* subnormal: exact in float32 */
+    if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
@@ -236,22 +257,24 @@ static void convert(float *out, const uint8_t *in, size_t n, kind from)
     }
 }
 
-int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first, size_t count, float *out,
-                         sgt_error *err)
+int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
+                         size_t count, float *out, sgt_error *err)
 {
     uint8_t bytes[16384];
     size_t k = 0, size = dtype_bytes(t->dtype);
     while (k <= BF16 && strcmp(t->dtype, dtypes[k].name) != 0) k++;
     if (k > BF16)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: tensor %s is %s, not F32, F16, BF16 or F64", s->path, t->name,
-                        t->dtype);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: tensor %s is %s, not F32, F16, BF16 or F64",
+                        s->path, t->name, t->dtype);
     if (first > t->count || count > t->count - first)
         return sgt_fail(err, SGT_EUSAGE, "%s: tensor %s has %llu numbers", s->path, t->name,
                         (unsigned long long)t->count);
-    if (k == F32) return sgt_pread_all(s->fd, out, count * 4, s->data + t->begin + first * 4, s->path, err);
+    if (k == F32)
+        return sgt_pread_all(s->fd, out, count * 4, s->data + t->begin + first * 4, s->path, err);
     for (size_t done = 0; done < count;) {
         size_t n = count - done < sizeof bytes / size ? count - done : sizeof bytes / size;
-        int rc = sgt_pread_all(s->fd, bytes, n * size, s->data + t->begin + (first + done) * size, s->path, err);
+        int rc = sgt_pread_all(s->fd, bytes, n * size, s->data + t->begin + (first + done) * size,
+                               s->path, err);
         if (rc < 0) return rc;
         convert(out + done, bytes, n, (kind)k);
         done += n;
@@ -261,8 +284,9 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* ---- writing ---- */
 
-/* Numbers go out ROOM bytes at a time, past the page cache where the file system lets them: a copy into it costs seven
- * times the processor's time, which is training's, and pushes out what training reads. */
+/* Numbers go out ROOM bytes at a time, past the page cache where the file system lets them: a copy
+ * into it costs seven times the processor's time, which is training's, and pushes out what training
+ * reads. */
 #define ROOM SGT_SAFETENSORS_ROOM
 #define ALIGN 4096 /* bytes: what O_DIRECT asks of address, offset and size, at most */
 
@@ -271,7 +295,7 @@ struct sgt_safetensors_writer {
     char *path;
     uint8_t *room; /* ROOM bytes, of which `filled` wait to be written */
     size_t filled;
-    int direct;    /* O_DIRECT is on */
+    int direct; /* O_DIRECT is on */
     json_t *header;
     uint64_t declared, written; /* bytes of data */
     uint64_t bytes;             /* of the file so far, header and all, */
@@ -281,7 +305,8 @@ struct sgt_safetensors_writer {
 static void set_direct(sgt_safetensors_writer *w, int on)
 {
     int fd = sgt_file_fd(w->file), flags = fcntl(fd, F_GETFL);
-    w->direct = flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && on;
+    w->direct =
+        flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && on;
 }
 
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err)
@@ -290,7 +315,8 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, path);
     w->path = strdup(path);
-    w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* transformers asks for it */
+    /* transformers asks for it */
+    w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
     if (!w->path || !w->header || !w->hash || !w->room) {
@@ -307,8 +333,8 @@ fail:
     return rc;
 }
 
-int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims,
-                            sgt_error *err)
+int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
+                            uint32_t dims, sgt_error *err)
 {
     uint64_t count = 1, begin = w->declared;
     json_t *shape = json_array();
@@ -318,8 +344,8 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
         count *= dim[i];
     }
     w->declared += 4 * count;
-    json_t *t = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)begin,
-                          (json_int_t)w->declared);
+    json_t *t = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
+                          (json_int_t)begin, (json_int_t)w->declared);
     bad |= json_object_set_new(w->header, name, t);
     if (bad) return sgt_fail_memory(err, w->path);
     return SGT_OK;
@@ -334,7 +360,8 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(sgt_file_fd(w->file), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EINVAL) set_direct(w, 0); /* so it was promised too much, or wrote a part before */
+        /* so it was promised too much, or wrote a part before */
+        if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->path);
         if (n > 0) from += n, w->filled -= (size_t)n;
     }
@@ -359,7 +386,8 @@ static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *er
     return SGT_OK;
 }
 
-/* The header is padded with spaces, so that the numbers begin at a multiple of 8 as the format asks. */
+/* The header is padded with spaces, so that the numbers begin at a multiple of 8 as the format
+ * asks. */
 static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;
@@ -368,7 +396,8 @@ static int write_header(sgt_safetensors_writer *w, sgt_error *err)
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
     uint8_t length[8];
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)padded >> 8 * i);
-    if ((rc = put(w, length, sizeof length, err)) == SGT_OK && (rc = put(w, text, n, err)) == SGT_OK)
+    if ((rc = put(w, length, sizeof length, err)) == SGT_OK &&
+        (rc = put(w, text, n, err)) == SGT_OK)
         rc = put(w, "        ", padded - n, err);
     free(text);
     json_decref(w->header);
@@ -381,7 +410,8 @@ int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t coun
     int rc;
     if (w->header && (rc = write_header(w, err)) < 0) return rc;
     w->written += 4 * (uint64_t)count;
-    if (w->written > w->declared) return sgt_fail(err, SGT_EUSAGE, "%s: more numbers than were declared", w->path);
+    if (w->written > w->declared)
+        return sgt_fail(err, SGT_EUSAGE, "%s: more numbers than were declared", w->path);
     return put(w, x, 4 * count, err);
 }
 
@@ -398,8 +428,8 @@ int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err)
     int rc = SGT_OK;
     if (w->header) rc = write_header(w, err);
     if (rc == SGT_OK && w->written != w->declared)
-        rc = sgt_fail(err, SGT_EUSAGE, "%s: %llu bytes of %llu were written", w->path, (unsigned long long)w->written,
-                      (unsigned long long)w->declared);
+        rc = sgt_fail(err, SGT_EUSAGE, "%s: %llu bytes of %llu were written", w->path,
+                      (unsigned long long)w->written, (unsigned long long)w->declared);
     if (rc == SGT_OK) rc = flush(w, err);
     if (rc == SGT_OK) {
         rc = sgt_file_commit(w->file, err);

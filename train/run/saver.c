@@ -25,8 +25,8 @@ struct sgt_saver {
     int said;   /* that there is no memory for the copy */
     int track;
     pthread_t thread;
-    int writing;  /* there is a thread to be waited for */
-    int written;  /* set by it when it is done with the three below */
+    int writing; /* there is a thread to be waited for */
+    int written; /* set by it when it is done with the three below */
     int rc;
     sgt_error why;
     sgt_checkpoint_state state;
@@ -43,7 +43,8 @@ uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
     return (uint64_t)states_of(optimizer) * sgt_model_floats(m) * sizeof(float);
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
+               sgt_error *err)
 {
     const copy *c = (const copy *)b;
     sgt_tensor t;
@@ -54,7 +55,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-/* Touched by all threads: a virtual machine's host may have to find every page first, which costs seconds. */
+/* Touched by all threads: a virtual machine's host may have to find every page first, which costs
+ * seconds. */
 static void touch(char *p, size_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -65,8 +67,8 @@ static int map_copy(sgt_saver *s, sgt_error *err)
 {
     uint64_t need = sgt_saver_bytes(s->o.model, s->o.optimizer), available = sgt_memory_available();
     if (need > available)
-        return sgt_fail(err, SGT_ENOMEM, "%.1f GiB of memory, of which %.1f GiB are to be had", (double)need / 0x1p30,
-                        (double)available / 0x1p30);
+        return sgt_fail(err, SGT_ENOMEM, "%.1f GiB of memory, of which %.1f GiB are to be had",
+                        (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
     touch(s->copy.memory.base, (size_t)need, s->o.threads);
@@ -80,7 +82,9 @@ static int have_memory(sgt_saver *s)
 {
     sgt_error why;
     if (s->copy.memory.base || map_copy(s, &why) == SGT_OK) return 1;
-    if (!s->said) sgt_say(&s->o.notice, "a copy of the checkpoint: %s: training waits while it is written", why.text);
+    if (!s->said)
+        sgt_say(&s->o.notice, "a copy of the checkpoint: %s: training waits while it is written",
+                why.text);
     s->said = 1;
     return 0;
 }
@@ -119,7 +123,8 @@ int sgt_saver_check(sgt_saver *s, sgt_error *err)
     return sgt_saver_wait(s, err);
 }
 
-int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more, sgt_error *err)
+int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
+                   sgt_error *err)
 {
     int rc = sgt_saver_wait(s, err);
     if (rc < 0) return rc;

@@ -10,11 +10,12 @@
  *     rc = sgt_saver_wait(s, &err);
  *     sgt_saver_close(s);
  *
- * A save copies parameters and moments into memory of the saver's own, which is taken at the first one and kept, and a
- * thread writes them out (sgt_run_save: temporary names, fsync, rename, `latest`, rotation). Copying costs a pass over
- * memory; forking, which would save the copy, is not for a process with OpenMP's, CUDA's or MPI's threads. One write
- * is under way at a time: the next save waits for it. Where memory for the copy is not to be had, and for a save after
- * which no step remains, training waits for the write. All calls come from one thread. */
+ * A save copies parameters and moments into memory of the saver's own, which is taken at the first
+ * one and kept, and a thread writes them out (sgt_run_save: temporary names, fsync, rename,
+ * `latest`, rotation). Copying costs a pass over memory; forking, which would save the copy, is not
+ * for a process with OpenMP's, CUDA's or MPI's threads. One write is under way at a time: the next
+ * save waits for it. Where memory for the copy is not to be had, and for a save after which no step
+ * remains, training waits for the write. All calls come from one thread. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
@@ -30,9 +31,9 @@ typedef struct sgt_saver_options {
     const char *tokenizer; /* tokenizer.json's text, or NULL */
     int64_t eot;           /* -1: not known */
     uint64_t keep;
-    int threads;           /* that are there while a save copies, at least 1 */
+    int threads; /* that are there while a save copies, at least 1 */
     sgt_trace *trace;
-    sgt_notice notice;     /* where memory for the copy is not to be had */
+    sgt_notice notice; /* where memory for the copy is not to be had */
 } sgt_saver_options;
 
 /* What options point to must live until close. */
@@ -42,11 +43,13 @@ void sgt_saver_close(sgt_saver *s); /* waits for the write under way; NULL is fi
 /* Bytes that such a saver's copy takes. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* state's texts must live until the write is over. more: whether steps follow. An error is this save's, or that of the
- * one before. */
-int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more, sgt_error *err);
+/* state's texts must live until the write is over. more: whether steps follow. An error is this
+ * save's, or that of the one before. */
+int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
+                   sgt_error *err);
 
-/* Says of a write that failed, once, why: check as soon as it has, wait after waiting for its end. */
+/* Says of a write that failed, once, why: check as soon as it has, wait after waiting for its
+ * end. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 

@@ -50,16 +50,19 @@ static int hash_fd(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_
 }
 
 /* want NULL: any size will do. */
-static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path, sgt_error *err)
+static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
+                     sgt_error *err)
 {
     struct stat st;
-    int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place should not hang us */
+    /* a pipe in its place should not hang us */
+    int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: it is missing", path);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
     else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     else if (want && (uint64_t)st.st_size != *want)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, state.json says %" PRIu64, path, (long long)st.st_size, *want);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, state.json says %" PRIu64, path,
+                      (long long)st.st_size, *want);
     else rc = hash_fd(out, fd, *bytes = (uint64_t)st.st_size, path, err);
     close(fd);
     return rc;
@@ -85,7 +88,8 @@ static int check_one(const json_t *sum, const char *dir, const char *name, sgt_e
     int rc = path ? hash_file(&got, &bytes, &want, path, err) : sgt_fail_memory(err, dir);
     if (rc == SGT_OK && got != strtoull(text, NULL, 16))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64 ", state.json says %.16s",
+                      "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64
+                      ", state.json says %.16s",
                       path, got, text);
     free(path);
     return rc;
@@ -97,9 +101,10 @@ int sgt_sums_check(const json_t *files, const char *dir, sgt_error *err)
     json_t *sum;
     int rc = SGT_OK;
     if (!files) return SGT_OK;
-    if (!json_is_object(files)) return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files is no object", dir);
-    json_object_foreach ((json_t *)files, name, sum)
-        if ((rc = check_one(sum, dir, name, err)) < 0) break;
+    if (!json_is_object(files))
+        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files is no object", dir);
+    json_object_foreach((json_t *)files, name,
+                        sum) if ((rc = check_one(sum, dir, name, err)) < 0) break;
     return rc;
 }
 
@@ -130,7 +135,8 @@ int sgt_sums_check_seal(json_t *state, const char *path, sgt_error *err)
     json_object_del(state, "xxh3");
     int rc = own_sum(&sum, state, path, err);
     if (rc == SGT_OK && sum != want)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: it is not what was written: XXH3-64 %016" PRIx64 ", it says %016" PRIx64,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: it is not what was written: XXH3-64 %016" PRIx64 ", it says %016" PRIx64,
                       path, sum, want);
     return rc;
 }

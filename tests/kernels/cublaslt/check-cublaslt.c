@@ -1,9 +1,10 @@
-/* check-cublaslt.c: gemm.c against the library itself as far as that goes without a GPU: every attribute of products,
- * matrices and preferences is set in cuBLASLt's own descriptors, which refuse what they do not know and what has the
- * wrong size. What needs a device (a handle, heuristics) is answered here: no algorithm.
+/* check-cublaslt.c: gemm.c against the library itself as far as that goes without a GPU: every
+ * attribute of products, matrices and preferences is set in cuBLASLt's own descriptors, which
+ * refuse what they do not know and what has the wrong size. What needs a device (a handle,
+ * heuristics) is answered here: no algorithm.
  *
- * The last line is "N passed, N failed, N skipped"; exit 1 on a failure, 77 where there is no library. Linked with
- * --wrap=sgt_cublaslt_load, so that gemm.c gets the table below. */
+ * The last line is "N passed, N failed, N skipped"; exit 1 on a failure, 77 where there is no
+ * library. Linked with --wrap=sgt_cublaslt_load, so that gemm.c gets the table below. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,11 +31,13 @@ static sgt_lt_status destroy(sgt_lt_handle handle)
     return SGT_LT_SUCCESS;
 }
 
-static sgt_lt_status heuristics(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
-                                sgt_lt_layout c, sgt_lt_layout d, sgt_lt_preference preference, int wanted,
-                                sgt_lt_result results[], int *count)
+static sgt_lt_status heuristics(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a,
+                                sgt_lt_layout b, sgt_lt_layout c, sgt_lt_layout d,
+                                sgt_lt_preference preference, int wanted, sgt_lt_result results[],
+                                int *count)
 {
-    (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference, (void)wanted, (void)results;
+    (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference, (void)wanted,
+        (void)results;
     asked++;
     *count = 0;
     return SGT_LT_SUCCESS;
@@ -60,7 +63,8 @@ static void accepted(sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s)
     const sgt_cuda_gemm *p;
     sgt_error err = {0};
     int before = asked, rc = sgt_cuda_gemm_plan(&p, g, s, &err);
-    if (rc == SGT_EUNSUPPORTED && asked == before + 1 && strstr(err.text, "it has no algorithm")) return;
+    if (rc == SGT_EUNSUPPORTED && asked == before + 1 && strstr(err.text, "it has no algorithm"))
+        return;
     failed++;
     printf("FAIL %s (%d)\n", err.text, rc);
 }
@@ -70,15 +74,34 @@ static void all_forms(sgt_cuda_gemms *g)
     for (int type = SGT_F32; type <= SGT_F16; type++)
         for (int epilogue = SGT_EPILOGUE_NONE; epilogue <= SGT_EPILOGUE_DGELU_BGRAD; epilogue++)
             for (int form = 0; form < 16; form++) {
-                sgt_cuda_gemm_shape s = {.m = 16, .n = 24, .k = 32, .lda = 64, .ldb = 64, .ldd = 64,
-                                         .type = (sgt_cuda_type)type, .out = (sgt_cuda_type)type,
-                                         .epilogue = (sgt_cuda_epilogue)epilogue, .trans_a = form & 1,
-                                         .trans_b = form >> 1 & 1, .accumulate = form >> 2 & 1, .tf32 = form >> 3};
+                sgt_cuda_gemm_shape s = {.m = 16,
+                                         .n = 24,
+                                         .k = 32,
+                                         .lda = 64,
+                                         .ldb = 64,
+                                         .ldd = 64,
+                                         .type = (sgt_cuda_type)type,
+                                         .out = (sgt_cuda_type)type,
+                                         .epilogue = (sgt_cuda_epilogue)epilogue,
+                                         .trans_a = form & 1,
+                                         .trans_b = form >> 1 & 1,
+                                         .accumulate = form >> 2 & 1,
+                                         .tf32 = form >> 3};
                 if (s.tf32 && type != SGT_F32) s.out = SGT_F32;
                 accepted(g, &s);
             }
-    sgt_cuda_gemm_shape batch = {.m = 16, .n = 24, .k = 32, .lda = 64, .ldb = 64, .ldd = 64, .type = SGT_BF16,
-                                 .out = SGT_BF16, .batch = 3, .stride_a = 4096, .stride_b = 4096, .stride_d = 4096};
+    sgt_cuda_gemm_shape batch = {.m = 16,
+                                 .n = 24,
+                                 .k = 32,
+                                 .lda = 64,
+                                 .ldb = 64,
+                                 .ldd = 64,
+                                 .type = SGT_BF16,
+                                 .out = SGT_BF16,
+                                 .batch = 3,
+                                 .stride_a = 4096,
+                                 .stride_b = 4096,
+                                 .stride_d = 4096};
     accepted(g, &batch);
 }
 

@@ -4,7 +4,8 @@
  *                                      are described to them. They want a CUDA driver; the toolkit's stub is one.
  *     check-cudnn --stand-in           runs them by stand_in.c, which must be the libcudnn.so.9 that is found
  *
- * A line a check; the last is "N passed, N failed, N skipped". Exit 1 on any failure, 77 when all were skipped. */
+ * A line a check; the last is "N passed, N failed, N skipped". Exit 1 on any failure, 77 when all
+ * were skipped. */
 #include "check-cudnn.h"
 
 #include <dlfcn.h>
@@ -24,9 +25,7 @@ void sgt_cuda_note_failure(const char *what, int code)
     failures_noted += code != 0;
 }
 
-void sgt_cuda_count_launch(void)
-{
-}
+void sgt_cuda_count_launch(void) {}
 
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
 {
@@ -66,17 +65,24 @@ void skip(const char *fmt, ...)
 }
 
 /* What cuDNN wants to know of a card, as it writes it down itself (9.8 and newer). */
-#define DEVICE(version, sms, shared, l2, memory, sm_clock, memory_clock, name)                                        \
-    "{\"cudaDeviceId\":0,\"deviceVer\":" #version ",\"driverVer\":13000,\"totalGlobalMem\":" #memory                   \
-    ",\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"                \
-    "\"multiProcessorCount\":" #sms ",\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"                              \
-    "\"maxSharedMemoryPerBlockOptin\":" #shared ",\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,"  \
-    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,"    \
-    "\"supportCoopLaunch\":1,\"smClockRateKHz\":" #sm_clock ",\"memClockRateKHz\":" #memory_clock                      \
+#define DEVICE(version, sms, shared, l2, memory, sm_clock, memory_clock, name)                    \
+    "{\"cudaDeviceId\":0,\"deviceVer\":" #version                                                 \
+    ",\"driverVer\":13000,\"totalGlobalMem\":" #memory                                            \
+    ",\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":" \
+    "65536,"                                                                                      \
+    "\"multiProcessorCount\":" #sms ",\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"         \
+    "\"maxSharedMemoryPerBlockOptin\":" #shared                                                   \
+    ",\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,"                         \
+    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0," \
+    "\"isTccDriver\":0,"                                                                          \
+    "\"supportCoopLaunch\":1,\"smClockRateKHz\":" #sm_clock ",\"memClockRateKHz\":" #memory_clock \
     ",\"l2CacheSize\":" #l2 ",\"deviceName\":\"" name "\"}"
-static const char hopper[] = DEVICE(900, 132, 232448, 62914560, 150754820096, 1980000, 3201000, "NVIDIA H200");
-static const char ampere[] = DEVICE(800, 108, 166912, 41943040, 85899345920, 1410000, 1215000, "NVIDIA A100");
-static const char volta[] = DEVICE(700, 80, 98304, 6291456, 34359738368, 1380000, 877000, "Tesla V100");
+static const char hopper[] =
+    DEVICE(900, 132, 232448, 62914560, 150754820096, 1980000, 3201000, "NVIDIA H200");
+static const char ampere[] =
+    DEVICE(800, 108, 166912, 41943040, 85899345920, 1410000, 1215000, "NVIDIA A100");
+static const char volta[] =
+    DEVICE(700, 80, 98304, 6291456, 34359738368, 1380000, 877000, "Tesla V100");
 
 static const sgt_cudnn_attention_options shapes[] = {
     {.type = SGT_BF16, .B = 64, .T = 1024, .H = 12, .D = 64, .scale = 0.125f}, /* gpt2 */
@@ -86,7 +92,8 @@ static const sgt_cudnn_attention_options shapes[] = {
     {.type = SGT_BF16, .B = 8, .T = 2048, .H = 16, .D = 128, .scale = 0.08838834f},
     {.type = SGT_BF16, .B = 3, .T = 1000, .H = 25, .D = 80, .scale = 0.1118034f}, /* nothing even */
     {.type = SGT_F16, .B = 1, .T = 2, .H = 1, .D = 8, .scale = 0.3535534f},       /* the least */
-    {.type = SGT_BF16, .B = 330, .T = 8192, .H = 25, .D = 64, .scale = 0.125f},   /* beyond 2^32 numbers of out */
+    /* beyond 2^32 numbers of out */
+    {.type = SGT_BF16, .B = 330, .T = 8192, .H = 25, .D = 64, .scale = 0.125f},
 };
 
 static void survey(const char *card, const char *json, sgt_cudnn_attention_options o)
@@ -96,9 +103,11 @@ static void survey(const char *card, const char *json, sgt_cudnn_attention_optio
     size_t rows = o.B * o.H * o.T, sums = rows * 4 + (o.deterministic ? 0 : rows * o.D * 4);
     int rc = sgt_cudnn_attention_survey(&offer, &o, json, &err);
     int good = rc == SGT_OK && offer.forward >= 1 && offer.backward >= 1 && offer.workspace >= sums;
-    verdict(good, err.text, "%s, %s, B %zu, T %zu, H %zu, D %zu%s: %d forward, %d backward, %.1f MiB", card,
-            o.type == SGT_BF16 ? "bf16" : "fp16", o.B, o.T, o.H, o.D, o.deterministic ? ", deterministic" : "",
-            offer.forward, offer.backward, (double)offer.workspace / 1048576);
+    verdict(good, err.text,
+            "%s, %s, B %zu, T %zu, H %zu, D %zu%s: %d forward, %d backward, %.1f MiB", card,
+            o.type == SGT_BF16 ? "bf16" : "fp16", o.B, o.T, o.H, o.D,
+            o.deterministic ? ", deterministic" : "", offer.forward, offer.backward,
+            (double)offer.workspace / 1048576);
 }
 
 static void check_offers(void)
@@ -118,9 +127,10 @@ static void check_refusal(void)
     sgt_cudnn_attention_offer offer = {0};
     sgt_error err = {.text = ""};
     int rc = sgt_cudnn_attention_survey(&offer, &shapes[0], volta, &err);
-    const char *want = "cuDNN: no execution plan for attention forward: bf16, head size 64, B 64, T 1024, H 12";
-    verdict(rc == SGT_EUNSUPPORTED && !offer.forward && strncmp(err.text, want, strlen(want)) == 0, err.text,
-            "Volta: no plan, in one line");
+    const char *want =
+        "cuDNN: no execution plan for attention forward: bf16, head size 64, B 64, T 1024, H 12";
+    verdict(rc == SGT_EUNSUPPORTED && !offer.forward && strncmp(err.text, want, strlen(want)) == 0,
+            err.text, "Volta: no plan, in one line");
 }
 
 static void check_library(const char *driver)
@@ -132,9 +142,12 @@ static void check_library(const char *driver)
         skip("no cuDNN");
         return;
     }
-    if (!verdict(rc == SGT_OK, err.text, "cuDNN is loaded%s%s", rc < 0 ? "" : ": ", rc < 0 ? "" : api->title)) return;
+    if (!verdict(rc == SGT_OK, err.text, "cuDNN is loaded%s%s", rc < 0 ? "" : ": ",
+                 rc < 0 ? "" : api->title))
+        return;
     /* Its heuristics load the driver by name, and find one that is loaded already. */
-    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) && !(driver && dlopen(driver, RTLD_NOW | RTLD_GLOBAL))) {
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
+        !(driver && dlopen(driver, RTLD_NOW | RTLD_GLOBAL))) {
         skip("cuDNN's heuristics: neither a CUDA driver nor the toolkit's stub of one");
         return;
     }
@@ -147,7 +160,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--stand-in") == 0) {
         check_stand_in();
     } else if (argc == 1 || (argc == 3 && strcmp(argv[1], "--driver") == 0)) {
-        if (names_compared) verdict(1, NULL, "%d names have cudnn_graph.h's numbers", names_compared);
+        if (names_compared)
+            verdict(1, NULL, "%d names have cudnn_graph.h's numbers", names_compared);
         else skip("cuDNN's numbers: no cudnn_graph.h of 9.10.2 or newer");
         check_library(argc == 3 ? argv[2] : NULL);
     } else {

@@ -1,4 +1,5 @@
-/* names.c: the numbers in kernels/cuda/cudnn.h are cudnn_graph.h's, wherever this compiles with that header about. */
+/* names.c: the numbers in kernels/cuda/cudnn.h are cudnn_graph.h's, wherever this compiles with
+ * that header about. */
 #include "kernels/cuda/cudnn.h"
 
 #include "check-cudnn.h"
@@ -15,9 +16,11 @@
 #ifdef HAVE_NAMES
 #define SAME(name, value) _Static_assert((int)CUDNN_##name == (value), #name);
 SGT_CUDNN_NAMES(SAME)
-_Static_assert(sizeof(cudnnStatus_t) == sizeof(int) && sizeof(cudnnBackendAttributeName_t) == sizeof(int),
+_Static_assert(sizeof(cudnnStatus_t) == sizeof(int) &&
+                   sizeof(cudnnBackendAttributeName_t) == sizeof(int),
                "enumerations are passed as int");
-_Static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(sgt_cudnn_desc), "descriptors are pointers");
+_Static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(sgt_cudnn_desc),
+               "descriptors are pointers");
 #define COUNT(name, value) +1
 const int names_compared = 0 SGT_CUDNN_NAMES(COUNT);
 #else

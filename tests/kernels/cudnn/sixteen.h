@@ -1,4 +1,5 @@
-/* sixteen.h: numbers of 16 bits, bf16 or IEEE's half, for tests in C. Rounded to nearest even, by arithmetic. */
+/* sixteen.h: numbers of 16 bits, bf16 or IEEE's half, for tests in C. Rounded to nearest even, by
+ * arithmetic. */
 #ifndef SGT_SIXTEEN_H
 #define SGT_SIXTEEN_H
 
@@ -17,15 +18,18 @@ static inline float sixteen_to_float(uint16_t bits, int bf16)
 
 static inline uint16_t float_to_sixteen(float x, int bf16)
 {
-    int fraction = bf16 ? 7 : 10, bias = bf16 ? 127 : 15, infinity = (2 * bias + 1) << fraction, exponent;
+    int fraction = bf16 ? 7 : 10, bias = bf16 ? 127 : 15, infinity = (2 * bias + 1) << fraction,
+        exponent;
     int sign = signbit(x) ? 0x8000 : 0;
     if (isnan(x)) return (uint16_t)(sign | infinity | 1);
     if (isinf(x)) return (uint16_t)(sign | infinity);
     if (x == 0) return (uint16_t)sign;
     frexpf(x, &exponent);
-    if (--exponent < 1 - bias) exponent = 1 - bias; /* subnormal: the same steps as the least normal numbers */
+    /* subnormal: the same steps as the least normal numbers */
+    if (--exponent < 1 - bias) exponent = 1 - bias;
     int steps = (int)nearbyint(ldexp(fabs((double)x), fraction - exponent));
-    int bits = ((exponent + bias - 1) << fraction) + steps; /* steps hold the leading one of a normal number */
+    /* steps hold the leading one of a normal number */
+    int bits = ((exponent + bias - 1) << fraction) + steps;
     return (uint16_t)(sign | (bits < infinity ? bits : infinity));
 }
 

@@ -1,5 +1,6 @@
-/* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles, but for those of 16 bits, which are
- * rounded as they are written; those in memory are read by each operation and written by the one that makes them. */
+/* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles, but for those of
+ * 16 bits, which are rounded as they are written; those in memory are read by each operation and
+ * written by the one that makes them. */
 #include "stand_in.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ typedef struct attribute {
 typedef struct desc {
     int type, finalized, count, index; /* index: of a configuration */
     attribute a[ATTRIBUTES];
-    struct desc *graph;                /* of heuristics, configurations and plans */
+    struct desc *graph; /* of heuristics, configurations and plans */
 } desc;
 
 typedef struct context {
@@ -83,8 +84,14 @@ static const int64_t *numbers(const desc *d, int name)
 SGT_CUDNN_FUNCTIONS(DECLARE)
 
 size_t cudnnGetVersion(void) { return stand_in.version; }
-const char *cudnnGetErrorString(int status) { return status == BAD ? "STAND_IN_BAD_PARAM" : "STAND_IN_FAILED"; }
-void cudnnGetLastErrorString(char *text, size_t size) { snprintf(text, size, "%s\nand more", stand_in.refusal); }
+const char *cudnnGetErrorString(int status)
+{
+    return status == BAD ? "STAND_IN_BAD_PARAM" : "STAND_IN_FAILED";
+}
+void cudnnGetLastErrorString(char *text, size_t size)
+{
+    snprintf(text, size, "%s\nand more", stand_in.refusal);
+}
 
 int cudnnCreate(sgt_cudnn_handle *handle)
 {
@@ -125,11 +132,13 @@ int cudnnBackendDestroyDescriptor(sgt_cudnn_desc gone)
     return 0;
 }
 
-int cudnnBackendSetAttribute(sgt_cudnn_desc to, int name, int type, int64_t count, const void *values)
+int cudnnBackendSetAttribute(sgt_cudnn_desc to, int name, int type, int64_t count,
+                             const void *values)
 {
     desc *d = to;
     if (d->finalized) return refuse(BAD, "attribute %d of a finalized descriptor", name);
-    if (d->count == ATTRIBUTES || find(d, name)) return refuse(BAD, "attribute %d twice, or too many", name);
+    if (d->count == ATTRIBUTES || find(d, name))
+        return refuse(BAD, "attribute %d twice, or too many", name);
     if (count < 1 || !values) return refuse(BAD, "attribute %d of nothing", name);
     for (int64_t i = 0; type == N(TYPE_BACKEND_DESCRIPTOR) && i < count; i++)
         if (!((desc *const *)values)[i] || !((desc *const *)values)[i]->finalized)
@@ -143,28 +152,33 @@ int cudnnBackendSetAttribute(sgt_cudnn_desc to, int name, int type, int64_t coun
 static int has(const desc *d, int count, const int *names)
 {
     for (int i = 0; i < count; i++)
-        if (!find(d, names[i])) return refuse(BAD, "descriptor %d without attribute %d", d->type, names[i]);
+        if (!find(d, names[i]))
+            return refuse(BAD, "descriptor %d without attribute %d", d->type, names[i]);
     return 0;
 }
 
 int cudnnBackendFinalize(sgt_cudnn_desc which)
 {
     desc *d = which;
-    static const int tensor[] = {N(ATTR_TENSOR_BYTE_ALIGNMENT), N(ATTR_TENSOR_DATA_TYPE), N(ATTR_TENSOR_DIMENSIONS),
-                                 N(ATTR_TENSOR_STRIDES), N(ATTR_TENSOR_UNIQUE_ID)};
+    static const int tensor[] = {N(ATTR_TENSOR_BYTE_ALIGNMENT), N(ATTR_TENSOR_DATA_TYPE),
+                                 N(ATTR_TENSOR_DIMENSIONS), N(ATTR_TENSOR_STRIDES),
+                                 N(ATTR_TENSOR_UNIQUE_ID)};
     if (d->finalized) return refuse(BAD, "finalized twice");
     if (d->type == N(BACKEND_TENSOR_DESCRIPTOR) && has(d, 5, tensor)) return BAD;
-    if (d->type == N(BACKEND_ENGINEHEUR_DESCRIPTOR)) d->graph = part(d, N(ATTR_ENGINEHEUR_OPERATION_GRAPH));
+    if (d->type == N(BACKEND_ENGINEHEUR_DESCRIPTOR))
+        d->graph = part(d, N(ATTR_ENGINEHEUR_OPERATION_GRAPH));
     if (d->type == N(BACKEND_EXECUTION_PLAN_DESCRIPTOR)) {
         desc *config = part(d, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
-        if (config->index < stand_in.refused) return refuse(UNSUPPORTED, "engine %d cannot", config->index);
+        if (config->index < stand_in.refused)
+            return refuse(UNSUPPORTED, "engine %d cannot", config->index);
         d->graph = config->graph;
     }
     d->finalized = 1;
     return 0;
 }
 
-int cudnnBackendGetAttribute(sgt_cudnn_desc of, int name, int type, int64_t room, int64_t *count, void *values)
+int cudnnBackendGetAttribute(sgt_cudnn_desc of, int name, int type, int64_t room, int64_t *count,
+                             void *values)
 {
     desc *d = of;
     *count = 1;
@@ -200,7 +214,7 @@ typedef struct value {
     int64_t uid, dim[4], stride[4], count;
     int type, inside, made;
     void *at;
-    double *x;               /* dense, by dim */
+    double *x; /* dense, by dim */
 } value;
 
 typedef struct machine {
@@ -228,7 +242,8 @@ static double load(const value *v, int64_t at)
 static double rounded(const value *v, double x)
 {
     if (v->type == N(DATA_BFLOAT16) || v->type == N(DATA_HALF))
-        return sixteen_to_float(float_to_sixteen((float)x, v->type == N(DATA_BFLOAT16)), v->type == N(DATA_BFLOAT16));
+        return sixteen_to_float(float_to_sixteen((float)x, v->type == N(DATA_BFLOAT16)),
+                                v->type == N(DATA_BFLOAT16));
     return x;
 }
 
@@ -244,7 +259,10 @@ static value *value_of(machine *m, const desc *tensor)
     for (int i = 0; i < m->count; i++)
         if (m->v[i].uid == uid) return &m->v[i];
     value *v = &m->v[m->count++];
-    *v = (value){.tensor = tensor, .uid = uid, .count = 1, .type = (int)number(tensor, N(ATTR_TENSOR_DATA_TYPE))};
+    *v = (value){.tensor = tensor,
+                 .uid = uid,
+                 .count = 1,
+                 .type = (int)number(tensor, N(ATTR_TENSOR_DATA_TYPE))};
     v->inside = number(tensor, N(ATTR_TENSOR_IS_VIRTUAL)) == 1;
     memcpy(v->dim, numbers(tensor, N(ATTR_TENSOR_DIMENSIONS)), sizeof v->dim);
     memcpy(v->stride, numbers(tensor, N(ATTR_TENSOR_STRIDES)), sizeof v->stride);
@@ -253,11 +271,13 @@ static value *value_of(machine *m, const desc *tensor)
     return v;
 }
 
-/* What an operation reads: from memory each time, where it lies there, since something may have written over it. */
+/* What an operation reads: from memory each time, where it lies there, since something may have
+ * written over it. */
 static value *input(machine *m, const desc *op, int name)
 {
     value *v = value_of(m, part(op, name));
-    if (v->inside ? !v->made : !v->at) m->status = refuse(BAD, "tensor %d is read before it is there", (int)v->uid);
+    if (v->inside ? !v->made : !v->at)
+        m->status = refuse(BAD, "tensor %d is read before it is there", (int)v->uid);
     else if (!v->inside)
         for (int64_t i = 0; i < v->count; i++) v->x[i] = load(v, offset_of(v, i));
     return v;
@@ -301,15 +321,17 @@ static int stretches(const value *x, const value *y)
 
 static void matmul(machine *m, const desc *op)
 {
-    const value *a = input(m, op, N(ATTR_OPERATION_MATMUL_ADESC)), *b = input(m, op, N(ATTR_OPERATION_MATMUL_BDESC));
+    const value *a = input(m, op, N(ATTR_OPERATION_MATMUL_ADESC)),
+                *b = input(m, op, N(ATTR_OPERATION_MATMUL_BDESC));
     value *c = output(m, op, N(ATTR_OPERATION_MATMUL_CDESC));
     int64_t rows = c->dim[2], cols = c->dim[3], inner = a->dim[3];
     if (a->dim[2] != rows || b->dim[3] != cols || b->dim[2] != inner || a->dim[0] != c->dim[0] ||
         b->dim[0] != c->dim[0] || a->dim[1] != c->dim[1] || b->dim[1] != c->dim[1])
-        m->status = refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
+        m->status =
+            refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
-    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where engines do not clear
-     * it. */
+    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where
+     * engines do not clear it. */
     int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
@@ -330,10 +352,15 @@ static double index_along(const value *y, int axis, int64_t i)
 static void pointwise(machine *m, const desc *op)
 {
     const desc *how = part(op, N(ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR));
-    int mode = (int)number(how, N(ATTR_POINTWISE_MODE)), axis = (int)number(how, N(ATTR_POINTWISE_AXIS));
+    int mode = (int)number(how, N(ATTR_POINTWISE_MODE)),
+        axis = (int)number(how, N(ATTR_POINTWISE_AXIS));
     const value *x = input(m, op, N(ATTR_OPERATION_POINTWISE_XDESC));
-    const value *b = find(op, N(ATTR_OPERATION_POINTWISE_BDESC)) ? input(m, op, N(ATTR_OPERATION_POINTWISE_BDESC)) : x;
-    const value *t = find(op, N(ATTR_OPERATION_POINTWISE_TDESC)) ? input(m, op, N(ATTR_OPERATION_POINTWISE_TDESC)) : x;
+    const value *b = find(op, N(ATTR_OPERATION_POINTWISE_BDESC))
+                         ? input(m, op, N(ATTR_OPERATION_POINTWISE_BDESC))
+                         : x;
+    const value *t = find(op, N(ATTR_OPERATION_POINTWISE_TDESC))
+                         ? input(m, op, N(ATTR_OPERATION_POINTWISE_TDESC))
+                         : x;
     value *y = output(m, op, N(ATTR_OPERATION_POINTWISE_YDESC));
     if (!stretches(x, y) || !stretches(b, y) || !stretches(t, y))
         m->status = refuse(UNSUPPORTED, "pointwise on tensor %d: shapes", (int)x->uid);
@@ -359,7 +386,8 @@ static void pointwise(machine *m, const desc *op)
 
 static void reduction(machine *m, const desc *op)
 {
-    int max = number(part(op, N(ATTR_OPERATION_REDUCTION_DESC)), N(ATTR_REDUCTION_OPERATOR)) == N(REDUCE_TENSOR_MAX);
+    int max = number(part(op, N(ATTR_OPERATION_REDUCTION_DESC)), N(ATTR_REDUCTION_OPERATOR)) ==
+              N(REDUCE_TENSOR_MAX);
     const value *x = input(m, op, N(ATTR_OPERATION_REDUCTION_XDESC));
     value *y = output(m, op, N(ATTR_OPERATION_REDUCTION_YDESC));
     if (y->dim[3] != 1 || y->count * x->dim[3] != x->count)
@@ -375,7 +403,8 @@ static void reduction(machine *m, const desc *op)
     done(y);
 }
 
-/* The same memory seen with other strides: here always a transposition of the last two dimensions. */
+/* The same memory seen with other strides: here always a transposition of the last two
+ * dimensions. */
 static void reshape(machine *m, const desc *op)
 {
     const value *x = input(m, op, N(ATTR_OPERATION_RESHAPE_XDESC));
@@ -383,7 +412,8 @@ static void reshape(machine *m, const desc *op)
     for (int k = 0; k < 4; k++) {
         int other = k < 2 ? k : 5 - k;
         if (x->dim[k] != y->dim[other] || x->stride[k] != y->stride[other])
-            m->status = refuse(UNSUPPORTED, "reshape of tensor %d is no transposition", (int)x->uid);
+            m->status =
+                refuse(UNSUPPORTED, "reshape of tensor %d is no transposition", (int)x->uid);
     }
     if (m->status) return;
     int64_t rows = y->dim[2], cols = y->dim[3];
@@ -420,7 +450,8 @@ static void place_all(machine *m, const desc *pack, const attribute *ops)
         for (int k = 0; k < m->count; k++)
             if (m->v[k].uid == ((int64_t *)uids->bytes)[i]) v = &m->v[k];
         if (!v || v->inside || v->at) {
-            m->status = refuse(BAD, "tensor %d given, but not wanted", (int)((int64_t *)uids->bytes)[i]);
+            m->status =
+                refuse(BAD, "tensor %d given, but not wanted", (int)((int64_t *)uids->bytes)[i]);
             return;
         }
         v->at = ((void **)at->bytes)[i];
@@ -438,8 +469,10 @@ double stand_in_flops(void *plan, int *products)
     for (int64_t i = 0; i < ops->count; i++) {
         const desc *op = ((desc **)ops->bytes)[i];
         if (op->type != N(BACKEND_OPERATION_MATMUL_DESCRIPTOR)) continue;
-        const int64_t *a = numbers(part(op, N(ATTR_OPERATION_MATMUL_ADESC)), N(ATTR_TENSOR_DIMENSIONS));
-        const int64_t *c = numbers(part(op, N(ATTR_OPERATION_MATMUL_CDESC)), N(ATTR_TENSOR_DIMENSIONS));
+        const int64_t *a =
+            numbers(part(op, N(ATTR_OPERATION_MATMUL_ADESC)), N(ATTR_TENSOR_DIMENSIONS));
+        const int64_t *c =
+            numbers(part(op, N(ATTR_OPERATION_MATMUL_CDESC)), N(ATTR_TENSOR_DIMENSIONS));
         flops += 2.0 * (double)(c[0] * c[1] * c[2] * c[3]) * (double)a[3];
         ++*products;
     }
@@ -456,7 +489,8 @@ int cudnnBackendExecute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_
     place_all(&m, which, ops);
     for (int64_t i = 0; i < ops->count && !m.status; i++) {
         operate(&m, ((desc **)ops->bytes)[i]);
-        memset(part(which, N(ATTR_VARIANT_PACK_WORKSPACE)), 0xff, stand_in.workspace); /* an engine writes there */
+        /* an engine writes there */
+        memset(part(which, N(ATTR_VARIANT_PACK_WORKSPACE)), 0xff, stand_in.workspace);
     }
     for (int i = 0; i < m.count; i++) free(m.v[i].x);
     stand_in.stream = ((context *)(void *)handle)->stream;

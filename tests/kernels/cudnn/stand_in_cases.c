@@ -1,4 +1,5 @@
-/* stand_in_cases.c: both passes run by stand_in.c against kernels/ref, and what is said when cuDNN cannot. */
+/* stand_in_cases.c: both passes run by stand_in.c against kernels/ref, and what is said when cuDNN
+ * cannot. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,9 +54,10 @@ static float *widened(const uint16_t *x, size_t n, int bf16)
 
 /* ---- one head against kernels/ref ----
  *
- * P and dS are rounded to 16 bits where a product reads them, results once more; unit is half a step of such a number
- * of size 1. So an error of out is at most unit*(|out| + sum of |terms|), and likewise dV and dK; dQ is rounded once.
- * Float32 rounds lse and delta: 2^-22 of the terms' sizes covers both. Below fp16's normal numbers a step is fixed. */
+ * P and dS are rounded to 16 bits where a product reads them, results once more; unit is half a
+ * step of such a number of size 1. So an error of out is at most unit*(|out| + sum of |terms|), and
+ * likewise dV and dK; dQ is rounded once. Float32 rounds lse and delta: 2^-22 of the terms' sizes
+ * covers both. Below fp16's normal numbers a step is fixed. */
 
 typedef struct head {
     size_t T, D, ld, ld_out;
@@ -93,8 +95,9 @@ static void sum_sizes(sizes *s, const head *h)
     }
 }
 
-/* kernels/ref gives query 0, which sees itself alone, a score gradient of exactly 0. A graph of cuDNN computes it from
- * an output that was rounded to 16 bits: add what comes of that to row 0 of dq and of dk. */
+/* kernels/ref gives query 0, which sees itself alone, a score gradient of exactly 0. A graph of
+ * cuDNN computes it from an output that was rounded to 16 bits: add what comes of that to row 0 of
+ * dq and of dk. */
 static void add_rounding_of_first(float *dq, float *dk, const head *h)
 {
     double p = exp(h->scale * dot(h->q, h->k, h->D) - h->lse[0]);
@@ -110,8 +113,8 @@ typedef struct bounds {
     char why[160];
 } bounds;
 
-static int close_to(bounds *b, const char *name, const float *got, size_t ld_got, const float *want, size_t ld_want,
-                    const double *size, double rounded_terms, size_t T, size_t D)
+static int close_to(bounds *b, const char *name, const float *got, size_t ld_got, const float *want,
+                    size_t ld_want, const double *size, double rounded_terms, size_t T, size_t D)
 {
     for (size_t i = 0; i < T; i++)
         for (size_t d = 0; d < D; d++) {
@@ -119,7 +122,8 @@ static int close_to(bounds *b, const char *name, const float *got, size_t ld_got
             double bound = 1.01 * b->unit * (fabs(y) + rounded_terms * terms) + 0x1p-22 * terms +
                            (double)(T + 1) * b->tiny;
             if (fabs(x - y) <= bound) continue;
-            snprintf(b->why, sizeof b->why, "%s[%zu][%zu] is %.9g, not %.9g (+- %.2g)", name, i, d, x, y, bound);
+            snprintf(b->why, sizeof b->why, "%s[%zu][%zu] is %.9g, not %.9g (+- %.2g)", name, i, d,
+                     x, y, bound);
             return 0;
         }
     return 1;
@@ -158,7 +162,8 @@ static int run_both(arrays *a, const sgt_cudnn_attention_options *o, zeros z, sg
     if (why) rc = sgt_fail(err, SGT_EIO, "%s", why);
     else if (control->stream != a) rc = sgt_fail(err, SGT_EIO, "not on the stream that was given");
     sgt_cudnn_attention_close(c);
-    if (rc == SGT_OK && control->live) rc = sgt_fail(err, SGT_EIO, "%d descriptors were left", control->live);
+    if (rc == SGT_OK && control->live)
+        rc = sgt_fail(err, SGT_EIO, "%d descriptors were left", control->live);
     return rc;
 }
 
@@ -170,9 +175,10 @@ static int check_head(const head *h, bounds *b, const float *dqkv)
     double *size = calloc(4 * TD, sizeof *size);
     sizes s = {size, size + TD, size + 2 * TD, size + 3 * TD};
     float *dq = want + TD, *dk = dq + TD, *dv = dk + TD;
-    sgt_ref_attention(want, h->D, lse, h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, NULL, NULL, scratch);
-    sgt_ref_attention_backward(dq, dk, dv, h->D, h->dout, h->out, h->ld_out, h->lse, h->q, h->k, h->v, h->ld, h->T,
-                               h->D, h->scale, NULL, NULL, scratch);
+    sgt_ref_attention(want, h->D, lse, h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, NULL, NULL,
+                      scratch);
+    sgt_ref_attention_backward(dq, dk, dv, h->D, h->dout, h->out, h->ld_out, h->lse, h->q, h->k,
+                               h->v, h->ld, h->T, h->D, h->scale, NULL, NULL, scratch);
     add_rounding_of_first(dq, dk, h);
     sum_sizes(&s, h);
     int good = 1;
@@ -198,9 +204,17 @@ static int check_heads(const arrays *a, const sgt_cudnn_attention_options *o, bo
     for (size_t row = 0; row < o->B; row++)
         for (size_t i = 0; i < o->H; i++) {
             size_t at = row * o->T * 3 * HD + i * o->D, at_out = row * o->T * HD + i * o->D;
-            head h = {.T = o->T, .D = o->D, .ld = 3 * HD, .ld_out = HD, .scale = o->scale,
-                      .q = a->fqkv + at, .k = a->fqkv + at + HD, .v = a->fqkv + at + 2 * HD,
-                      .out = a->fout + at_out, .dout = a->fdout + at_out, .lse = a->lse + (row * o->H + i) * o->T};
+            head h = {.T = o->T,
+                      .D = o->D,
+                      .ld = 3 * HD,
+                      .ld_out = HD,
+                      .scale = o->scale,
+                      .q = a->fqkv + at,
+                      .k = a->fqkv + at + HD,
+                      .v = a->fqkv + at + 2 * HD,
+                      .out = a->fout + at_out,
+                      .dout = a->fdout + at_out,
+                      .lse = a->lse + (row * o->H + i) * o->T};
             if (!check_head(&h, b, a->fdqkv + at)) return 0;
         }
     return 1;
@@ -211,8 +225,13 @@ static void both_passes(sgt_cudnn_attention_options o, zeros z)
     int bf16 = o.type == SGT_BF16;
     size_t rows = o.B * o.H * o.T, n = rows * o.D;
     bounds b = {.unit = bf16 ? 0x1p-8 : 0x1p-11, .tiny = bf16 ? 0 : 0x1p-25};
-    arrays a = {.n = n, .rows = rows, .qkv = random_new(3 * n, bf16, 1), .dout = random_new(n, bf16, 2),
-                .out = bytes_new(2 * n), .dqkv = bytes_new(6 * n), .lse = bytes_new(4 * rows)};
+    arrays a = {.n = n,
+                .rows = rows,
+                .qkv = random_new(3 * n, bf16, 1),
+                .dout = random_new(n, bf16, 2),
+                .out = bytes_new(2 * n),
+                .dqkv = bytes_new(6 * n),
+                .lse = bytes_new(4 * rows)};
     sgt_error err = {.text = ""};
     int good = run_both(&a, &o, z, &err) == SGT_OK;
     a.fqkv = widened(a.qkv, 3 * n, bf16);
@@ -224,10 +243,15 @@ static void both_passes(sgt_cudnn_attention_options o, zeros z)
                          guarded(a.dqkv, 6 * n) && guarded(a.lse, 4 * rows)))
         strcpy(err.text, "written beyond an array");
     int wanted = z.ours || z.theirs || o.deterministic; /* else sums of NaN, which must show */
-    verdict(wanted ? good : isnan(a.fdqkv[0]), err.text, "both passes, %s, B %zu, T %zu, H %zu, D %zu%s, zeros of %s",
-            bf16 ? "bf16" : "fp16", o.B, o.T, o.H, o.D, o.deterministic ? ", deterministic" : "",
-            z.ours ? z.theirs ? "both" : "ours" : z.theirs ? "theirs" : wanted ? "nobody" : "nobody: it shows");
-    void *all[] = {a.qkv, a.out, a.dout, a.dqkv, a.lse, a.workspace, a.fqkv, a.fout, a.fdout, a.fdqkv};
+    verdict(wanted ? good : isnan(a.fdqkv[0]), err.text,
+            "both passes, %s, B %zu, T %zu, H %zu, D %zu%s, zeros of %s", bf16 ? "bf16" : "fp16",
+            o.B, o.T, o.H, o.D, o.deterministic ? ", deterministic" : "",
+            z.ours     ? z.theirs ? "both" : "ours"
+            : z.theirs ? "theirs"
+            : wanted   ? "nobody"
+                       : "nobody: it shows");
+    void *all[] = {a.qkv,       a.out,  a.dout, a.dqkv,  a.lse,
+                   a.workspace, a.fqkv, a.fout, a.fdout, a.fdqkv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -238,37 +262,41 @@ static void check_passes(void)
     } shapes[] = {{1, 2, 1, 8}, {2, 7, 3, 16}, {2, 33, 2, 64}, {1, 64, 2, 40}, {1, 9, 1, 128}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 16; kind++)
-            both_passes((sgt_cudnn_attention_options){.type = kind & 1 ? SGT_F16 : SGT_BF16,
-                                                      .deterministic = kind >> 1 & 1,
-                                                      .B = shapes[i].B,
-                                                      .T = shapes[i].T,
-                                                      .H = shapes[i].H,
-                                                      .D = shapes[i].D,
-                                                      .scale = (float)(1 / sqrt((double)shapes[i].D))},
-                        (zeros){.ours = kind >> 2 & 1, .theirs = kind >> 3 & 1});
+            both_passes(
+                (sgt_cudnn_attention_options){.type = kind & 1 ? SGT_F16 : SGT_BF16,
+                                              .deterministic = kind >> 1 & 1,
+                                              .B = shapes[i].B,
+                                              .T = shapes[i].T,
+                                              .H = shapes[i].H,
+                                              .D = shapes[i].D,
+                                              .scale = (float)(1 / sqrt((double)shapes[i].D))},
+                (zeros){.ours = kind >> 2 & 1, .theirs = kind >> 3 & 1});
 }
 
 /* ---- what is said when it cannot ---- */
 
-static const sgt_cudnn_attention_options plain = {.type = SGT_BF16, .B = 1, .T = 8, .H = 1, .D = 8, .scale = 0.5f};
+static const sgt_cudnn_attention_options plain = {
+    .type = SGT_BF16, .B = 1, .T = 8, .H = 1, .D = 8, .scale = 0.5f};
 
 /* Opening with these options must fail so. */
-static void refused(const char *name, const sgt_cudnn_attention_options *o, int code, const char *want)
+static void refused(const char *name, const sgt_cudnn_attention_options *o, int code,
+                    const char *want)
 {
     sgt_cudnn_attention *c = NULL;
     sgt_error err = {.text = "it opened"};
     int rc = sgt_cudnn_attention_open(&c, o, &err);
     if (rc == SGT_OK) sgt_cudnn_attention_close(c);
-    verdict(rc == code && strstr(err.text, want) && !strchr(err.text, '\n') && !control->live, err.text, "%s", name);
+    verdict(rc == code && strstr(err.text, want) && !strchr(err.text, '\n') && !control->live,
+            err.text, "%s", name);
 }
 
 static void check_options(void)
 {
-#define REFUSED(name, code, want, ...)                                                                                 \
-    do {                                                                                                               \
-        sgt_cudnn_attention_options o = plain;                                                                         \
-        __VA_ARGS__;                                                                                                   \
-        refused(name, &o, code, want);                                                                                 \
+#define REFUSED(name, code, want, ...)         \
+    do {                                       \
+        sgt_cudnn_attention_options o = plain; \
+        __VA_ARGS__;                           \
+        refused(name, &o, code, want);         \
     } while (0)
     REFUSED("fp32", SGT_EUNSUPPORTED, "not fp32", o.type = SGT_F32);
     REFUSED("head size 12", SGT_EUNSUPPORTED, "multiples of 8 to 128, not 12", o.D = 12);
@@ -290,7 +318,8 @@ static void check_plans(void)
     control->create_fails = 0;
     control->configs = 0;
     refused("nothing offered", &plain, SGT_EUNSUPPORTED,
-            "cuDNN: no execution plan for attention forward: bf16, head size 8, B 1, T 8, H 1 (0 engine");
+            "cuDNN: no execution plan for attention forward: bf16, head size 8, B 1, T 8, H 1 (0 "
+            "engine");
     control->configs = 2;
     control->refused = 2;
     refused("no engine can", &plain, SGT_EUNSUPPORTED, "engine 1 cannot");
@@ -299,7 +328,8 @@ static void check_plans(void)
     verdict(rc == SGT_OK, err.text, "the second engine where the first cannot");
     if (rc == SGT_OK) sgt_cudnn_attention_close(c);
     control->flagged = 2; /* and the first cannot */
-    refused("deterministic by no engine", &deterministic, SGT_EUNSUPPORTED, "T 8, H 1, deterministic (0 engine");
+    refused("deterministic by no engine", &deterministic, SGT_EUNSUPPORTED,
+            "T 8, H 1, deterministic (0 engine");
     control->refused = 0;
     sgt_cudnn_attention_offer offer = {0};
     control->flagged = 1;
@@ -324,7 +354,8 @@ static void check_failure(void)
     control->execute_fails = 0;
     sgt_cudnn_attention_forward(c, NULL, x + 1024, lse, x, space);
     const char *why = sgt_cudnn_attention_failed(c);
-    verdict(fine && why && strcmp(why, "cuDNN: attention forward: STAND_IN_FAILED: launch failed") == 0 &&
+    verdict(fine && why &&
+                strcmp(why, "cuDNN: attention forward: STAND_IN_FAILED: launch failed") == 0 &&
                 control->runs == before && failures_noted == noted + 1,
             why, "a run that is refused is told, and the next left out");
     sgt_cudnn_attention_close(c);
@@ -346,7 +377,8 @@ static void check_version(size_t version, const char *want)
     }
     int status = -1;
     waitpid(child, &status, 0);
-    verdict(status == 0, "something else was said", "version %zu: %s", version, want ? want : "opens");
+    verdict(status == 0, "something else was said", "version %zu: %s", version,
+            want ? want : "opens");
 }
 
 void check_stand_in(void)

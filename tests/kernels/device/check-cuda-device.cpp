@@ -1,18 +1,19 @@
-/* check-cuda-device.cpp: the cases of check-cuda on a GPU: every CUDA kernel against kernels/ref, each wrapper of
- * device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
+/* check-cuda-device.cpp: the cases of check-cuda on a GPU: every CUDA kernel against kernels/ref,
+ * each wrapper of device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
  *
  *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact] [--limit SECONDS] [--once]
  *                       [--one-process]
  *
- * Each case runs twice in each of two placements of its buffers, on the same numbers: what the buffers hold in the end
- * must be the same bits all four times. --conformance: the wrappers alone, exact on integers. --exact: no guards around
- * them (harness.h). --once: one time in one placement.
+ * Each case runs twice in each of two placements of its buffers, on the same numbers: what the
+ * buffers hold in the end must be the same bits all four times. --conformance: the wrappers alone,
+ * exact on integers. --exact: no guards around them (harness.h). --once: one time in one placement.
  *
- * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went wrong above it. The
- * last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on wrong usage, 77 where nothing could run.
- * The cases run in a process of their own, made anew when one of them loses the device, crashes or takes more than
- * --limit (60) seconds, so that none hides the others; --one-process is for debuggers and memory checkers, and ends
- * with the first of these (exit 3). */
+ * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went
+ * wrong above it. The last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on
+ * wrong usage, 77 where nothing could run. The cases run in a process of their own, made anew when
+ * one of them loses the device, crashes or takes more than --limit (60) seconds, so that none hides
+ * the others; --one-process is for debuggers and memory checkers, and ends with the first of these
+ * (exit 3). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static bool wanted(const cuda_case *c)
 {
     if (args.only) return strcmp(args.only, c->name) == 0;
     if (strncmp(c->name, "planted_", 8) == 0) return false;
-    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0 || strncmp(c->name, "pipeline_", 9) == 0;
+    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0 ||
+           strncmp(c->name, "pipeline_", 9) == 0;
 }
 
 static const cuda_case *case_at(unsigned place)
@@ -140,7 +142,8 @@ static int run_cases()
     }
     gpu.memory.exact = args.exact;
     if (!done->told)
-        printf("CUDA kernels on %s, sm_%d, seed %llu\n", gpu.name, gpu.arch, (unsigned long long)args.seed);
+        printf("CUDA kernels on %s, sm_%d, seed %llu\n", gpu.name, gpu.arch,
+               (unsigned long long)args.seed);
     done->told = true;
     for (const cuda_case *c; (c = case_at(done->next));) {
         if (!wanted(c)) {
@@ -188,8 +191,8 @@ static int run_in_children()
 static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
-            "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] "
-            "[--exact] [--limit SECONDS] [--once] [--one-process])\n",
+            "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] "
+            "[--seed N] [--exact] [--limit SECONDS] [--once] [--one-process])\n",
             arg, what);
     return 2;
 }
@@ -220,7 +223,8 @@ static int parse(int argc, char **argv)
         char *end;
         errno = 0;
         uint64_t number = strtoull(argv[i], &end, 10);
-        if (errno || *end || end == argv[i] || argv[i][0] == '-') return usage("not a number", argv[i]);
+        if (errno || *end || end == argv[i] || argv[i][0] == '-')
+            return usage("not a number", argv[i]);
         (strcmp(arg, "--seed") == 0 ? args.seed : args.limit) = number;
     }
     return 0;

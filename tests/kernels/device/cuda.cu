@@ -1,6 +1,6 @@
-/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers are cudaMalloc's, with a copy for the CPU (mirror.h);
- * launches come by here (the linker's --wrap), so that what the CPU wrote is there and arguments point to it. Not yet
- * run on a GPU. */
+/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers are cudaMalloc's, with a copy for
+ * the CPU (mirror.h); launches come by here (the linker's --wrap), so that what the CPU wrote is
+ * there and arguments point to it. Not yet run on a GPU. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ static const char *refused; /* what kept a launch from being made */
 
 static const char *failed(const char *what, cudaError_t error)
 {
-    snprintf(text, sizeof text, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+    snprintf(text, sizeof text, "%s: %s (%s)", what, cudaGetErrorString(error),
+             cudaGetErrorName(error));
     return text;
 }
 
@@ -49,12 +50,12 @@ void *device_address(void *p)
 
 static decltype(&cuKernelGetParamInfo) parameter;
 
-extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t smem,
-                                                 cudaStream_t stream);
+extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                                 void **args, size_t smem, cudaStream_t stream);
 
 /* Where nvcc's stub for a kernel launches it. The arguments' sizes are the driver's word. */
-extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t smem,
-                                                 cudaStream_t stream)
+extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                                 void **args, size_t smem, cudaStream_t stream)
 {
     alignas(128) static unsigned char copies[4096]; /* as many bytes as a launch may have */
     std::vector<void *> there;
@@ -76,8 +77,9 @@ static const char *find_parameter()
 {
     void *found = nullptr;
     cudaDriverEntryPointQueryResult result;
-    if (cudaGetDriverEntryPointByVersion("cuKernelGetParamInfo", &found, 12040, cudaEnableDefault, &result) !=
-            cudaSuccess || result != cudaDriverEntryPointSuccess)
+    if (cudaGetDriverEntryPointByVersion("cuKernelGetParamInfo", &found, 12040, cudaEnableDefault,
+                                         &result) != cudaSuccess ||
+        result != cudaDriverEntryPointSuccess)
         return "the CUDA driver is older than 12.4";
     parameter = (decltype(parameter))found;
     return nullptr;
@@ -99,14 +101,17 @@ const char *device_open(device *d)
     cudaDeviceProp p;
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess || count == 0) return none(error == cudaSuccess ? cudaErrorNoDevice : error);
+    if (error != cudaSuccess || count == 0)
+        return none(error == cudaSuccess ? cudaErrorNoDevice : error);
     if ((error = cudaSetDevice(0)) != cudaSuccess) return failed("no CUDA device", error);
-    if ((error = cudaGetDeviceProperties(&p, 0)) != cudaSuccess) return failed("no CUDA device", error);
+    if ((error = cudaGetDeviceProperties(&p, 0)) != cudaSuccess)
+        return failed("no CUDA device", error);
     snprintf(d->name, sizeof d->name, "%s", p.name);
     d->arch = p.major * 10 + p.minor;
     d->memory_size = p.totalGlobalMem;
     if (d->arch < 80) {
-        snprintf(text, sizeof text, "no CUDA device of sm_80 or later: %s is sm_%d", p.name, d->arch);
+        snprintf(text, sizeof text, "no CUDA device of sm_80 or later: %s is sm_%d", p.name,
+                 d->arch);
         return text;
     }
     mirror_open(&calls);

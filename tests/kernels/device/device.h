@@ -1,4 +1,5 @@
-/* device.h: what check-cuda-device asks of the machine it runs on: cuda.cu is a GPU, pretend.cpp stands in for one.
+/* device.h: what check-cuda-device asks of the machine it runs on: cuda.cu is a GPU, pretend.cpp
+ * stands in for one.
  *
  *     device d;
  *     if (const char *why = device_open(&d)) skip(why);
@@ -13,8 +14,9 @@
 
 struct device {
     char name[128];
-    int arch;           /* 90: sm_90 */
-    size_t memory_size; /* bytes of the card's memory; 0: the host is the device, and has no time for large cases */
+    int arch; /* 90: sm_90 */
+    /* bytes of the card's memory; 0: the host is the device, and has no time for large cases */
+    size_t memory_size;
     check_memory memory;
 };
 

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-namespace {
+namespace
+{
 
 struct buffer {
     unsigned char *here, *there, *met; /* met: the content of both when they were last equal */
     size_t size;
-    bool fresh;                        /* there is nothing in the twin yet */
+    bool fresh; /* there is nothing in the twin yet */
     buffer *next;
 };
 
@@ -55,8 +56,12 @@ void *mirror_allocate(size_t size)
     size_t whole = (size + 255) / 256 * 256;
     buffer *b = static_cast<buffer *>(calloc(1, sizeof *b));
     if (!b) return nullptr;
-    *b = {static_cast<unsigned char *>(aligned_alloc(256, whole)), static_cast<unsigned char *>(calls.allocate(size)),
-          static_cast<unsigned char *>(malloc(whole)), size, true, buffers};
+    *b = {static_cast<unsigned char *>(aligned_alloc(256, whole)),
+          static_cast<unsigned char *>(calls.allocate(size)),
+          static_cast<unsigned char *>(malloc(whole)),
+          size,
+          true,
+          buffers};
     if (!b->here || !b->there || !b->met) {
         forget(b);
         return nullptr;

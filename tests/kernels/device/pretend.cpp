@@ -1,5 +1,6 @@
-/* pretend.cpp: stands in for a GPU where there is none, so that check-cuda-device itself is tested: plain memory, the
- * kernels of the host run, and cases that do wrong on purpose (planted_...), which only --case names. */
+/* pretend.cpp: stands in for a GPU where there is none, so that check-cuda-device itself is tested:
+ * plain memory, the kernels of the host run, and cases that do wrong on purpose (planted_...),
+ * which only --case names. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,7 @@
 
 static const char *error;
 
-static void *allocate(size_t size)
-{
-    return aligned_alloc(256, (size + 255) / 256 * 256);
-}
+static void *allocate(size_t size) { return aligned_alloc(256, (size + 255) / 256 * 256); }
 
 const char *device_open(device *d)
 {
@@ -34,10 +32,7 @@ const char *device_wait()
     return error;
 }
 
-void *device_address(void *p)
-{
-    return p;
-}
+void *device_address(void *p) { return p; }
 
 /* ---- mirror.cpp, which cuda.cu needs a GPU for: here the twins are plain memory ---- */
 
@@ -55,7 +50,9 @@ static const char *no_copy(void *, const void *, size_t) { return "a copy failed
 struct launched {
     int n;
     float *x;
-    struct { const float *y; } in;
+    struct {
+        const float *y;
+    } in;
 };
 
 static void same(check *t, const char *what, bool is)
@@ -76,14 +73,16 @@ CUDA_CASE(mirror)
     launched a = {3, x + 5, {y + 2}}, b = {3, &outside, {nullptr}};
     mirror_translate(&a, sizeof a);
     mirror_translate(&b, sizeof b);
-    same(t, "pointers into buffers are the twins'", a.n == 3 && a.x == mirror_there(x + 5) && a.x != x + 5 &&
-         a.in.y == mirror_there(y + 2) && *a.in.y == 7);
+    same(t, "pointers into buffers are the twins'",
+         a.n == 3 && a.x == mirror_there(x + 5) && a.x != x + 5 && a.in.y == mirror_there(y + 2) &&
+             *a.in.y == 7);
     same(t, "others stay", b.x == &outside && !b.in.y && mirror_there(y + 10) == y + 10);
     a.x[0] = 50; /* a kernel's write; then the CPU's, elsewhere, and a second launch */
     x[90] = 90.5f;
     copied = 0;
     same(t, "pushed again", !mirror_push() && copied > 0 && copied <= 4);
-    same(t, "what a kernel wrote is not written over", a.x[0] == 50 && a.x[85] == 90.5f && x[5] == 5);
+    same(t, "what a kernel wrote is not written over",
+         a.x[0] == 50 && a.x[85] == 90.5f && x[5] == 5);
     same(t, "pulled", !mirror_pull() && x[5] == 50 && x[90] == 90.5f && y[2] == 7);
     copied = 0;
     same(t, "nothing changed", !mirror_push() && copied == 0);
@@ -91,7 +90,8 @@ CUDA_CASE(mirror)
     same(t, "forgotten", mirror_there(y) == y && mirror_there(x) != x);
     mirror_open(&failing);
     x[0] = -1;
-    same(t, "why a copy failed", mirror_push() && strcmp(mirror_pull(), "a copy failed: it did") == 0);
+    same(t, "why a copy failed",
+         mirror_push() && strcmp(mirror_pull(), "a copy failed: it did") == 0);
     mirror_open(&none);
     same(t, "no memory", !mirror_allocate(16));
     mirror_open(&calls);

@@ -1,5 +1,6 @@
-/* blocks.h: which blocks of a grid run, for tests of index arithmetic: a grid over 2^32 numbers would take the host
- * hours, but its first and last blocks have the smallest and the largest offsets.
+/* blocks.h: which blocks of a grid run, for tests of index arithmetic: a grid over 2^32 numbers
+ * would take the host hours, but its first and last blocks have the smallest and the largest
+ * offsets.
  *
  *     {
  *         host::OnlyEdges edges(0, 1);       // the last block of every grid, until the end of this scope
@@ -10,7 +11,8 @@
 
 #include <stddef.h>
 
-namespace host {
+namespace host
+{
 
 struct Edges {
     size_t first, last; /* blocks, in the order x, y, z; none of both: all run */

@@ -1,9 +1,11 @@
-/* check-cuda.cpp: every CUDA kernel, run on the host (host.h), against kernels/ref; and each wrapper of device.cuh.
+/* check-cuda.cpp: every CUDA kernel, run on the host (host.h), against kernels/ref; and each
+ * wrapper of device.cuh.
  *
  *     check-cuda [--list] [--case NAME] [--schedule N] [--seed N]
  *
- * One line a case: ok or FAIL (with what went wrong above it). The last line is "N passed, N failed, N skipped";
- * exit 1 on any failure, 2 on wrong usage. check-cuda-race is the same program with race mode on. */
+ * One line a case: ok or FAIL (with what went wrong above it). The last line is "N passed, N
+ * failed, N skipped"; exit 1 on any failure, 2 on wrong usage. check-cuda-race is the same program
+ * with race mode on. */
 #include "host/check-cuda.h"
 
 #include <errno.h>
@@ -19,15 +21,9 @@
 static sigjmp_buf crash_exit;
 enum { HOST_FAILED = 1000 }; /* beside signal numbers */
 
-void cuda_sync(check *)
-{
-    host::finish(nullptr);
-}
+void cuda_sync(check *) { host::finish(nullptr); }
 
-bool cuda_hopper(check *)
-{
-    return true;
-}
+bool cuda_hopper(check *) { return true; }
 
 bool cuda_card(check *t)
 {
@@ -35,10 +31,7 @@ bool cuda_card(check *t)
     return false;
 }
 
-void *cuda_address(check *, void *p)
-{
-    return p;
-}
+void *cuda_address(check *, void *p) { return p; }
 
 static void on_crash(int number)
 {
@@ -72,12 +65,14 @@ static void run_placement(check *t, const cuda_case *c, uint64_t seed, int place
     int crash = sigsetjmp(crash_exit, 1);
     if (crash == 0) c->body(t);
     else if (crash == HOST_FAILED) check_fail(t, "the kernel did what a kernel may not do");
-    else check_fail(t, "%s: touched memory outside its buffers", crash == SIGSEGV ? "segmentation fault" : "bus error");
+    else
+        check_fail(t, "%s: touched memory outside its buffers",
+                   crash == SIGSEGV ? "segmentation fault" : "bus error");
     if (crash) host::abandon();
     const host::Counts &n = host::counts;
     if (n.races || n.uninitialised || n.proxy_misses)
-        check_fail(t, "%ld races, %ld reads of nothing, %ld missing proxy fences in shared memory", n.races,
-                   n.uninitialised, n.proxy_misses);
+        check_fail(t, "%ld races, %ld reads of nothing, %ld missing proxy fences in shared memory",
+                   n.races, n.uninitialised, n.proxy_misses);
     check_release(t);
 }
 
@@ -105,7 +100,9 @@ struct arguments {
 
 static int usage(const char *what, const char *arg)
 {
-    fprintf(stderr, "check-cuda: %s: %s (check-cuda [--list] [--case NAME] [--schedule N] [--seed N])\n", arg, what);
+    fprintf(stderr,
+            "check-cuda: %s: %s (check-cuda [--list] [--case NAME] [--schedule N] [--seed N])\n",
+            arg, what);
     return 2;
 }
 
@@ -127,7 +124,8 @@ static int parse(arguments *a, int argc, char **argv)
         char *end;
         errno = 0;
         uint64_t number = strtoull(argv[i], &end, 10);
-        if (errno || *end || end == argv[i] || argv[i][0] == '-') return usage("not a number", argv[i]);
+        if (errno || *end || end == argv[i] || argv[i][0] == '-')
+            return usage("not a number", argv[i]);
         if (strcmp(arg, "--seed") == 0) a->seed = number;
         else host::options.seed = (unsigned)number;
     }
@@ -142,16 +140,19 @@ int main(int argc, char **argv)
     catch_crashes();
     host::options.race = host::instrumented;
     if (!a.list)
-        printf("CUDA kernels on the host%s, schedule %u, seed %llu\n", host::options.race ? ", race mode" : "",
-               host::options.seed, (unsigned long long)a.seed);
+        printf("CUDA kernels on the host%s, schedule %u, seed %llu\n",
+               host::options.race ? ", race mode" : "", host::options.seed,
+               (unsigned long long)a.seed);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next) {
         if (a.only && strcmp(a.only, c->name)) continue;
-        if (strncmp(c->name, "card_", 5) == 0) continue; /* for a card's memory and speed: check-cuda-device */
+        /* for a card's memory and speed: check-cuda-device */
+        if (strncmp(c->name, "card_", 5) == 0) continue;
         if (a.list) printf("%s\n", c->name);
         else (run_case(c, a.seed) ? passed : failed)++;
     }
     if (a.list) return 0;
-    if (!passed && !failed) return usage("no such case (--list shows them)", a.only ? a.only : "check-cuda");
+    if (!passed && !failed)
+        return usage("no such case (--list shows them)", a.only ? a.only : "check-cuda");
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed ? 1 : 0;
 }

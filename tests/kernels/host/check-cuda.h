@@ -10,8 +10,8 @@
  *         check_close(t, "out", cuda_floats(t, out, n), want, bound, n);
  *     }
  *
- * Buffers lie between guard pages and stand for device memory: 16-byte aligned. A case runs once for each placement,
- * with the same random numbers. */
+ * Buffers lie between guard pages and stand for device memory: 16-byte aligned. A case runs once
+ * for each placement, with the same random numbers. */
 #ifndef SGT_CHECK_CUDA_H
 #define SGT_CHECK_CUDA_H
 
@@ -27,22 +27,23 @@ struct cuda_case {
 
 const cuda_case *cuda_first_case();
 
-#define CUDA_CASE(name)                                              \
-    static void case_##name(check *t);                               \
+#define CUDA_CASE(name)                                     \
+    static void case_##name(check *t);                      \
     static cuda_case registered_##name(#name, case_##name); \
     static void case_##name(check *t)
 
 /* Everything launched so far has ended. */
 void cuda_sync(check *t);
 
-/* Whether what hopper.cuh wraps can run here; where not, the case is skipped:  if (!cuda_hopper(t)) return; */
+/* Whether what hopper.cuh wraps can run here; where not, the case is skipped: if (!cuda_hopper(t))
+ * return; */
 bool cuda_hopper(check *t);
 
 /* Whether the device is a card, with its memory and speed; where not, the case is skipped. */
 bool cuda_card(check *t);
 
-/* The address by which the device knows a buffer, for what is no launch's argument: a library's call, a tensor map.
- * What the buffer holds is there from now on. */
+/* The address by which the device knows a buffer, for what is no launch's argument: a library's
+ * call, a tensor map. What the buffer holds is there from now on. */
 void *cuda_address(check *t, void *p);
 template <class T> T *cuda_there(check *t, T *p) { return static_cast<T *>(cuda_address(t, p)); }
 

@@ -1,5 +1,6 @@
-/* copies.cpp: what moves while the kernel goes on: cp.async, and TMA with its mbarriers. By the seed each is done
- * at once or as late as the kernel's waits allow; until then its destination holds NaN. */
+/* copies.cpp: what moves while the kernel goes on: cp.async, and TMA with its mbarriers. By the
+ * seed each is done at once or as late as the kernel's waits allow; until then its destination
+ * holds NaN. */
 #include "host/state.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 #include <map>
 #include <vector>
 
-namespace host {
+namespace host
+{
 
 struct Copy {
     void *to;
@@ -64,10 +66,7 @@ void cp_async(void *to, const void *from, bool present)
     q.copies.push_back(c);
 }
 
-void cp_async_commit()
-{
-    queues[current->index].committed++;
-}
+void cp_async_commit() { queues[current->index].committed++; }
 
 static void land_groups(Queue &q, int below)
 {
@@ -127,12 +126,10 @@ void mbar_arrive(uint64_t *bar, int bytes)
     end_phase(m);
 }
 
-/* ---- TMA: rows of 64 elements, 128 bytes, their 16-byte pieces swizzled by the row's number modulo 8 ---- */
+/* ---- TMA: rows of 64 elements, 128 bytes, their 16-byte pieces swizzled by the row's number
+ * modulo 8 ---- */
 
-static uint32_t swizzle128(uint32_t address)
-{
-    return address ^ ((address >> 7 & 7) << 4);
-}
+static uint32_t swizzle128(uint32_t address) { return address ^ ((address >> 7 & 7) << 4); }
 
 static void land_plain(const Bulk &b)
 {
@@ -154,7 +151,8 @@ static void land(const Bulk &b)
             long x = b.column + c, y = b.row + r;
             bool inside = x >= 0 && x < b.map.columns && y >= 0 && y < b.map.rows && b.plane >= 0 &&
                           b.plane < b.map.planes;
-            uint16_t v = inside ? b.map.base[((long)b.plane * b.map.rows + y) * b.map.stride + x] : 0;
+            uint16_t v =
+                inside ? b.map.base[((long)b.plane * b.map.rows + y) * b.map.stride + x] : 0;
             memcpy(smem_at(swizzle128(base + (uint32_t)(r * 128 + c * 2))), &v, 2);
         }
     race_land(b.to, (size_t)b.map.box_rows * 128, true);
@@ -170,7 +168,9 @@ void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
     if (bytes <= 0 || bytes % 16 || bytes >= 1 << 20) fail("bulk_load: %d bytes", bytes);
     smem_address(to, (size_t)bytes, 16, "bulk_load: destination");
     if ((uintptr_t)from % 16) fail("bulk_load: source not 16-byte aligned");
-    Bulk b = {to, {}, bar, 0, 0, 0, current->warp, order[current->warp].clock[current->warp], from, (size_t)bytes};
+    Bulk b = {
+        to,   {},           bar, 0, 0, 0, current->warp, order[current->warp].clock[current->warp],
+        from, (size_t)bytes};
     race_start_copy(to, (size_t)bytes);
     if (!late_copies) return land_plain(b);
     memset(to, 0xff, (size_t)bytes);
@@ -181,7 +181,8 @@ void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int ro
 {
     size_t size = (size_t)map->box_rows * 128;
     smem_address(to, size, 1024, "tma_load: destination");
-    Bulk b = {to, *map, bar, column, row, plane, current->warp, order[current->warp].clock[current->warp],
+    Bulk b = {to,      *map,  bar,           column,
+              row,     plane, current->warp, order[current->warp].clock[current->warp],
               nullptr, 0};
     race_start_copy(to, size);
     if (!late_copies) {
@@ -192,7 +193,8 @@ void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int ro
     bulks.push_back(b);
 }
 
-/* Copies land only when somebody waits for their barrier: no other wait says that they are there. */
+/* Copies land only when somebody waits for their barrier: no other wait says that they are
+ * there. */
 static void land_on(const uint64_t *bar)
 {
     std::vector<Bulk> now, later;

@@ -1,8 +1,9 @@
-/* cublaslt.cpp: cuBLASLt on the host, as far as kernels/cuda/gemm.c uses it: column-major, sums in double, rounded once
- * to D's type; put on the stream like a kernel. It reads every attribute it lets anyone set, and refuses what the
- * library's documents call unsupported, so that gemm.c runs here unchanged and a wrong layout, transposition, alignment
- * or epilogue shows. The rules' sources, beside them: [H] is cublasLt.h of CUDA 13.0, at the named attribute; [D] the
- * cuBLAS manual, section cublasLtMatmul(). Where neither says with which status, it is NOT_SUPPORTED. */
+/* cublaslt.cpp: cuBLASLt on the host, as far as kernels/cuda/gemm.c uses it: column-major, sums in
+ * double, rounded once to D's type; put on the stream like a kernel. It reads every attribute it
+ * lets anyone set, and refuses what the library's documents call unsupported, so that gemm.c runs
+ * here unchanged and a wrong layout, transposition, alignment or epilogue shows. The rules'
+ * sources, beside them: [H] is cublasLt.h of CUDA 13.0, at the named attribute; [D] the cuBLAS
+ * manual, section cublasLtMatmul(). Where neither says with which status, it is NOT_SUPPORTED. */
 #include "host/cublaslt.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ struct sgt_lt_preference_opaque {
     uint32_t reductions, alignment[4];
 };
 
-namespace host {
+namespace host
+{
 
 Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0};
 
@@ -49,7 +51,8 @@ void lt_reset()
     lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0};
 }
 
-namespace {
+namespace
+{
 
 using Desc = sgt_lt_desc_opaque;
 using Layout = sgt_lt_layout_opaque;
@@ -116,7 +119,8 @@ sgt_lt_algo make_algo(int id)
 
 bool known(const sgt_lt_algo *algo)
 {
-    return algo && algo->data[0] == MAGIC && algo->data[1] < LT_ALGOS && algo->data[7] == lt.version;
+    return algo && algo->data[0] == MAGIC && algo->data[1] < LT_ALGOS &&
+           algo->data[7] == lt.version;
 }
 
 uint32_t reduction_of(int id)
@@ -141,16 +145,19 @@ size_t alignment_of(int id, const Layout &x)
 
 bool with_bias(uint32_t e)
 {
-    return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD || e == SGT_LT_EPILOGUE_BGRADA;
+    return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD ||
+           e == SGT_LT_EPILOGUE_BGRADA;
 }
-bool with_aux(uint32_t e) { return e & 128; } /* [H] cublasLtEpilogue_t: all of the AUX kind, and gradients, hold it */
+/* [H] cublasLtEpilogue_t: all of the AUX kind, and gradients, hold it */
+bool with_aux(uint32_t e) { return e & 128; }
 
-/* [D] table of types "when A, B, C and D are regular column- or row-major matrices": the rows whose scale is 32F and
- * whose operands are ours. C and D are alike. */
+/* [D] table of types "when A, B, C and D are regular column- or row-major matrices": the rows whose
+ * scale is 32F and whose operands are ours. C and D are alike. */
 bool types_served(const Desc &p, const Layout &a, const Layout &b, const Layout &c, const Layout &d)
 {
     if (p.scale != SGT_LT_R_32F || a.type != b.type || c.type != d.type) return false;
-    if (p.compute == SGT_LT_COMPUTE_32F_FAST_TF32) return a.type == SGT_LT_R_32F && d.type == SGT_LT_R_32F;
+    if (p.compute == SGT_LT_COMPUTE_32F_FAST_TF32)
+        return a.type == SGT_LT_R_32F && d.type == SGT_LT_R_32F;
     return p.compute == SGT_LT_COMPUTE_32F && (d.type == a.type || d.type == SGT_LT_R_32F);
 }
 
@@ -158,7 +165,8 @@ bool layout_sound(const Layout &x)
 {
     /* [H] LAYOUT_LD: columns must not overlap; LAYOUT_ROWS, _COLS: values that fit int32_t */
     uint64_t line = x.order == SGT_LT_ORDER_COL ? x.rows : x.columns;
-    return x.rows && x.columns && x.rows <= INT32_MAX && x.columns <= INT32_MAX && x.ld >= (int64_t)line && x.batch > 0;
+    return x.rows && x.columns && x.rows <= INT32_MAX && x.columns <= INT32_MAX &&
+           x.ld >= (int64_t)line && x.batch > 0;
 }
 
 sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
@@ -166,7 +174,8 @@ sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
     if (p.epilogue == SGT_LT_EPILOGUE_DEFAULT) return SGT_LT_SUCCESS;
     /* [D] notes to that table: GELU, its gradient and bias are not for a D in row order */
     if (d.order != SGT_LT_ORDER_COL) return SGT_LT_NOT_SUPPORTED;
-    /* [H] DESC_BIAS_DATA_TYPE, DESC_EPILOGUE_AUX_DATA_TYPE: as D's elements (the exceptions are 8-bit types) */
+    /* [H] DESC_BIAS_DATA_TYPE, DESC_EPILOGUE_AUX_DATA_TYPE: as D's elements (the exceptions are
+     * 8-bit types) */
     if ((p.bias_type != -1 && p.bias_type != d.type) || (p.aux_type != -1 && p.aux_type != d.type))
         return SGT_LT_NOT_SUPPORTED;
     if (with_bias(p.epilogue) && !p.bias) return SGT_LT_INVALID_VALUE;
@@ -177,15 +186,19 @@ sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
     return d.batch > 1 ? SGT_LT_NOT_SUPPORTED : SGT_LT_SUCCESS;
 }
 
-sgt_lt_status problem_status(const Desc &p, const Layout &a, const Layout &b, const Layout &c, const Layout &d)
+sgt_lt_status problem_status(const Desc &p, const Layout &a, const Layout &b, const Layout &c,
+                             const Layout &d)
 {
-    if (!layout_sound(a) || !layout_sound(b) || !layout_sound(c) || !layout_sound(d)) return SGT_LT_INVALID_VALUE;
+    if (!layout_sound(a) || !layout_sound(b) || !layout_sound(c) || !layout_sound(d))
+        return SGT_LT_INVALID_VALUE;
     uint64_t rows = p.trans[0] ? a.columns : a.rows, k = p.trans[0] ? a.rows : a.columns;
     uint64_t columns = p.trans[1] ? b.rows : b.columns, k_again = p.trans[1] ? b.columns : b.rows;
-    if (d.rows != rows || d.columns != columns || k != k_again || c.rows != d.rows || c.columns != d.columns)
+    if (d.rows != rows || d.columns != columns || k != k_again || c.rows != d.rows ||
+        c.columns != d.columns)
         return SGT_LT_INVALID_VALUE;
     if (a.batch != d.batch || b.batch != d.batch || c.batch != d.batch) return SGT_LT_INVALID_VALUE;
-    if (p.pointer_mode != SGT_LT_POINTER_MODE_HOST || !types_served(p, a, b, c, d)) return SGT_LT_NOT_SUPPORTED;
+    if (p.pointer_mode != SGT_LT_POINTER_MODE_HOST || !types_served(p, a, b, c, d))
+        return SGT_LT_NOT_SUPPORTED;
     return epilogue_status(p, d);
 }
 
@@ -194,7 +207,8 @@ bool lines_aligned(int id, const Layout &x)
 {
     size_t need = alignment_of(id, x), line = (size_t)x.ld * size_of(x.type);
     return (id != LT_TENSOR && id != LT_ALIGNED) ||
-           (line % (need < 16 ? need : 16) == 0 && (x.batch == 1 || (size_t)x.stride * size_of(x.type) % 16 == 0));
+           (line % (need < 16 ? need : 16) == 0 &&
+            (x.batch == 1 || (size_t)x.stride * size_of(x.type) % 16 == 0));
 }
 
 /* ---- the product ---- */
@@ -215,7 +229,8 @@ size_t at(const Layout &x, uint64_t row, uint64_t column)
 }
 
 /* op(X), column-major and packed. */
-std::vector<double> operand(const void *x, const Layout &l, bool transposed, bool tf32, size_t offset)
+std::vector<double> operand(const void *x, const Layout &l, bool transposed, bool tf32,
+                            size_t offset)
 {
     uint64_t rows = transposed ? l.columns : l.rows, columns = transposed ? l.rows : l.columns;
     std::vector<double> out(rows * columns);
@@ -228,8 +243,8 @@ std::vector<double> operand(const void *x, const Layout &l, bool transposed, boo
 }
 
 /* Adds column j of op(A) op(B), k from `from` to `to`. */
-void add_products(std::vector<double> &sum, const std::vector<double> &a, const std::vector<double> &b, uint64_t k,
-                  uint64_t j, uint64_t from, uint64_t to)
+void add_products(std::vector<double> &sum, const std::vector<double> &a,
+                  const std::vector<double> &b, uint64_t k, uint64_t j, uint64_t from, uint64_t to)
 {
     size_t rows = sum.size();
     for (uint64_t x = from; x < to; x++) {
@@ -240,8 +255,8 @@ void add_products(std::vector<double> &sum, const std::vector<double> &a, const 
 }
 
 /* A sum that is cut is two, each rounded to what the algorithm keeps parts in. */
-std::vector<double> column_of(const Job &job, const std::vector<double> &a, const std::vector<double> &b, uint64_t k,
-                              uint64_t j)
+std::vector<double> column_of(const Job &job, const std::vector<double> &a,
+                              const std::vector<double> &b, uint64_t k, uint64_t j)
 {
     const Layout &d = job.layouts[3];
     std::vector<double> sum(d.rows), part(d.rows);
@@ -265,7 +280,8 @@ double finish(const Job &job, uint64_t i, uint64_t j, double x)
         store(p.aux, type, place, x);
         return gelu(x);
     }
-    if (p.epilogue & 64) x *= gelu_slope(load(p.aux, type, place)); /* DGELU, with and without BGRAD */
+    /* DGELU, with and without BGRAD */
+    if (p.epilogue & 64) x *= gelu_slope(load(p.aux, type, place));
     return x;
 }
 
@@ -360,7 +376,8 @@ template <class T> sgt_lt_status set(T &member, const void *value, size_t size)
     return SGT_LT_SUCCESS;
 }
 
-sgt_lt_status desc_set(sgt_lt_desc p, sgt_lt_desc_attribute attribute, const void *value, size_t size)
+sgt_lt_status desc_set(sgt_lt_desc p, sgt_lt_desc_attribute attribute, const void *value,
+                       size_t size)
 {
     switch (attribute) {
     case SGT_LT_DESC_POINTER_MODE: return set(p->pointer_mode, value, size);
@@ -376,12 +393,14 @@ sgt_lt_status desc_set(sgt_lt_desc p, sgt_lt_desc_attribute attribute, const voi
     fail("cuBLASLt on the host does not know attribute %d of a product", attribute);
 }
 
-sgt_lt_status layout_create(sgt_lt_layout *layout, sgt_lt_type type, uint64_t rows, uint64_t columns, int64_t ld)
+sgt_lt_status layout_create(sgt_lt_layout *layout, sgt_lt_type type, uint64_t rows,
+                            uint64_t columns, int64_t ld)
 {
     return made(layout, new Layout{type, SGT_LT_ORDER_COL, 1, rows, columns, ld, 0});
 }
 
-sgt_lt_status layout_set(sgt_lt_layout x, sgt_lt_layout_attribute attribute, const void *value, size_t size)
+sgt_lt_status layout_set(sgt_lt_layout x, sgt_lt_layout_attribute attribute, const void *value,
+                         size_t size)
 {
     switch (attribute) {
     case SGT_LT_LAYOUT_TYPE: return set(x->type, value, size);
@@ -398,7 +417,8 @@ sgt_lt_status preference_create(sgt_lt_preference *preference)
     return made(preference, new sgt_lt_preference_opaque{0, 7, {256, 256, 256, 256}});
 }
 
-sgt_lt_status preference_set(sgt_lt_preference x, sgt_lt_preference_attribute attribute, const void *value, size_t size)
+sgt_lt_status preference_set(sgt_lt_preference x, sgt_lt_preference_attribute attribute,
+                             const void *value, size_t size)
 {
     switch (attribute) {
     case SGT_LT_PREFERENCE_MAX_WORKSPACE: return set(x->workspace, value, size);
@@ -412,8 +432,9 @@ sgt_lt_status preference_set(sgt_lt_preference x, sgt_lt_preference_attribute at
     fail("cuBLASLt on the host does not know attribute %d of a preference", attribute);
 }
 
-sgt_lt_status heuristics(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b, sgt_lt_layout c,
-                         sgt_lt_layout d, sgt_lt_preference preference, int wanted, sgt_lt_result results[], int *count)
+sgt_lt_status heuristics(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
+                         sgt_lt_layout c, sgt_lt_layout d, sgt_lt_preference preference, int wanted,
+                         sgt_lt_result results[], int *count)
 {
     lt.heuristics++;
     *count = 0;
@@ -424,7 +445,8 @@ sgt_lt_status heuristics(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_l
         bool fits = workspace_of(id, *d) <= preference->workspace &&
                     (reduction_of(id) & ~preference->reductions) == 0;
         for (int x = 0; x < 4; x++)
-            fits = fits && alignment_of(id, *layouts[x]) <= preference->alignment[x] && lines_aligned(id, *layouts[x]);
+            fits = fits && alignment_of(id, *layouts[x]) <= preference->alignment[x] &&
+                   lines_aligned(id, *layouts[x]);
         sgt_lt_result result = {};
         result.algo = make_algo(id);
         result.workspace = workspace_of(id, *d);
@@ -433,8 +455,9 @@ sgt_lt_status heuristics(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_l
     return status || *count ? status : (sgt_lt_status)SGT_LT_NOT_SUPPORTED;
 }
 
-sgt_lt_status algo_check(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b, sgt_lt_layout c,
-                         sgt_lt_layout d, const sgt_lt_algo *algo, sgt_lt_result *result)
+sgt_lt_status algo_check(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
+                         sgt_lt_layout c, sgt_lt_layout d, const sgt_lt_algo *algo,
+                         sgt_lt_result *result)
 {
     lt.checks++;
     if (!known(algo)) return SGT_LT_INVALID_VALUE;
@@ -449,8 +472,8 @@ sgt_lt_status algo_check(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_l
     return SGT_LT_SUCCESS;
 }
 
-sgt_lt_status algo_config(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute, void *value, size_t size,
-                          size_t *written)
+sgt_lt_status algo_config(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute, void *value,
+                          size_t size, size_t *written)
 {
     if (attribute != SGT_LT_CONFIG_REDUCTION_SCHEME)
         fail("cuBLASLt on the host does not know attribute %d of an algorithm", attribute);
@@ -466,9 +489,12 @@ bool pointers_aligned(const Job &job)
 {
     const void *pointers[] = {job.a, job.b, job.c, job.d};
     for (int x = 0; x < 4; x++)
-        if (!pointers[x] || (uintptr_t)pointers[x] % alignment_of(job.algo, job.layouts[x])) return false;
-    /* [D] the workspace: 256-byte aligned; [H] INVALID_VALUE where it is smaller than the algorithm needs */
-    return (uintptr_t)job.workspace % 256 == 0 && workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
+        if (!pointers[x] || (uintptr_t)pointers[x] % alignment_of(job.algo, job.layouts[x]))
+            return false;
+    /* [D] the workspace: 256-byte aligned; [H] INVALID_VALUE where it is smaller than the algorithm
+     * needs */
+    return (uintptr_t)job.workspace % 256 == 0 &&
+           workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
 /* By rows, as gemm.h has it: its D (m, n) is (n, m) by columns. */
@@ -476,8 +502,9 @@ void list_product(cudaStream_t s, const Job &job)
 {
     const Layout &a = job.layouts[0], &d = job.layouts[3];
     bool aux = job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT && job.p.epilogue != SGT_LT_EPILOGUE_BIAS;
-    list_line(s, "product m=%zu n=%zu k=%zu batch=%d in=%zu out=%zu add=%d aux=%zu", (size_t)d.columns, (size_t)d.rows,
-              (size_t)(job.p.trans[0] ? a.rows : a.columns), d.batch, size_of(a.type), size_of(d.type), job.beta != 0,
+    list_line(s, "product m=%zu n=%zu k=%zu batch=%d in=%zu out=%zu add=%d aux=%zu",
+              (size_t)d.columns, (size_t)d.rows, (size_t)(job.p.trans[0] ? a.rows : a.columns),
+              d.batch, size_of(a.type), size_of(d.type), job.beta != 0,
               aux ? size_of(job.p.aux_type) : 0);
 }
 
@@ -491,35 +518,54 @@ const char *product_name(uint32_t epilogue, bool added)
                                                        : "product_plain";
 }
 
-sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a, sgt_lt_layout as,
-                     const void *b, sgt_lt_layout bs, const void *beta, const void *c, sgt_lt_layout cs, void *d,
-                     sgt_lt_layout ds, const sgt_lt_algo *algo, void *workspace, size_t workspace_size,
+sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a,
+                     sgt_lt_layout as, const void *b, sgt_lt_layout bs, const void *beta,
+                     const void *c, sgt_lt_layout cs, void *d, sgt_lt_layout ds,
+                     const sgt_lt_algo *algo, void *workspace, size_t workspace_size,
                      sgt_cuda_stream stream)
 {
     if (!handle || !handle->open) return SGT_LT_NOT_INITIALIZED;
     sgt_lt_status status = problem_status(*desc, *as, *bs, *cs, *ds);
     if (status) return status;
     if (!known(algo)) return SGT_LT_INVALID_VALUE;
-    Job job = {*desc, {*as, *bs, *cs, *ds}, a, b, c, d, workspace, workspace_size,
-               (double)*static_cast<const float *>(alpha), (double)*static_cast<const float *>(beta),
+    Job job = {*desc,
+               {*as, *bs, *cs, *ds},
+               a,
+               b,
+               c,
+               d,
+               workspace,
+               workspace_size,
+               (double)*static_cast<const float *>(alpha),
+               (double)*static_cast<const float *>(beta),
                (int)algo->data[1]};
     if (!pointers_aligned(job)) return SGT_LT_INVALID_VALUE;
     if (lt.broken >> job.algo & 1) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
     if (listing()) list_product(stream, job);
-    else enqueue(stream, [job] { run(job); }, product_name(desc->epilogue, job.beta != 0));
+    else
+        enqueue(
+            stream, [job] { run(job); }, product_name(desc->epilogue, job.beta != 0));
     return SGT_LT_SUCCESS;
 }
 
-const sgt_cublaslt table = {version,           status_name,
-                            create,            destroyed<sgt_lt_context>,
-                            desc_create,       destroyed<Desc>,
-                            desc_set,          layout_create,
-                            destroyed<Layout>, layout_set,
-                            preference_create, destroyed<sgt_lt_preference_opaque>,
-                            preference_set,    heuristics,
-                            algo_check,        algo_config,
+const sgt_cublaslt table = {version,
+                            status_name,
+                            create,
+                            destroyed<sgt_lt_context>,
+                            desc_create,
+                            destroyed<Desc>,
+                            desc_set,
+                            layout_create,
+                            destroyed<Layout>,
+                            layout_set,
+                            preference_create,
+                            destroyed<sgt_lt_preference_opaque>,
+                            preference_set,
+                            heuristics,
+                            algo_check,
+                            algo_config,
                             matmul};
 
 } /* namespace */

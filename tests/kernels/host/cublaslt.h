@@ -4,11 +4,14 @@
 
 #include <stddef.h>
 
-namespace host {
+namespace host
+{
 
 /* The algorithms it has, in the order in which its heuristics give them. */
 enum LtAlgo {
-    LT_ALIGNED,     /* operands at multiples of 256 bytes, which is what the preferences say where nobody sets them */
+    /* operands at multiples of 256 bytes, which is what the preferences say where nobody sets
+     * them */
+    LT_ALIGNED,
     LT_OUTPUT_TYPE, /* sums cut in two: the parts rounded to D's type, in the workspace */
     LT_INPLACE,     /* the same, in D */
     LT_SPLIT,       /* the same, parts as floats in the workspace */
@@ -22,13 +25,17 @@ struct Lt {
     bool no_driver; /* set: no handle */
     size_t version; /* set */
     int broken;     /* set: bits of algorithms that the heuristics give and matmul refuses */
-    int fast;       /* set: the algorithm that takes 10 us of event_clock, the others 2 ms; negative: all take 10 us */
-    int tires;      /* set: the algorithm that takes 1.9 ms, and 4 from its 13th run on; negative: none */
-    int runs;       /* of that one */
-    int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
-    int last;       /* algorithm of the last matmul, negative: none yet */
+    /* set: the algorithm that takes 10 us of event_clock, the others 2 ms; negative: all take 10
+     * us */
+    int fast;
+    /* set: the algorithm that takes 1.9 ms, and 4 from its 13th run on; negative: none */
+    int tires;
+    int runs; /* of that one */
+    /* calls; descriptors, layouts, preferences and handles not destroyed */
+    int heuristics, checks, matmuls, alive;
+    int last;          /* algorithm of the last matmul, negative: none yet */
     double tanh_error; /* set: what its tanh is off by, of its size, up or down */
-    int wrong;      /* set: bits of algorithms whose sums are half of what they should be */
+    int wrong;         /* set: bits of algorithms whose sums are half of what they should be */
 };
 extern Lt lt;
 void lt_reset(); /* version 13.1.0, nothing wrong, all counts 0 but alive */

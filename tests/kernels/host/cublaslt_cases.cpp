@@ -1,5 +1,5 @@
-/* cublaslt_cases.cpp: what gemm.c does beside multiplying, with a library that does as the test says: plans, timing,
- * the cache of timings, choices, failures, streams and graphs. */
+/* cublaslt_cases.cpp: what gemm.c does beside multiplying, with a library that does as the test
+ * says: plans, timing, the cache of timings, choices, failures, streams and graphs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type 
     return s;
 }
 
-/* A gemms and what it was opened with; every case begins with one, on a library with nothing wrong. */
+/* A gemms and what it was opened with; every case begins with one, on a library with nothing
+ * wrong. */
 struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};
@@ -190,17 +191,20 @@ static const refusal refusals[] = {
     {[](sgt_cuda_gemm_shape *s) { s->ldd = 15; }, SGT_EUSAGE,
      "product 8 x 16 x 24: ldd is 15, a row has 16 numbers"},
     {[](sgt_cuda_gemm_shape *s) { s->trans_b = 1; }, SGT_EUSAGE, "ldb is 16, a row has 24 numbers"},
-    {[](sgt_cuda_gemm_shape *s) { s->trans_a = 1, s->lda = 7; }, SGT_EUSAGE, "lda is 7, a row has 8 numbers"},
+    {[](sgt_cuda_gemm_shape *s) { s->trans_a = 1, s->lda = 7; }, SGT_EUSAGE,
+     "lda is 7, a row has 8 numbers"},
     {[](sgt_cuda_gemm_shape *s) { s->m = (size_t)1 << 31; }, SGT_EUNSUPPORTED,
      "2147483648 is more than cuBLASLt takes (2147483647)"},
-    {[](sgt_cuda_gemm_shape *s) { s->batch = 2, s->epilogue = SGT_EPILOGUE_BIAS; }, SGT_EUNSUPPORTED,
-     "a batch of 2 with epilogue bias"},
-    {[](sgt_cuda_gemm_shape *s) { s->type = (sgt_cuda_type)9; }, SGT_EUSAGE, "no such type or epilogue"},
+    {[](sgt_cuda_gemm_shape *s) { s->batch = 2, s->epilogue = SGT_EPILOGUE_BIAS; },
+     SGT_EUNSUPPORTED, "a batch of 2 with epilogue bias"},
+    {[](sgt_cuda_gemm_shape *s) { s->type = (sgt_cuda_type)9; }, SGT_EUSAGE,
+     "no such type or epilogue"},
     {[](sgt_cuda_gemm_shape *s) { s->out = SGT_F16; }, SGT_EUNSUPPORTED,
      "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,bf16,f16,none: CUBLAS_STATUS_NOT_SUPPORTED"},
     {[](sgt_cuda_gemm_shape *s) { s->ldd = 20, s->epilogue = SGT_EPILOGUE_GELU; }, SGT_EUNSUPPORTED,
      "8x16x24,nn,24,16,20,bf16,bf16,gelu: CUBLAS_STATUS_NOT_SUPPORTED"},
-    {[](sgt_cuda_gemm_shape *s) { s->ldd = 17, s->epilogue = SGT_EPILOGUE_DGELU; }, SGT_EUNSUPPORTED, ",dgelu: "},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 17, s->epilogue = SGT_EPILOGUE_DGELU; },
+     SGT_EUNSUPPORTED, ",dgelu: "},
 };
 
 CUDA_CASE(cublaslt_refusals)
@@ -249,7 +253,8 @@ CUDA_CASE(cublaslt_run_fails)
     f.algo_of(p, s);
     f.expect("launches", (long)(sgt_cuda_count().launches - before), 0);
     if (sgt_cuda_check(&err) == SGT_OK) check_fail(t, "no failure told");
-    f.expect_text(err.text, "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,f32,f32,none: CUBLAS_STATUS_NOT_SUPPORTED");
+    f.expect_text(err.text,
+                  "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,f32,f32,none: CUBLAS_STATUS_NOT_SUPPORTED");
     if (sgt_cuda_check(&err) < 0) check_fail(t, "told twice: %s", err.text);
     lt.broken = 0;
     f.algo_of(p, s);
@@ -295,8 +300,9 @@ CUDA_CASE(cublaslt_timing)
     if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
 }
 
-/* An algorithm that is fast while it runs seldom, as one does that draws more power than the device can give for long:
- * it is found out where the best are timed on end. What was timed so and what was not are two lines of the cache. */
+/* An algorithm that is fast while it runs seldom, as one does that draws more power than the device
+ * can give for long: it is found out where the best are timed on end. What was timed so and what
+ * was not are two lines of the cache. */
 CUDA_CASE(cublaslt_wide)
 {
     if (t->placement || t->turn) return;
@@ -315,7 +321,8 @@ CUDA_CASE(cublaslt_wide)
             int algo = f.algo_of(p, s);
             f.expect("the one that tires", algo == host::LT_SPLIT, !f.o.wide);
             double ms = p ? sgt_cuda_gemm_ms(p) : 0;
-            if (f.o.wide ? !(ms > 1.99 && ms < 2.1) : !(ms > 1.8 && ms < 1.99)) check_fail(t, "%g ms", ms);
+            if (f.o.wide ? !(ms > 1.99 && ms < 2.1) : !(ms > 1.8 && ms < 1.99))
+                check_fail(t, "%g ms", ms);
             f.expect("asked", lt.heuristics - asked, !again);
         }
     check_at(t, "all of the best fail on end");
@@ -333,7 +340,8 @@ CUDA_CASE(cublaslt_wide)
 static std::string noticed;
 static void note(void *, const char *line) { noticed += line; }
 
-/* The fastest algorithm is wrong, in every form that a step has; another is taken, and that is said. */
+/* The fastest algorithm is wrong, in every form that a step has; another is taken, and that is
+ * said. */
 CUDA_CASE(cublaslt_wrong_results)
 {
     Fixture f(t);
@@ -342,14 +350,15 @@ CUDA_CASE(cublaslt_wrong_results)
     lt.fast = host::LT_TENSOR;
     lt.wrong = 1 << host::LT_TENSOR;
     for (int form = 0; form < 11; form++) {
-        const sgt_cuda_epilogue epilogues[] = {SGT_EPILOGUE_BIAS, SGT_EPILOGUE_GELU, SGT_EPILOGUE_DGELU,
-                                               SGT_EPILOGUE_DGELU_BGRAD};
+        const sgt_cuda_epilogue epilogues[] = {SGT_EPILOGUE_BIAS, SGT_EPILOGUE_GELU,
+                                               SGT_EPILOGUE_DGELU, SGT_EPILOGUE_DGELU_BGRAD};
         const sgt_cuda_type type = form % 3 == 0 ? SGT_BF16 : form % 3 == 1 ? SGT_F16 : SGT_F32;
         sgt_cuda_gemm_shape s = shape_of(40, 24, 72, type);
         if (form < 4) s.epilogue = epilogues[form];
         if (form == 4) s.trans_b = 1, s.ldb = s.k;
         if (form == 5) s.trans_a = 1, s.lda = s.m, s.accumulate = 1;
-        if (form == 6) s.batch = 3, s.stride_a = 40 * 72, s.stride_b = 72 * 24, s.stride_d = 40 * 24;
+        if (form == 6)
+            s.batch = 3, s.stride_a = 40 * 72, s.stride_b = 72 * 24, s.stride_d = 40 * 24;
         if (form == 8) s.tf32 = 1;
         if (form == 9) s.trans_a = 1, s.lda = s.m, s.accumulate = 1, s.out = SGT_F32;
         check_at(t, "form %d", form);
@@ -395,7 +404,8 @@ CUDA_CASE(cublaslt_cache)
     if (cached(f, s, host::LT_SPLIT)) check_fail(t, "a timing out of nowhere");
     float ms = sgt_cuda_gemm_ms(f.plan(s));
     std::string one = f.cache();
-    f.expect_text(one.c_str(), "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
+    f.expect_text(one.c_str(),
+                  "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
 
     check_at(t, "the second time");
     lt.fast = host::LT_PLAIN; /* who timed anew would see this */
@@ -423,7 +433,8 @@ CUDA_CASE(cublaslt_cache)
     std::string three = f.cache();
     f.o.deterministic = 1;
     if (!f.open()) return;
-    f.expect("algorithm", f.algo_of(f.plan(shape_of(8, 32, 24, SGT_F32)), shape_of(8, 32, 24, SGT_F32)),
+    f.expect("algorithm",
+             f.algo_of(f.plan(shape_of(8, 32, 24, SGT_F32)), shape_of(8, 32, 24, SGT_F32)),
              host::LT_SPLIT);
     if (f.cache() != three) check_fail(t, "it wrote to the cache");
 }
@@ -440,13 +451,15 @@ CUDA_CASE(cublaslt_cache_damaged)
     const std::string good = f.cache();
     lt.fast = host::LT_PLAIN;
     size_t algo = good.find("none\t") + 5, ms = good.find('\t', algo) + 1;
-    for (size_t at : {(size_t)0, good.find("13."), good.find("8x7"), algo, algo + 127, ms, good.size() - 2}) {
+    for (size_t at :
+         {(size_t)0, good.find("13."), good.find("8x7"), algo, algo + 127, ms, good.size() - 2}) {
         std::string bad = good;
         bad[at] = bad[at] == '1' ? '2' : '1';
         check_at(t, "byte %zu of the line", at);
         f.write_cache(bad);
         if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
-        if (f.cache().find(bad) != std::string::npos) check_fail(t, "the damaged line is still there");
+        if (f.cache().find(bad) != std::string::npos)
+            check_fail(t, "the damaged line is still there");
         if (!cached(f, s, host::LT_PLAIN)) check_fail(t, "the new line is not good");
     }
     for (size_t n : {(size_t)0, (size_t)1, good.size() / 2, good.size() - 2}) {
@@ -497,7 +510,8 @@ CUDA_CASE(cublaslt_choices)
     lt.fast = host::LT_PLAIN;
     check_at(t, "written");
     if (!f.open()) return;
-    f.expect_text(choices_of(f).c_str(), "{\"device\": \"host 1\", \"library\": \"cuBLASLt 13.1.0\"}");
+    f.expect_text(choices_of(f).c_str(),
+                  "{\"device\": \"host 1\", \"library\": \"cuBLASLt 13.1.0\"}");
     f.plan(s);
     f.plan(other);
     const std::string text = choices_of(f);
@@ -509,16 +523,17 @@ CUDA_CASE(cublaslt_choices)
         const char *name;
         std::string text;
         int algo;
-    } tried[] = {{"as written", text, host::LT_PLAIN},
-                 {"laid out anew", with(with(text, ", \"", " ,\n\t\""), "\": ", "\"  :\n "), host::LT_PLAIN},
-                 {"within another object", "{\"a\": \"library\", \"b\": " + text + "}", host::LT_PLAIN},
-                 {"of another device", with(text, "host 1", "host 2"), host::LT_SPLIT},
-                 {"of another version", with(text, "13.1.0", "13.1.1"), host::LT_SPLIT},
-                 {"of another shape", with(text, "8x16x24", "8x16x25"), host::LT_SPLIT},
-                 {"cut short", text.substr(0, text.size() - 4), host::LT_PLAIN},
-                 {"cut shorter", text.substr(0, text.find("none") + 100), host::LT_SPLIT},
-                 {"an algorithm that is none", with(text, "676c6174", "676c6175"), host::LT_SPLIT},
-                 {"nothing", "", host::LT_SPLIT}};
+    } tried[] = {
+        {"as written", text, host::LT_PLAIN},
+        {"laid out anew", with(with(text, ", \"", " ,\n\t\""), "\": ", "\"  :\n "), host::LT_PLAIN},
+        {"within another object", "{\"a\": \"library\", \"b\": " + text + "}", host::LT_PLAIN},
+        {"of another device", with(text, "host 1", "host 2"), host::LT_SPLIT},
+        {"of another version", with(text, "13.1.0", "13.1.1"), host::LT_SPLIT},
+        {"of another shape", with(text, "8x16x24", "8x16x25"), host::LT_SPLIT},
+        {"cut short", text.substr(0, text.size() - 4), host::LT_PLAIN},
+        {"cut shorter", text.substr(0, text.find("none") + 100), host::LT_SPLIT},
+        {"an algorithm that is none", with(text, "676c6174", "676c6175"), host::LT_SPLIT},
+        {"nothing", "", host::LT_SPLIT}};
     for (const auto &c : tried) {
         check_at(t, "choices %s", c.name);
         f.o.choices = c.text.c_str();
@@ -554,7 +569,8 @@ CUDA_CASE(cublaslt_choices_in_place)
 
 /* ---- streams and graphs ---- */
 
-/* A product is done late, with the pointers that it was put there with; in a graph, each time that runs. */
+/* A product is done late, with the pointers that it was put there with; in a graph, each time that
+ * runs. */
 CUDA_CASE(cublaslt_late)
 {
     Fixture f(t);
@@ -563,7 +579,8 @@ CUDA_CASE(cublaslt_late)
     s.accumulate = 1;
     if (!f.open()) return;
     const sgt_cuda_gemm *p = f.plan(s);
-    float *a = cuda_output<float>(t, 1), *b = cuda_output<float>(t, 8), *d = cuda_output<float>(t, 8);
+    float *a = cuda_output<float>(t, 1), *b = cuda_output<float>(t, 8),
+          *d = cuda_output<float>(t, 8);
     float *bias = cuda_output<float>(t, 8), *bias2 = cuda_output<float>(t, 8), want[8];
     sgt_cuda_stream stream;
     sgt_cuda_graph graph;

@@ -1,7 +1,8 @@
-/* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose runs wait in their
- * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment ("adds":
- * engines that leave it to the caller to put zeros in dQ's sums), and never the real one, which on a machine with a GPU
- * would take the host's addresses for its own. */
+/* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose
+ * runs wait in their stream's queue like everything else there. It is there where SGT_HOST_CUDNN is
+ * set in the environment ("adds": engines that leave it to the caller to put zeros in dQ's sums),
+ * and never the real one, which on a machine with a GPU would take the host's addresses for its
+ * own. */
 #include "cuda/cudnn.h"
 
 #include <stdio.h>
@@ -17,12 +18,15 @@
 
 /* stand_in.c's, where that is linked in */
 #pragma weak stand_in
-#define DECLARE(result, name, arguments) extern "C" result cudnn##name arguments __attribute__((weak));
+#define DECLARE(result, name, arguments) \
+    extern "C" result cudnn##name arguments __attribute__((weak));
 SGT_CUDNN_FUNCTIONS(DECLARE)
 extern "C" double stand_in_flops(sgt_cudnn_desc plan, int *products) __attribute__((weak));
 
-namespace host {
-namespace {
+namespace host
+{
+namespace
+{
 
 /* Packs that a queue or a captured graph may still hold: kept until the end. */
 struct Packs {
@@ -50,19 +54,19 @@ int execute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
         list_line(stream_of_next, "attention products=%d flops=%.0f", products, flops);
         return 0;
     }
-    enqueue(stream_of_next, [=] {
-        char why[300];
-        if (!cudnnBackendExecute(handle, plan, pack)) return;
-        cudnnGetLastErrorString(why, sizeof why);
-        fail("cuDNN: %s", why);
-    }, "cudnn");
+    enqueue(
+        stream_of_next,
+        [=] {
+            char why[300];
+            if (!cudnnBackendExecute(handle, plan, pack)) return;
+            cudnnGetLastErrorString(why, sizeof why);
+            fail("cuDNN: %s", why);
+        },
+        "cudnn");
     return 0;
 }
 
-int destroy(sgt_cudnn_desc d)
-{
-    return packs.held.count(d) ? 0 : cudnnBackendDestroyDescriptor(d);
-}
+int destroy(sgt_cudnn_desc d) { return packs.held.count(d) ? 0 : cudnnBackendDestroyDescriptor(d); }
 
 } /* namespace */
 } /* namespace host */
@@ -79,7 +83,8 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.BackendDestroyDescriptor = host::destroy;
     api.version = (int)cudnnGetVersion();
     stand_in.adds = strcmp(getenv("SGT_HOST_CUDNN"), "adds") == 0;
-    if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1; /* nothing is run that could show it */
+    /* nothing is run that could show it */
+    if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;
     return SGT_OK;

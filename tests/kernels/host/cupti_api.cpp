@@ -1,6 +1,7 @@
-/* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU: a CUPTI that tells of what streams.cpp does, each piece of work as
- * it is done, by the name it was put on its stream with: "copy" and "fill" as such, anything else as a kernel. With
- * SGT_HOST_CUPTI=refuse in the environment it watches nothing, as on a machine that keeps its counters for root. */
+/* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU: a CUPTI that tells of what streams.cpp does,
+ * each piece of work as it is done, by the name it was put on its stream with: "copy" and "fill" as
+ * such, anything else as a kernel. With SGT_HOST_CUPTI=refuse in the environment it watches
+ * nothing, as on a machine that keeps its counters for root. */
 #include "cuda/cupti_api.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static struct {
     sgt_cupti_complete complete;
     uint8_t *buffer;
     size_t room, used;
-    std::vector<uint64_t> ranges; /* pushed */
+    std::vector<uint64_t> ranges;      /* pushed */
     std::vector<cudaStream_t> streams; /* by number */
     uint64_t nodes;
     uint32_t calls, graph_call; /* so far; the one whose graph runs */
@@ -83,7 +84,8 @@ static uint32_t called(uint32_t which)
 }
 
 template <class T>
-static void emit_work(T record, int kind, uint32_t stream, uint64_t from, uint32_t call, uint64_t node)
+static void emit_work(T record, int kind, uint32_t stream, uint64_t from, uint32_t call,
+                      uint64_t node)
 {
     record.kind = kind;
     record.stream = stream;
@@ -111,11 +113,14 @@ static void tell_node(uint32_t which, uint64_t node, uint64_t original)
     cupti.callback(cupti.ctx, SGT_CUPTI_DOMAIN_RESOURCE, which, &resource);
 }
 
-namespace host {
-
-std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work, const char *name)
+namespace host
 {
-    if (!cupti.callback && !captured) return work; /* a graph may be watched that was captured unwatched */
+
+std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
+                              const char *name)
+{
+    /* a graph may be watched that was captured unwatched */
+    if (!cupti.callback && !captured) return work;
     uint64_t node = captured ? ++cupti.nodes + CLONES : 0;
     uint32_t call = captured ? 0 : called(0), stream = stream_number(s);
     if (captured && cupti.callback) {
@@ -134,8 +139,10 @@ std::function<void()> watched(cudaStream_t s, bool captured, std::function<void(
         k.name = name;
         std::fill_n(k.grid, 3, 1);
         std::fill_n(k.block, 3, 1);
-        if (!strcmp(name, "copy")) emit_work(sgt_cupti_copy{}, SGT_CUPTI_MEMCPY, stream, from, by, node);
-        else if (!strcmp(name, "fill")) emit_work(sgt_cupti_fill{}, SGT_CUPTI_MEMSET, stream, from, by, node);
+        if (!strcmp(name, "copy"))
+            emit_work(sgt_cupti_copy{}, SGT_CUPTI_MEMCPY, stream, from, by, node);
+        else if (!strcmp(name, "fill"))
+            emit_work(sgt_cupti_fill{}, SGT_CUPTI_MEMSET, stream, from, by, node);
         else emit_work(k, SGT_CUPTI_KERNEL, stream, from, by, node);
     };
 }
@@ -186,14 +193,19 @@ const sgt_cupti_api *sgt_cupti_load(sgt_error *)
 {
     static sgt_cupti_api t;
     t.version = [](uint32_t *version) { return *version = 0, 0; };
-    t.result_string = [](sgt_cupti_result, const char **text) { return *text = "refused by the host run", 0; };
+    t.result_string = [](sgt_cupti_result, const char **text) {
+        return *text = "refused by the host run", 0;
+    };
     t.subscribe = subscribe;
     t.unsubscribe = unsubscribe;
-    t.enable_callback = [](uint32_t, sgt_cupti_subscriber, sgt_cupti_domain, sgt_cupti_callback_id) { return 0; };
+    t.enable_callback = [](uint32_t, sgt_cupti_subscriber, sgt_cupti_domain,
+                           sgt_cupti_callback_id) { return 0; };
     t.callback_name = callback_name;
     t.node_id = [](sgt_cupti_node node, uint64_t *id) { return *id = (uint64_t)node, 0; };
     t.set_clock = [](uint64_t (*now)()) { return cupti.now = now, 0; };
-    t.set_buffers = [](sgt_cupti_request r, sgt_cupti_complete c) { return cupti.request = r, cupti.complete = c, 0; };
+    t.set_buffers = [](sgt_cupti_request r, sgt_cupti_complete c) {
+        return cupti.request = r, cupti.complete = c, 0;
+    };
     t.enable = [](sgt_cupti_kind kind) -> sgt_cupti_result {
         if (getenv("SGT_HOST_CUPTI")) return SGT_CUPTI_INSUFFICIENT_PRIVILEGES;
         return cupti.on[kind] = true, 0;
@@ -203,6 +215,8 @@ const sgt_cupti_api *sgt_cupti_load(sgt_error *)
     t.next_record = next_record;
     t.dropped = [](sgt_cupti_context, uint32_t, size_t *records) { return *records = 0, 0; };
     t.push = [](sgt_cupti_external, uint64_t id) { return cupti.ranges.push_back(id), 0; };
-    t.pop = [](sgt_cupti_external, uint64_t *last) { return *last = cupti.ranges.back(), cupti.ranges.pop_back(), 0; };
+    t.pop = [](sgt_cupti_external, uint64_t *last) {
+        return *last = cupti.ranges.back(), cupti.ranges.pop_back(), 0;
+    };
     return &t;
 }

@@ -1,7 +1,8 @@
-/* fault.cpp: faults that a test plants in the host run, by SGT_HOST_FAULT: words NAME:HOW, with spaces between. NAME is
- * part of the name, or a pattern of a part, of what is put on a stream: a kernel, "product_gelu" and the like, "cudnn",
- * "all_reduce", "cupti", "copy". HOW: it does nothing (wrong), ends the process (crash), never ends (hang), is an error
- * of the device's from then on (error), or its launch is refused (refuse). A hang tells whoever listens to a self-check
+/* fault.cpp: faults that a test plants in the host run, by SGT_HOST_FAULT: words NAME:HOW, with
+ * spaces between. NAME is part of the name, or a pattern of a part, of what is put on a stream: a
+ * kernel, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW: it does nothing
+ * (wrong), ends the process (crash), never ends (hang), is an error of the device's from then on
+ * (error), or its launch is refused (refuse). A hang tells whoever listens to a self-check
  * (train/paths.c) that a second is enough: its usual patience here is minutes. */
 #include <fnmatch.h>
 #include <signal.h>
@@ -14,7 +15,8 @@
 
 #include "host/streams.h"
 
-namespace host {
+namespace host
+{
 
 enum { INVALID_VALUE = 1, ILLEGAL_ADDRESS = 700 }; /* CUDA's */
 int refused_launch, failed_device;
@@ -29,9 +31,11 @@ static Fault fault_of(const char *launch)
     if (!text) return NONE;
     launch += strspn(launch, "(");
     std::string name(launch, strcspn(launch, "<)")), words = text;
-    for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
+    for (char *save, *word = strtok_r(&words[0], " ", &save); word;
+         word = strtok_r(nullptr, " ", &save)) {
         char *colon = strrchr(word, ':');
-        if (!colon || fnmatch(("*" + std::string(word, colon) + "*").c_str(), name.c_str(), 0)) continue;
+        if (!colon || fnmatch(("*" + std::string(word, colon) + "*").c_str(), name.c_str(), 0))
+            continue;
         for (int how = WRONG; how <= REFUSE; how++)
             if (strcmp(colon, hows[how]) == 0) return (Fault)how;
     }

@@ -1,4 +1,5 @@
-/* fiber.cpp: stacks between guard pages; the switch saves what the calling convention makes the callee's. */
+/* fiber.cpp: stacks between guard pages; the switch saves what the calling convention makes the
+ * callee's. */
 #include "host/fiber.h"
 
 #include <stdio.h>
@@ -23,7 +24,8 @@
 #include <ucontext.h>
 #endif
 
-namespace host {
+namespace host
+{
 
 constexpr size_t STACK = 256 << 10;
 
@@ -39,7 +41,8 @@ static char *stack_of(int thread)
             exit(1);
         }
         stacks = static_cast<char *>(map);
-        for (size_t i = 0; i < MAX_THREADS; i++) mprotect(stacks + i * STACK, (size_t)getpagesize(), PROT_NONE);
+        for (size_t i = 0; i < MAX_THREADS; i++)
+            mprotect(stacks + i * STACK, (size_t)getpagesize(), PROT_NONE);
     }
     return stacks + (size_t)thread * STACK;
 }
@@ -55,7 +58,8 @@ __asm__(".text\n.globl sgt_fiber_swap\n.type sgt_fiber_swap,@function\nsgt_fiber
 
 static void *launch_sp;
 
-/* As the switch leaves a stack: six registers, then where to go on; the call's own return address is never used. */
+/* As the switch leaves a stack: six registers, then where to go on; the call's own return address
+ * is never used. */
 void fiber_new(Thread *t)
 {
     char *stack = stack_of(t->index);
@@ -91,7 +95,8 @@ void fiber_new(Thread *t)
 
 void fiber_switch(Thread *from, Thread *to)
 {
-    swapcontext(from ? &contexts[from->index] : &launch_context, to ? &contexts[to->index] : &launch_context);
+    swapcontext(from ? &contexts[from->index] : &launch_context,
+                to ? &contexts[to->index] : &launch_context);
 }
 
 #endif

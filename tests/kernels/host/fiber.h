@@ -4,11 +4,12 @@
 
 #include "host/host.h"
 
-namespace host {
+namespace host
+{
 
-void fiber_new(Thread *t);                     /* t will start in fiber_main */
-void fiber_switch(Thread *from, Thread *to);   /* NULL is launch's own stack */
-void fiber_main();                             /* run.cpp */
+void fiber_new(Thread *t);                   /* t will start in fiber_main */
+void fiber_switch(Thread *from, Thread *to); /* NULL is launch's own stack */
+void fiber_main();                           /* run.cpp */
 
 } /* namespace host */
 

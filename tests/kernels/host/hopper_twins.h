@@ -4,7 +4,8 @@
 
 #include "cuda/device.cuh"
 
-namespace dev {
+namespace dev
+{
 
 using host::TensorMap;
 
@@ -13,7 +14,8 @@ DEV_WRAPPER void mbar_init_fence() { host::mbar_init_fence(); }
 DEV_WRAPPER void mbar_arrive(uint64_t *bar) { host::mbar_arrive(bar, 0); }
 DEV_WRAPPER void mbar_arrive_expect(uint64_t *bar, int bytes) { host::mbar_arrive(bar, bytes); }
 DEV_WRAPPER void mbar_wait(uint64_t *bar, int parity) { host::mbar_wait(bar, parity); }
-DEV_WRAPPER void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
+DEV_WRAPPER void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row,
+                          int plane)
 {
     host::bulk_load(to, map, bar, column, row, plane);
 }
@@ -38,7 +40,8 @@ template <int R> DEV_WRAPPER void regs_inc() { host::set_registers(R, true); }
 DEV_WRAPPER void turn_wait(int id, int n) { host::named_barrier(id, n, true); }
 DEV_WRAPPER void turn_pass(int id, int n) { host::named_barrier(id, n, false); }
 
-template <class T, int BLOCKS> DEV_WRAPPER void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add)
+template <class T, int BLOCKS>
+DEV_WRAPPER void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add)
 {
     host::wgmma(d[0], 8 * BLOCKS, nullptr, a, b, add, KindOf<T>::kind);
 }
@@ -52,12 +55,14 @@ DEV_WRAPPER void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b
 inline bool device_is_hopper() { return host::device_arch() == 90; }
 
 template <class T>
-bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns, size_t stride,
-                unsigned box_rows)
+bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
+                size_t stride, unsigned box_rows)
 {
-    if ((uintptr_t)base % 16 || stride % 8 || box_rows < 1 || box_rows > 256 || !rows || !columns || !planes)
+    if ((uintptr_t)base % 16 || stride % 8 || box_rows < 1 || box_rows > 256 || !rows || !columns ||
+        !planes)
         return false;
-    *map = TensorMap{&base->bits, (long)planes, (long)rows, (long)columns, (long)stride, (int)box_rows};
+    *map = TensorMap{&base->bits,   (long)planes, (long)rows,
+                     (long)columns, (long)stride, (int)box_rows};
     return true;
 }
 

@@ -1,20 +1,22 @@
-/* host.h: CUDA's execution model on a CPU, for testing kernels: one fiber per CUDA thread, one block at a time, one OS
- * thread. Lanes that meet in a collective post their arguments; the last to arrive computes for all. What a kernel may
- * not do (diverge in a collective, wait for ever, leave shared memory, misalign an address) is a failure that names
- * kernel, block and thread. Order is up to a seed: which thread runs next, which block, and whether asynchronous
- * copies land at once or as late as the kernel's waits allow (poisoned until then).
+/* host.h: CUDA's execution model on a CPU, for testing kernels: one fiber per CUDA thread, one
+ * block at a time, one OS thread. Lanes that meet in a collective post their arguments; the last to
+ * arrive computes for all. What a kernel may not do (diverge in a collective, wait for ever, leave
+ * shared memory, misalign an address) is a failure that names kernel, block and thread. Order is up
+ * to a seed: which thread runs next, which block, and whether asynchronous copies land at once or
+ * as late as the kernel's waits allow (poisoned until then).
  *
  *     host::options.seed = 3;
  *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...);       // by device.cuh: stream 0 is done before it returns
  *
- * Streams are queues: what is put on one is done late, when somebody waits for it, and in any order that events allow
- * (streams.h).
+ * Streams are queues: what is put on one is done late, when somebody waits for it, and in any order
+ * that events allow (streams.h).
  *
- * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place of libtsan have
- * every access to shared memory checked against what barriers order. Nothing here is thread safe.
+ * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place
+ * of libtsan have every access to shared memory checked against what barriers order. Nothing here
+ * is thread safe.
  *
- * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global memory (schedules
- * may), a wrong PTX string. Sums are added in another order than the hardware's,
+ * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global
+ * memory (schedules may), a wrong PTX string. Sums are added in another order than the hardware's,
  * and exp2_fast is exact here: floats are compared within bounds, integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
@@ -33,7 +35,8 @@ struct uint3 {
 };
 typedef struct CUstream_st *cudaStream_t;
 
-namespace host {
+namespace host
+{
 
 constexpr int LANES = 32, GROUP = 128, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / LANES;
 
@@ -50,34 +53,37 @@ extern dim3 block_size, grid_size;
 
 struct Options {
     unsigned seed;
-    bool race;              /* check accesses to shared memory; kernels compiled for it */
-    void (*on_failure)();   /* must not return; NULL exits */
-    bool silent;            /* a failure is wanted: nothing is told */
+    bool race;            /* check accesses to shared memory; kernels compiled for it */
+    void (*on_failure)(); /* must not return; NULL exits */
+    bool silent;          /* a failure is wanted: nothing is told */
 };
 extern Options options;
 extern bool instrumented; /* by -fsanitize=thread: race mode is possible */
 
-/* What the tests look at; launches counts kernels put on a stream since it was last set to 0: those captured once. */
+/* What the tests look at; launches counts kernels put on a stream since it was last set to 0: those
+ * captured once. */
 struct Counts {
     long races, uninitialised, proxy_misses, launches;
 };
 extern Counts counts;
 
-/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the device's, for
- * good. */
+/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the
+ * device's, for good. */
 extern int refused_launch, failed_device;
 
-/* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this returns. While the
- * stream captures, it goes to the graph and is done each time that runs. */
-void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library"); /* what profiles show */
+/* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this
+ * returns. While the stream captures, it goes to the graph and is done each time that runs. */
+/* what profiles show */
+void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
 /* Runs a kernel to its end, now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
 /* What may not be: tells it, with the kernel if one runs, then on_failure. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* tells of the first few */
+/* tells of the first few */
+void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, reach the same op with the same name; it
- * runs once, with every lane's argument ---- */
+/* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, reach the same op with
+ * the same name; it runs once, with every lane's argument ---- */
 using Op = void (*)(void **args);
 void warp_collective(Op op, void *arg, const char *name);
 void group_collective(Op op, void *arg, const char *name);
@@ -93,7 +99,8 @@ void *static_smem(const void *key, size_t size);
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
 unsigned char *smem_at(uint32_t address);
 
-/* An access by a wrapper, told to race mode. `collective`: by the warp together; `async`: through the async proxy. */
+/* An access by a wrapper, told to race mode. `collective`: by the warp together; `async`: through
+ * the async proxy. */
 void note_read(const void *p, size_t size, bool collective, bool async);
 void note_write(const void *p, size_t size);
 
@@ -119,7 +126,7 @@ int device_arch(); /* 90: sm_90, unless SGT_HOST_DEVICE says otherwise */
 struct TensorMap {
     const uint16_t *base;
     long planes, rows, columns, stride; /* in elements */
-    int box_rows;               /* of 64 columns */
+    int box_rows;                       /* of 64 columns */
 };
 void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
@@ -128,7 +135,8 @@ void mbar_wait(uint64_t *bar, int parity);
 void bulk_load(void *to, const void *from, uint64_t *bar, int bytes);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
 /* left: the left operand in registers, or NULL: descriptor a says where it lies. */
-void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add, Kind kind);
+void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add,
+           Kind kind);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int keep);

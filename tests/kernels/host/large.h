@@ -1,8 +1,9 @@
-/* large.h: what the cases of index arithmetic beyond 2^32 numbers are written with: sparse arrays, tens of GiB of
- * addresses of which the few pages that are touched exist, the others reading as zeros; and of each grid the first and
- * last blocks alone (blocks.h). What they write must be, bit by bit, what the same kernel writes of the same rows where
- * they lie at the start of their arrays, which the cases of cuda_cases_*.cpp hold to kernels/ref. Sizes are GPT-2 XL's:
- * 1600 channels in 25 heads, 8192 tokens a row, 50,304 logits a token. */
+/* large.h: what the cases of index arithmetic beyond 2^32 numbers are written with: sparse arrays,
+ * tens of GiB of addresses of which the few pages that are touched exist, the others reading as
+ * zeros; and of each grid the first and last blocks alone (blocks.h). What they write must be, bit
+ * by bit, what the same kernel writes of the same rows where they lie at the start of their arrays,
+ * which the cases of cuda_cases_*.cpp hold to kernels/ref. Sizes are GPT-2 XL's: 1600 channels in
+ * 25 heads, 8192 tokens a row, 50,304 logits a token. */
 #ifndef SGT_HOST_LARGE_H
 #define SGT_HOST_LARGE_H
 
@@ -19,11 +20,12 @@
 static constexpr size_t HUGE_COUNT = (size_t)1 << 32, C = 1600, LENGTH = 8192, HEADS = 25, D = 64;
 
 /* Sparse arrays of one case, given back at its end. */
-class Sparse {
+class Sparse
+{
     check *t;
     std::vector<std::pair<void *, size_t>> maps;
 
-public:
+  public:
     explicit Sparse(check *t_) : t(t_) {}
     ~Sparse()
     {
@@ -36,7 +38,8 @@ public:
     template <class T> T *array(size_t n)
     {
         const size_t page = 4096, bytes = (n * sizeof(T) + page - 1) / page * page;
-        void *p = mmap(nullptr, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap(nullptr, bytes + page, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED || mprotect(p, bytes, PROT_READ | PROT_WRITE)) {
             check_fail(t, "no addresses for %zu bytes, sparse", bytes);
             return nullptr;
@@ -47,12 +50,12 @@ public:
 };
 
 /* Cases of sparse memory run once: where they lie in their pages is no matter of theirs. */
-#define LARGE_CASE(name)                       \
-    static void large_##name(check *t);        \
-    CUDA_CASE(cuda_large_##name)               \
-    {                                          \
+#define LARGE_CASE(name)                        \
+    static void large_##name(check *t);         \
+    CUDA_CASE(cuda_large_##name)                \
+    {                                           \
         if (t->placement == 0) large_##name(t); \
-    }                                          \
+    }                                           \
     static void large_##name(check *t)
 
 template <class T> static inline void fill(check *t, T *to, size_t n)
@@ -61,7 +64,8 @@ template <class T> static inline void fill(check *t, T *to, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = dev::from_float<T>(x[i]);
 }
 
-template <class T> static inline void same(check *t, const char *name, const T *got, const T *want, size_t n)
+template <class T>
+static inline void same(check *t, const char *name, const T *got, const T *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (memcmp(got + i, want + i, sizeof(T)) != 0) {

@@ -5,7 +5,8 @@
 
 struct Attention {
     static constexpr size_t B = 330, TOKEN = 3 * HEADS * D, PLAIN = HEADS * D;
-    static constexpr size_t QKV = (B - 1) * LENGTH * TOKEN, OUT = (B - 1) * LENGTH * PLAIN; /* where the last begins */
+    /* where the last begins */
+    static constexpr size_t QKV = (B - 1) * LENGTH * TOKEN, OUT = (B - 1) * LENGTH * PLAIN;
     static constexpr size_t ROWS = (B - 1) * HEADS * LENGTH;
     static_assert(OUT > (size_t)1 << 32, "the last sequence lies beyond what 32 bits count");
 };
@@ -15,23 +16,31 @@ template <class T> static void fill_heads(check *t, T *x, size_t width, size_t p
 {
     for (size_t row = 0; row < 128; row++)
         for (size_t p = 0; p < parts; p++)
-            fill(t, x + (row < 64 ? row : LENGTH - 128 + row) * width + (p * HEADS + HEADS - 1) * D, D);
+            fill(t, x + (row < 64 ? row : LENGTH - 128 + row) * width + (p * HEADS + HEADS - 1) * D,
+                 D);
 }
 
 using forward_call = decltype(&sgt_cuda_attention);
 using backward_call = decltype(&sgt_cuda_attention_backward);
 
-template <class T> static void attention(check *t, forward_call forward, backward_call backward, float rate)
+template <class T>
+static void attention(check *t, forward_call forward, backward_call backward, float rate)
 {
     typedef Attention A;
     Sparse sparse(t);
-    T *qkv = sparse.array<T>(A::B * LENGTH * A::TOKEN), *out = sparse.array<T>(A::B * LENGTH * A::PLAIN);
-    T *dqkv = sparse.array<T>(A::B * LENGTH * A::TOKEN), *dout = sparse.array<T>(A::B * LENGTH * A::PLAIN);
+    T *qkv = sparse.array<T>(A::B * LENGTH * A::TOKEN),
+      *out = sparse.array<T>(A::B * LENGTH * A::PLAIN);
+    T *dqkv = sparse.array<T>(A::B * LENGTH * A::TOKEN),
+      *dout = sparse.array<T>(A::B * LENGTH * A::PLAIN);
     T *few = sparse.array<T>(LENGTH * A::PLAIN), *dfew = sparse.array<T>(LENGTH * A::TOKEN);
-    float *lse = sparse.array<float>(A::B * HEADS * LENGTH), *delta = sparse.array<float>(A::B * HEADS * LENGTH);
-    float *few_lse = sparse.array<float>(HEADS * LENGTH), *few_delta = sparse.array<float>(HEADS * LENGTH);
-    int32_t *start = sparse.array<int32_t>(A::B * LENGTH), *end = sparse.array<int32_t>(A::B * LENGTH);
-    if (!qkv || !out || !dqkv || !dout || !few || !dfew || !lse || !delta || !few_lse || !few_delta || !start || !end)
+    float *lse = sparse.array<float>(A::B * HEADS * LENGTH),
+          *delta = sparse.array<float>(A::B * HEADS * LENGTH);
+    float *few_lse = sparse.array<float>(HEADS * LENGTH),
+          *few_delta = sparse.array<float>(HEADS * LENGTH);
+    int32_t *start = sparse.array<int32_t>(A::B * LENGTH),
+            *end = sparse.array<int32_t>(A::B * LENGTH);
+    if (!qkv || !out || !dqkv || !dout || !few || !dfew || !lse || !delta || !few_lse ||
+        !few_delta || !start || !end)
         return;
     fill_heads(t, qkv + A::QKV, A::TOKEN, 3);
     fill_heads(t, dout + A::OUT, A::PLAIN, 1);
@@ -48,12 +57,14 @@ template <class T> static void attention(check *t, forward_call forward, backwar
     forward(0, Type<T>::id, few, few_lse, qkv + A::QKV, 1, LENGTH, HEADS, D, 0.125f, &one, &alone);
     same(t, "out", out + A::OUT, (const T *)few, LENGTH * A::PLAIN);
     same(t, "lse", lse + A::ROWS, (const float *)few_lse, HEADS * LENGTH);
-    backward(0, Type<T>::id, dqkv, delta, dout, out, lse, qkv, A::B, LENGTH, HEADS, D, 0.125f, &all, &documents);
-    backward(0, Type<T>::id, dfew, few_delta, dout + A::OUT, few, few_lse, qkv + A::QKV, 1, LENGTH, HEADS, D, 0.125f,
-             &one, &alone);
+    backward(0, Type<T>::id, dqkv, delta, dout, out, lse, qkv, A::B, LENGTH, HEADS, D, 0.125f, &all,
+             &documents);
+    backward(0, Type<T>::id, dfew, few_delta, dout + A::OUT, few, few_lse, qkv + A::QKV, 1, LENGTH,
+             HEADS, D, 0.125f, &one, &alone);
     same(t, "delta", delta + A::ROWS, (const float *)few_delta, HEADS * LENGTH);
     same(t, "dqkv", dqkv + A::QKV, (const T *)dfew, LENGTH * A::TOKEN);
-    if (!written(few, LENGTH * A::PLAIN) || !written(dfew, LENGTH * A::TOKEN)) check_fail(t, "nothing was written");
+    if (!written(few, LENGTH * A::PLAIN) || !written(dfew, LENGTH * A::TOKEN))
+        check_fail(t, "nothing was written");
 }
 
 LARGE_CASE(attention)
@@ -98,7 +109,8 @@ LARGE_CASE(scores)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    const size_t B = 3, matrix = LENGTH * LENGTH, n = B * HEADS * matrix, one = HEADS * matrix, row = LENGTH;
+    const size_t B = 3, matrix = LENGTH * LENGTH, n = B * HEADS * matrix, one = HEADS * matrix,
+                 row = LENGTH;
     T *x = sparse.array<T>(n), *probs = sparse.array<T>(n), *few = sparse.array<T>(one);
     T *few_probs = sparse.array<T>(one);
     if (!x || !probs || !few || !few_probs) return;
@@ -116,8 +128,10 @@ LARGE_CASE(scores)
     sgt_cuda_drop_probs(0, SGT_BF16, x, probs, B, HEADS, LENGTH, &all);
     sgt_cuda_drop_probs(0, SGT_BF16, few, few_probs, 1, HEADS, LENGTH, &last);
     same(t, "dropped", x + n - 2 * row, (const T *)few + one - 2 * row, 2 * row);
-    sgt_cuda_causal_softmax_backward(0, SGT_BF16, x, probs, B, HEADS, LENGTH, 0.125f, &all, nullptr);
-    sgt_cuda_causal_softmax_backward(0, SGT_BF16, few, few_probs, 1, HEADS, LENGTH, 0.125f, &last, nullptr);
+    sgt_cuda_causal_softmax_backward(0, SGT_BF16, x, probs, B, HEADS, LENGTH, 0.125f, &all,
+                                     nullptr);
+    sgt_cuda_causal_softmax_backward(0, SGT_BF16, few, few_probs, 1, HEADS, LENGTH, 0.125f, &last,
+                                     nullptr);
     same(t, "gradients", x + n - 2 * row, (const T *)few + one - 2 * row, 2 * row);
     if (!written(few + one - row, row)) check_fail(t, "nothing was written");
 }

@@ -10,13 +10,16 @@ struct Rows {
 
 template <class T> static void copy_rows(T *to, const T *from, const Rows &rows, size_t width)
 {
-    for (size_t i = 0; i < Rows::COUNT; i++) memcpy(to + i * width, from + rows.at(i) * width, width * sizeof(T));
+    for (size_t i = 0; i < Rows::COUNT; i++)
+        memcpy(to + i * width, from + rows.at(i) * width, width * sizeof(T));
 }
 
 template <class T>
-static void same_rows(check *t, const char *name, const T *got, const T *want, const Rows &rows, size_t width)
+static void same_rows(check *t, const char *name, const T *got, const T *want, const Rows &rows,
+                      size_t width)
 {
-    for (size_t i = 0; i < Rows::COUNT; i++) same(t, name, got + rows.at(i) * width, want + i * width, width);
+    for (size_t i = 0; i < Rows::COUNT; i++)
+        same(t, name, got + rows.at(i) * width, want + i * width, width);
 }
 
 /* ---- the classifier, whole and in steps: 2^32 logits and more ---- */
@@ -55,10 +58,12 @@ template <class T> static void classifier(check *t)
     Sparse sparse(t);
     Logits<T> l;
     if (!make_logits(l, t, sparse)) return;
-    sgt_cuda_cross_entropy(0, Type<T>::id, l.few, l.few_loss, l.few_targets, Rows::COUNT, V, LD, l.scale);
+    sgt_cuda_cross_entropy(0, Type<T>::id, l.few, l.few_loss, l.few_targets, Rows::COUNT, V, LD,
+                           l.scale);
     {
         host::OnlyEdges edges(2, 2);
-        sgt_cuda_cross_entropy(0, Type<T>::id, l.all, l.loss, l.targets, LOGIT_ROWS.n, V, LD, l.scale);
+        sgt_cuda_cross_entropy(0, Type<T>::id, l.all, l.loss, l.targets, LOGIT_ROWS.n, V, LD,
+                               l.scale);
     }
     same_rows(t, "loss", l.loss, l.few_loss, LOGIT_ROWS, 1);
     same_rows(t, "dlogits", l.all, l.few, LOGIT_ROWS, LD);
@@ -93,7 +98,8 @@ LARGE_CASE(classifier_steps)
 
 /* ---- number by number: the first and the last FEW of 2^32 + 5 ---- */
 
-static const size_t COUNT = HUGE_COUNT + 5, FEW = 4096 + 5, LAST = COUNT - FEW; /* LAST: whole vectors lie before it */
+/* LAST: whole vectors lie before it */
+static const size_t COUNT = HUGE_COUNT + 5, FEW = 4096 + 5, LAST = COUNT - FEW;
 static const size_t SEEN = 1000; /* what the two blocks at either end certainly have */
 
 template <class T> static T *ends(check *t, Sparse &sparse)
@@ -104,7 +110,8 @@ template <class T> static T *ends(check *t, Sparse &sparse)
 }
 
 /* f(which arrays, how many numbers, place): of all of them; then of each end by itself. */
-template <class T> static void same_ends(check *t, const char *name, const T *all, const T *first, const T *last)
+template <class T>
+static void same_ends(check *t, const char *name, const T *all, const T *first, const T *last)
 {
     same(t, name, all, first, SEEN);
     same(t, name, all + COUNT - SEEN, last + FEW - SEEN, SEEN);
@@ -112,7 +119,8 @@ template <class T> static void same_ends(check *t, const char *name, const T *al
 
 template <class T, class F> static void each(check *t, const char *name, Sparse &sparse, F f)
 {
-    T *all = sparse.array<T>(COUNT), *first = cuda_output<T>(t, FEW), *last = cuda_output<T>(t, FEW);
+    T *all = sparse.array<T>(COUNT), *first = cuda_output<T>(t, FEW),
+      *last = cuda_output<T>(t, FEW);
     if (!all) return;
     f(first, 0, FEW);
     f(last, LAST, FEW);
@@ -134,12 +142,14 @@ LARGE_CASE(elements)
     each<T>(t, "gelu backward", sparse, [&](T *to, size_t at, size_t n) {
         sgt_cuda_gelu_backward(0, SGT_BF16, to, y + at, x + at, n, SGT_GELU_ERF);
     });
-    each<T>(t, "sum", sparse, [&](T *to, size_t at, size_t n) { sgt_cuda_add(0, SGT_BF16, to, x + at, y + at, n); });
+    each<T>(t, "sum", sparse,
+            [&](T *to, size_t at, size_t n) { sgt_cuda_add(0, SGT_BF16, to, x + at, y + at, n); });
     each<T>(t, "conversion", sparse,
             [&](T *to, size_t at, size_t n) { sgt_cuda_convert(0, SGT_BF16, to, floats + at, n); });
 }
 
-/* Dropout is told by the element's number: the two ends draw differently, and each as dropout.h has it. */
+/* Dropout is told by the element's number: the two ends draw differently, and each as dropout.h has
+ * it. */
 LARGE_CASE(dropout)
 {
     Sparse sparse(t);
@@ -158,7 +168,8 @@ LARGE_CASE(dropout)
         size_t i = k < SEEN ? k : n - 2 * SEEN + k;
         uint64_t row = where.row + i / C * where.ranks;
         float want = sgt_dropout_factor(where.seed, draw, row * C + i % C, drop.rate);
-        if (out[i] != want) check_fail(t, "factor of element %zu: %g, not %g", i, (double)out[i], (double)want);
+        if (out[i] != want)
+            check_fail(t, "factor of element %zu: %g, not %g", i, (double)out[i], (double)want);
     }
 }
 
@@ -171,8 +182,8 @@ struct State {
 
 static bool make_state(State &s, check *t, Sparse &sparse)
 {
-    s = {ends<float>(t, sparse), ends<float>(t, sparse), sparse.array<float>(COUNT), ends<float>(t, sparse),
-         sparse.array<dev::bf16>(COUNT)};
+    s = {ends<float>(t, sparse), ends<float>(t, sparse), sparse.array<float>(COUNT),
+         ends<float>(t, sparse), sparse.array<dev::bf16>(COUNT)};
     return s.p && s.m && s.v && s.g && s.copy;
 }
 
@@ -223,7 +234,8 @@ LARGE_CASE(updates)
     });
 }
 
-/* The norm's blocks stride over all numbers: the last vector is the last block's, what no vector holds the first's. */
+/* The norm's blocks stride over all numbers: the last vector is the last block's, what no vector
+ * holds the first's. */
 LARGE_CASE(norm)
 {
     Sparse sparse(t);
@@ -240,8 +252,8 @@ LARGE_CASE(norm)
 
 /* ---- rows of 1600 channels ---- */
 
-/* A multiple of what a pass of the LayerNorm's blocks takes (264 of 4 rows), so that the last rows are the last
- * block's. */
+/* A multiple of what a pass of the LayerNorm's blocks takes (264 of 4 rows), so that the last rows
+ * are the last block's. */
 static const Rows WIDE_ROWS = {(HUGE_COUNT / C / 1056 + 1) * 1056};
 
 LARGE_CASE(layernorm)
@@ -254,20 +266,23 @@ LARGE_CASE(layernorm)
     float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n);
     if (!x || !y || !sum || !out || !mean || !rstd) return;
     T *w = cuda_random<T>(t, C, 1), *b = cuda_random<T>(t, C, 1);
-    for (size_t i = 0; i < Rows::COUNT; i++) fill(t, x + WIDE_ROWS.at(i) * C, C), fill(t, y + WIDE_ROWS.at(i) * C, C);
+    for (size_t i = 0; i < Rows::COUNT; i++)
+        fill(t, x + WIDE_ROWS.at(i) * C, C), fill(t, y + WIDE_ROWS.at(i) * C, C);
     sgt_cuda_place where = {11, 5, 0, 1};
     sgt_cuda_dropout drop = {cuda_copy(t, &where, 1), C, 2, SGT_DROP_PROJ, 0.5f};
     {
         host::OnlyEdges edges(1, 1);
-        sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, w, b, n, C, 1e-5f, &drop);
+        sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, w, b, n, C, 1e-5f,
+                                    &drop);
     }
-    for (size_t at : {(size_t)0, n - 2}) { /* two rows at a time, as a step has them that begins there */
+    /* two rows at a time, as a step has them that begins there */
+    for (size_t at : {(size_t)0, n - 2}) {
         T *few_sum = cuda_output<T>(t, 2 * C), *few = cuda_output<T>(t, 2 * C);
         float *few_mean = cuda_output<float>(t, 2), *few_rstd = cuda_output<float>(t, 2);
         where.row = at;
         drop.place = cuda_copy(t, &where, 1);
-        sgt_cuda_residual_layernorm(0, SGT_BF16, few_sum, few, few_mean, few_rstd, x + at * C, y + at * C, w, b, 2, C,
-                                    1e-5f, &drop);
+        sgt_cuda_residual_layernorm(0, SGT_BF16, few_sum, few, few_mean, few_rstd, x + at * C,
+                                    y + at * C, w, b, 2, C, 1e-5f, &drop);
         same(t, "sum", sum + at * C, few_sum, 2 * C);
         same(t, "out", out + at * C, few, 2 * C);
         same(t, "mean", mean + at, few_mean, 2);
@@ -279,24 +294,28 @@ LARGE_CASE(layernorm_backward)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    const size_t n = WIDE_ROWS.n, at = n - 2, last = C - 32; /* columns of db in the last block that adds up */
+    /* columns of db in the last block that adds up */
+    const size_t n = WIDE_ROWS.n, at = n - 2, last = C - 32;
     T *dx = sparse.array<T>(n * C), *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
-    float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n), *db = sparse.array<float>(C);
+    float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n),
+          *db = sparse.array<float>(C);
     float *dw = sparse.array<float>(C);
     void *scratch = sparse.array<char>(sgt_cuda_layernorm_backward_scratch(n, C));
     if (!dx || !dout || !x || !mean || !rstd || !dw || !db || !scratch) return;
     T *w = cuda_random<T>(t, C, 1);
-    fill(t, dx + at * C, 2 * C), fill(t, dout + at * C, 2 * C), fill(t, x + at * C, 2 * C), fill(t, mean + at, 2);
+    fill(t, dx + at * C, 2 * C), fill(t, dout + at * C, 2 * C), fill(t, x + at * C, 2 * C),
+        fill(t, mean + at, 2);
     rstd[at] = rstd[at + 1] = 1.5f;
     T *few = cuda_copy(t, dx + at * C, 2 * C);
     float *few_dw = sparse.array<float>(C), *few_db = sparse.array<float>(C);
     void *few_scratch = sparse.array<char>(sgt_cuda_layernorm_backward_scratch(2, C));
     if (!few_dw || !few_db || !few_scratch) return;
-    sgt_cuda_layernorm_backward(0, SGT_BF16, few, 0, few_dw, few_db, dout + at * C, x + at * C, mean + at, rstd + at, w, 2,
-                                C, few_scratch);
+    sgt_cuda_layernorm_backward(0, SGT_BF16, few, 0, few_dw, few_db, dout + at * C, x + at * C,
+                                mean + at, rstd + at, w, 2, C, few_scratch);
     {
         host::OnlyEdges edges(0, 1);
-        sgt_cuda_layernorm_backward(0, SGT_BF16, dx, 0, dw, db, dout, x, mean, rstd, w, n, C, scratch);
+        sgt_cuda_layernorm_backward(0, SGT_BF16, dx, 0, dw, db, dout, x, mean, rstd, w, n, C,
+                                    scratch);
     }
     same(t, "dx", dx + at * C, few, 2 * C);
     same(t, "db", db + last, few_db + last, C - last);
@@ -306,7 +325,8 @@ LARGE_CASE(bias)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    const size_t n = WIDE_ROWS.n, at = n - 2, last = 1536; /* columns of the last block, here and in the next kernel */
+    /* columns of the last block, here and in the next kernel */
+    const size_t n = WIDE_ROWS.n, at = n - 2, last = 1536;
     T *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
     float *db = sparse.array<float>(C), *want = check_output(t, C);
     void *scratch = sparse.array<char>(sgt_cuda_bias_backward_scratch(n, C));
@@ -335,7 +355,8 @@ LARGE_CASE(embed)
     typedef dev::bf16 T;
     Sparse sparse(t);
     const size_t n = PLACES, at = n - 2;
-    T *out = sparse.array<T>(n * C), *wte = sparse.array<T>(V * C), *wpe = sparse.array<T>(LENGTH * C);
+    T *out = sparse.array<T>(n * C), *wte = sparse.array<T>(V * C),
+      *wpe = sparse.array<T>(LENGTH * C);
     int32_t *ids = sparse.array<int32_t>(n);
     if (!out || !wte || !wpe || !ids) return;
     ids[at] = (int32_t)V - 1, ids[at + 1] = 3;
@@ -353,14 +374,16 @@ LARGE_CASE(embed)
     same(t, "out", out + at * C, few, 2 * C);
 }
 
-/* The last eight of the sorted places are one token's: places of the last three rows and of the first five. */
+/* The last eight of the sorted places are one token's: places of the last three rows and of the
+ * first five. */
 LARGE_CASE(embed_backward)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
     const size_t n = PLACES, RUN = 8, id = V - 1;
     T *dout = sparse.array<T>(n * C);
-    float *dwte = sparse.array<float>(V * C), *dwpe = sparse.array<float>(LENGTH * C), *want = check_output(t, C);
+    float *dwte = sparse.array<float>(V * C), *dwpe = sparse.array<float>(LENGTH * C),
+          *want = check_output(t, C);
     int32_t *sorted = sparse.array<int32_t>(n), *order = sparse.array<int32_t>(n);
     void *scratch = sparse.array<char>(sgt_cuda_embed_backward_scratch(n, C));
     if (!dout || !dwte || !dwpe || !sorted || !order || !scratch) return;
@@ -371,12 +394,15 @@ LARGE_CASE(embed_backward)
     }
     for (size_t c = 0; c < C; c++) {
         want[c] = 0;
-        for (size_t i = n - RUN; i < n; i++) want[c] += dev::to_float(dout[(size_t)order[i] * C + c]);
+        for (size_t i = n - RUN; i < n; i++)
+            want[c] += dev::to_float(dout[(size_t)order[i] * C + c]);
     }
     {
         host::OnlyEdges edges(0, 2);
-        sgt_cuda_embed_backward(0, SGT_BF16, dwte, dwpe, sorted, order, dout, n, LENGTH, C, scratch);
+        sgt_cuda_embed_backward(0, SGT_BF16, dwte, dwpe, sorted, order, dout, n, LENGTH, C,
+                                scratch);
     }
     same(t, "dwte", dwte + id * C, (const float *)want, C);
-    same(t, "dwpe", dwpe + (LENGTH - 2) * C, (const float *)cuda_floats(t, dout + (n - 2) * C, 2 * C), 2 * C);
+    same(t, "dwpe", dwpe + (LENGTH - 2) * C,
+         (const float *)cuda_floats(t, dout + (n - 2) * C, 2 * C), 2 * C);
 }

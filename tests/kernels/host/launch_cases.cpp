@@ -1,5 +1,5 @@
-/* launch_cases.cpp: what a failed launch is called, and that the first of several is told. The stand-in's failures are
- * planned by SGT_HOST_FAULT (fault.cpp). */
+/* launch_cases.cpp: what a failed launch is called, and that the first of several is told. The
+ * stand-in's failures are planned by SGT_HOST_FAULT (fault.cpp). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,12 +59,15 @@ CUDA_CASE(launch_refused)
     check_at(t, "one, two and three dimensions; the first of several; once");
     DEV_LAUNCH(typed_kernel<int>, dim3(3), dim3(64), 128, p.s, p.x);
     DEV_LAUNCH((typed_kernel<float>), dim3(4), dim3(32), 0, p.s, (float *)p.x);
-    told(t, "typed_kernel (grid 3, block 64, 128 bytes of shared memory): invalid argument (CUDA error 1)");
+    told(t, "typed_kernel (grid 3, block 64, 128 bytes of shared memory): invalid argument (CUDA "
+            "error 1)");
     if (sgt_cuda_check(nullptr) < 0) check_fail(t, "told twice");
     DEV_LAUNCH(typed_kernel<int>, dim3(3, 5), dim3(8, 8, 2), 0, p.s, p.x);
-    told(t, "typed_kernel (grid 3 x 5, block 8 x 8 x 2, 0 bytes of shared memory): invalid argument (CUDA error 1)");
+    told(t, "typed_kernel (grid 3 x 5, block 8 x 8 x 2, 0 bytes of shared memory): invalid "
+            "argument (CUDA error 1)");
     DEV_LAUNCH(typed_kernel<int>, dim3(3, 1, 5), dim3(32), 0, p.s, p.x);
-    told(t, "typed_kernel (grid 3 x 1 x 5, block 32, 0 bytes of shared memory): invalid argument (CUDA error 1)");
+    told(t, "typed_kernel (grid 3 x 1 x 5, block 32, 0 bytes of shared memory): invalid argument "
+            "(CUDA error 1)");
 }
 
 CUDA_CASE(launch_failed_on_the_device)
@@ -76,8 +79,9 @@ CUDA_CASE(launch_failed_on_the_device)
         host::finish(p.s);
         check_at(t, "what is launched next is not accused alone");
         DEV_LAUNCH(typed_kernel<int>, dim3(1), dim3(32), 0, p.s, p.x);
-        told(t, "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or work before it: an illegal memory "
-                "access was encountered (CUDA error 700; --sync-kernels finds which)");
+        told(t,
+             "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or work before it: an "
+             "illegal memory access was encountered (CUDA error 700; --sync-kernels finds which)");
     }
     Planned p("first_kernel:error");
     check_at(t, "waited for, it is");
@@ -85,8 +89,8 @@ CUDA_CASE(launch_failed_on_the_device)
     sgt_cuda_zero(p.s, p.x, 64);
     DEV_LAUNCH(first_kernel, dim3(1), dim3(32), 0, p.s, p.x);
     DEV_LAUNCH(typed_kernel<int>, dim3(1), dim3(32), 0, p.s, p.x);
-    told(t, "first_kernel (grid 1, block 32, 0 bytes of shared memory): an illegal memory access was encountered "
-            "(CUDA error 700)");
+    told(t, "first_kernel (grid 1, block 32, 0 bytes of shared memory): an illegal memory access "
+            "was encountered (CUDA error 700)");
 }
 
 CUDA_CASE(launch_error_kinds)

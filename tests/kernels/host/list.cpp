@@ -8,7 +8,8 @@
 
 #include "host/streams.h"
 
-namespace host {
+namespace host
+{
 
 static FILE *file()
 {
@@ -23,10 +24,7 @@ static FILE *file()
     return f;
 }
 
-bool listing()
-{
-    return file() != nullptr;
-}
+bool listing() { return file() != nullptr; }
 
 void list_line(cudaStream_t s, const char *fmt, ...)
 {
@@ -45,7 +43,8 @@ void list_copy(cudaStream_t s, void *to, size_t bytes, bool to_host)
     list_line(s, "copy %zu", bytes);
 }
 
-void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem, const std::string &arguments)
+void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem,
+                 const std::string &arguments)
 {
     Dl_info where;
     if (!dladdr(kernel, &where)) fail("SGT_HOST_LIST: a kernel that is in no library");

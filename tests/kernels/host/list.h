@@ -1,7 +1,8 @@
-/* list.h: the list mode of the host run. With SGT_HOST_LIST=FILE in the environment nothing that is put on a stream is
- * run: each kernel, product, attention, fill and copy becomes a line of FILE instead. Device memory is reserved but
- * never touched, so that the host reads zeros from it, and for events each line takes a microsecond: a step of any size
- * is listed in a second, and no choice depends on the machine.
+/* list.h: the list mode of the host run. With SGT_HOST_LIST=FILE in the environment nothing that is
+ * put on a stream is run: each kernel, product, attention, fill and copy becomes a line of FILE
+ * instead. Device memory is reserved but never touched, so that the host reads zeros from it, and
+ * for events each line takes a microsecond: a step of any size is listed in a second, and no choice
+ * depends on the machine.
  *
  *     kernel +1a2b3c grid 16384 1 1 block 128 smem 6144 : p0 p2 p4 65536 768 1e-05
  *     product m=65536 n=2304 k=768 batch=1 in=2 out=2 add=0 aux=0
@@ -9,9 +10,10 @@
  *     fill 100663296
  *     copy 131200
  *
- * A kernel is named by its address in the library, for nm to look up. Behind the colon are its arguments, structs field
- * by field: numbers, and pointers as p and the bytes of what they point to (p0: NULL). A struct with an array in it is
- * one "?". tests/kernels/predict.py reads these lines. */
+ * A kernel is named by its address in the library, for nm to look up. Behind the colon are its
+ * arguments, structs field by field: numbers, and pointers as p and the bytes of what they point to
+ * (p0: NULL). A struct with an array in it is one "?". tests/kernels/predict.py reads these
+ * lines. */
 #ifndef SGT_HOST_LIST_H
 #define SGT_HOST_LIST_H
 
@@ -23,14 +25,16 @@
 
 #include "host/host.h"
 
-namespace host {
+namespace host
+{
 
 bool listing();
 /* Write a line, in place of work on stream s. */
 void list_line(cudaStream_t s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write a copy's line. With `to_host` the bytes become zeros, in the order of the stream. */
 void list_copy(cudaStream_t s, void *to, size_t bytes, bool to_host);
-void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem, const std::string &arguments);
+void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem,
+                 const std::string &arguments);
 
 /* ---- arguments as text ---- */
 
@@ -47,14 +51,16 @@ struct AnyField {
 template <size_t> using EachField = AnyField;
 
 template <class T, size_t... I>
-auto takes_fields(std::index_sequence<I...>, int) -> decltype(T{EachField<I>{}...}, std::true_type());
+auto takes_fields(std::index_sequence<I...>, int)
+    -> decltype(T{EachField<I>{}...}, std::true_type());
 template <class T> std::false_type takes_fields(...);
 
-/* The same with two values in braces of their own between I and J fields: what an array or a struct takes, which may
- * have more fields. */
+/* The same with two values in braces of their own between I and J fields: what an array or a struct
+ * takes, which may have more fields. */
 template <class T, size_t... I, size_t... J>
 auto takes_pair(std::index_sequence<I...>, std::index_sequence<J...>, int)
-    -> decltype(T{EachField<I>{}..., {AnyField{}, AnyField{}}, EachField<J>{}...}, std::true_type());
+    -> decltype(T{EachField<I>{}..., {AnyField{}, AnyField{}}, EachField<J>{}...},
+                std::true_type());
 template <class T> std::false_type takes_pair(...);
 #pragma GCC diagnostic pop
 
@@ -62,12 +68,13 @@ constexpr size_t MOST_FIELDS = 24;
 
 template <class T, size_t N = MOST_FIELDS> constexpr size_t field_count()
 {
-    if constexpr (N == 0 || decltype(takes_fields<T>(std::make_index_sequence<N>(), 0))::value) return N;
+    if constexpr (N == 0 || decltype(takes_fields<T>(std::make_index_sequence<N>(), 0))::value)
+        return N;
     else return field_count<T, N - 1>();
 }
 
-/* An array counts once for each element here, but once in all when a struct is taken apart: then it cannot be. A struct
- * within one leaves room for all the others. */
+/* An array counts once for each element here, but once in all when a struct is taken apart: then it
+ * cannot be. A struct within one leaves room for all the others. */
 template <class T, size_t N, size_t I = 0> constexpr bool has_array()
 {
     if constexpr (I >= N) {
@@ -96,10 +103,10 @@ template <class... F> void describe_each(std::string &out, const F &...fields)
 }
 
 /* One case a number of fields, which is how C++17 takes a struct apart. */
-#define SGT_FIELDS(count, ...)                    \
-    if constexpr (N == count) {                   \
-        const auto &[__VA_ARGS__] = v;            \
-        return describe_each(out, __VA_ARGS__);   \
+#define SGT_FIELDS(count, ...)                  \
+    if constexpr (N == count) {                 \
+        const auto &[__VA_ARGS__] = v;          \
+        return describe_each(out, __VA_ARGS__); \
     }
 template <class T, size_t N> void describe_fields(std::string &out, const T &v)
 {

@@ -5,7 +5,8 @@
 #include "host/check-cuda.h"
 #include "host/list.h"
 
-namespace {
+namespace
+{
 
 struct Inner {
     float rate;
@@ -45,18 +46,22 @@ CUDA_CASE(host_list)
         const char *what;
         std::string said, wanted;
     } cases[] = {
-        {"numbers", host::arguments_of(7, (size_t)1 << 40, -1.5f, SGT_BF16), " 7 1099511627776 -1.5 1"},
-        {"pointers", host::arguments_of(&x, &y, none, (const void *)&x, (Unknown *)&x), " p2 p8 p0 p1 p1"},
+        {"numbers", host::arguments_of(7, (size_t)1 << 40, -1.5f, SGT_BF16),
+         " 7 1099511627776 -1.5 1"},
+        {"pointers", host::arguments_of(&x, &y, none, (const void *)&x, (Unknown *)&x),
+         " p2 p8 p0 p1 p1"},
         {"a struct in a struct", host::arguments_of(Nested{&x, {.5f, 3}, 9}), " p2 0.5 3 9"},
         {"an array at the end", host::arguments_of(Last{1, {2, 3, 4}}, 5), " ? 5"},
         {"an array at the beginning", host::arguments_of(First{{2, 3, 4}, 1}), " ?"},
         {"an array of structs", host::arguments_of(Middle{1, {{0, 1}, {2, 3}}, &x}), " ?"},
         {"more fields than are taken apart", host::arguments_of(Large()), " ?"},
-        {"dropout", host::arguments_of(sgt_cuda_dropout{nullptr, 64, 2, 1, .25f}), " p0 64 2 1 0.25"},
+        {"dropout", host::arguments_of(sgt_cuda_dropout{nullptr, 64, 2, 1, .25f}),
+         " p0 64 2 1 0.25"},
     };
     for (const auto &c : cases) {
         check_at(t, "%s", c.what);
-        if (c.said != c.wanted) check_fail(t, "\"%s\", not \"%s\"", c.said.c_str(), c.wanted.c_str());
+        if (c.said != c.wanted)
+            check_fail(t, "\"%s\", not \"%s\"", c.said.c_str(), c.wanted.c_str());
     }
     check_at(t, "without SGT_HOST_LIST");
     if (host::listing()) check_fail(t, "a list is written");

@@ -11,7 +11,8 @@
 #include "host/host.h"
 #include "host/list.h"
 
-namespace host {
+namespace host
+{
 
 constexpr size_t ALIGN = 256;
 constexpr unsigned char MARK = 0xa5;
@@ -37,8 +38,9 @@ static void explain(int number, siginfo_t *info, void *)
         const Allocation &m = a.second;
         size_t page = (size_t)getpagesize(), from = (uintptr_t)m.pages;
         if (at < from - page || at >= from + m.mapped + page) continue;
-        what = at < from || at >= from + m.mapped ? "  device: memory beside an allocation was touched\n"
-                                                  : "  device: the host touched device memory\n";
+        what = at < from || at >= from + m.mapped
+                   ? "  device: memory beside an allocation was touched\n"
+                   : "  device: the host touched device memory\n";
     }
     if (write(2, what, strlen(what)) < 0) what = "";
     signal(number, SIG_DFL);
@@ -67,7 +69,8 @@ void *memory_new(size_t bytes, Place place)
     size_t mapped = (room + page - 1) / page * page;
     explain_crashes();
     if (room < bytes || mapped < room) return nullptr;
-    void *map = mmap(nullptr, mapped + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map = mmap(nullptr, mapped + 2 * page, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) return nullptr;
     Allocation a = {static_cast<unsigned char *>(map) + page, mapped, bytes, place};
     unsigned char *p = a.pages + mapped - room;
@@ -106,10 +109,7 @@ void memory_free(void *p, Place place)
     if (place == DEVICE) device_bytes -= a.bytes;
 }
 
-uint64_t memory_used()
-{
-    return device_bytes;
-}
+uint64_t memory_used() { return device_bytes; }
 
 bool memory_at(const void *p, size_t bytes, Place *place)
 {
@@ -128,8 +128,9 @@ static void protect_all()
         if (a.second.place == DEVICE) protect(a.second);
 }
 
-/* Closing and opening again costs milliseconds where much memory is held, and programs do it for every number that they
- * fetch: after the first times only one closing in 32 is done. A host that looks into device memory does so again. */
+/* Closing and opening again costs milliseconds where much memory is held, and programs do it for
+ * every number that they fetch: after the first times only one closing in 32 is done. A host that
+ * looks into device memory does so again. */
 
 void memory_open()
 {

@@ -1,15 +1,16 @@
-/* memory.h: the device's memory in the host run, and pinned memory of the host. Each allocation lies between pages that
- * may not be touched, filled with 0xff, a NaN in every type; what is left of its pages is marked, and looked at when
- * it is freed. Freed memory may not be touched again: its addresses are not given out twice. Device memory may be
- * touched only while the device works (memory_open ... memory_close): a host that looks into it crashes, as it
- * would. */
+/* memory.h: the device's memory in the host run, and pinned memory of the host. Each allocation
+ * lies between pages that may not be touched, filled with 0xff, a NaN in every type; what is left
+ * of its pages is marked, and looked at when it is freed. Freed memory may not be touched again:
+ * its addresses are not given out twice. Device memory may be touched only while the device works
+ * (memory_open ... memory_close): a host that looks into it crashes, as it would. */
 #ifndef SGT_HOST_MEMORY_H
 #define SGT_HOST_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-namespace host {
+namespace host
+{
 
 enum Place { DEVICE, PINNED };
 

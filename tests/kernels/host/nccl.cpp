@@ -1,9 +1,10 @@
-/* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine: what a call does waits in
- * its stream's queue, as everything else does there, and meets the other ranks' in a file that all have mapped. Sums
- * are added in the order of ranks. Ranks that disagree about what comes next are a failure that names both calls, and a
- * rank that nobody meets is one after SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call
- * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each call
- * as it is done: what, and after how many kernels that were done. */
+/* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine: what a
+ * call does waits in its stream's queue, as everything else does there, and meets the other ranks'
+ * in a file that all have mapped. Sums are added in the order of ranks. Ranks that disagree about
+ * what comes next are a failure that names both calls, and a rank that nobody meets is one after
+ * SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call put on a stream
+ * (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each
+ * call as it is done: what, and after how many kernels that were done. */
 #include "cuda/nccl.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@
 #include "host/state.h"
 #include "host/streams.h"
 
-namespace {
+namespace
+{
 
 constexpr int MAX_RANKS = 16;
 constexpr size_t AREA = (size_t)1 << 20; /* bytes that a rank shows the others at a time */
@@ -40,7 +42,8 @@ struct Call {
     int type, root;
     bool operator==(const Call &c) const
     {
-        return number == c.number && kind == c.kind && count == c.count && type == c.type && root == c.root;
+        return number == c.number && kind == c.kind && count == c.count && type == c.type &&
+               root == c.root;
     }
 };
 
@@ -64,16 +67,13 @@ double now()
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-size_t width(int type)
-{
-    return type == SGT_NCCL_FLOAT64 ? 8 : type == SGT_NCCL_FLOAT32 ? 4 : 2;
-}
+size_t width(int type) { return type == SGT_NCCL_FLOAT64 ? 8 : type == SGT_NCCL_FLOAT32 ? 4 : 2; }
 
 std::string text(const Call &c)
 {
     char line[128];
-    snprintf(line, sizeof line, "call %llu, %s of %zu numbers of type %d", (unsigned long long)c.number,
-             names[c.kind], c.count, c.type);
+    snprintf(line, sizeof line, "call %llu, %s of %zu numbers of type %d",
+             (unsigned long long)c.number, names[c.kind], c.count, c.type);
     return line;
 }
 
@@ -107,8 +107,8 @@ struct ncclComm {
         while (shared->turn == turn) {
             struct timespec nap = {0, 100000000};
             if (now() > until)
-                host::fail("NCCL: rank %d of %d has waited %.0f s for the others, with %s", rank, ranks,
-                           settings.patience, what);
+                host::fail("NCCL: rank %d of %d has waited %.0f s for the others, with %s", rank,
+                           ranks, settings.patience, what);
             syscall(SYS_futex, &shared->turn, FUTEX_WAIT, turn, &nap, nullptr, 0);
         }
     }
@@ -119,11 +119,12 @@ struct ncclComm {
         meet(text(c).c_str());
         for (int i = 0; i < ranks; i++)
             if (!(shared->calls[i] == c))
-                host::fail("NCCL: rank %d makes %s where rank %d makes %s", rank, text(c).c_str(), i,
-                           text(shared->calls[i]).c_str());
+                host::fail("NCCL: rank %d makes %s where rank %d makes %s", rank, text(c).c_str(),
+                           i, text(shared->calls[i]).c_str());
     }
 
-    template <class T> void add(T *to, size_t from, size_t n) /* numbers `from` and on of every rank's area */
+    /* numbers `from` and on of every rank's area */
+    template <class T> void add(T *to, size_t from, size_t n)
     {
         for (size_t i = 0; i < n; i++) {
             T sum = ((T *)shared->areas[0])[from + i];
@@ -163,11 +164,13 @@ struct ncclComm {
         c.number = calls++;
         agree(c);
         size_t most = AREA / width(c.type) / (c.kind == REDUCE_SCATTER ? ranks : 1);
-        for (size_t at = 0; at < c.count; at += most) piece(c, from, to, at, c.count - at < most ? c.count - at : most);
+        for (size_t at = 0; at < c.count; at += most)
+            piece(c, from, to, at, c.count - at < most ? c.count - at : most);
     }
 };
 
-namespace {
+namespace
+{
 
 /* What a queue or a graph still holds outlives the call that ends it. */
 using Held = std::shared_ptr<ncclComm>;
@@ -179,10 +182,12 @@ void must_lie(const void *p, size_t bytes, const char *what)
 {
     host::Place place;
     if (!host::memory_at(p, bytes, &place) || place != host::DEVICE)
-        host::fail("NCCL: %s of %zu bytes at %p: not in one allocation of device memory", what, bytes, p);
+        host::fail("NCCL: %s of %zu bytes at %p: not in one allocation of device memory", what,
+                   bytes, p);
 }
 
-int queue(Kind kind, const void *from, void *to, size_t count, int type, int root, ncclComm *comm, cudaStream_t s)
+int queue(Kind kind, const void *from, void *to, size_t count, int type, int root, ncclComm *comm,
+          cudaStream_t s)
 {
     Held held = ((Handle *)comm)->comm;
     Call c = {0, kind, count, type, root}; /* its number is known when it is done */
@@ -192,10 +197,12 @@ int queue(Kind kind, const void *from, void *to, size_t count, int type, int roo
     if (held->stream && held->stream != s) host::fail("NCCL: one communicator on two streams");
     held->stream = s;
     if (held->trace) {
-        fprintf(held->trace, "%s %zu after %ld kernels\n", names[kind], count, host::counts.launches);
+        fprintf(held->trace, "%s %zu after %ld kernels\n", names[kind], count,
+                host::counts.launches);
         fflush(held->trace);
     }
-    host::enqueue(s, [=] { held->run(c, (const unsigned char *)from, (unsigned char *)to); }, names[kind]);
+    host::enqueue(
+        s, [=] { held->run(c, (const unsigned char *)from, (unsigned char *)to); }, names[kind]);
     return 0;
 }
 
@@ -205,21 +212,16 @@ int version(int *v)
     return 0;
 }
 
-const char *error_string(int code)
-{
-    return code ? "failed" : "no error";
-}
+const char *error_string(int code) { return code ? "failed" : "no error"; }
 
-const char *last_error(ncclComm *)
-{
-    return "";
-}
+const char *last_error(ncclComm *) { return ""; }
 
 void read_settings()
 {
     const char *given = getenv("SGT_HOST_NCCL");
     std::string words = given ? given : "";
-    for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
+    for (char *save, *word = strtok_r(&words[0], " ", &save); word;
+         word = strtok_r(nullptr, " ", &save)) {
         if (strncmp(word, "patience=", 9) == 0) settings.patience = atof(word + 9);
         else if (strncmp(word, "trace=", 6) == 0) settings.trace = word + 6;
         else if (strncmp(word, "ran=", 4) == 0) settings.ran = word + 4;
@@ -249,8 +251,10 @@ int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
     close(fd);
     if (p == MAP_FAILED) return 2;
     c->shared = (Shared *)p;
-    if (!settings.trace.empty()) c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
-    if (!settings.ran.empty()) c->ran = fopen((settings.ran + "." + std::to_string(rank)).c_str(), "w");
+    if (!settings.trace.empty())
+        c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
+    if (!settings.ran.empty())
+        c->ran = fopen((settings.ran + "." + std::to_string(rank)).c_str(), "w");
     c->meet("the beginning");
     if (rank == 0) unlink(id.bytes);
     *out = (ncclComm *)new Handle{c};
@@ -269,12 +273,14 @@ int comm_abort(ncclComm *comm)
     return comm_destroy(comm);
 }
 
-int all_reduce(const void *from, void *to, size_t count, int type, int, ncclComm *comm, cudaStream_t s)
+int all_reduce(const void *from, void *to, size_t count, int type, int, ncclComm *comm,
+               cudaStream_t s)
 {
     return queue(ALL_REDUCE, from, to, count, type, 0, comm, s);
 }
 
-int reduce_scatter(const void *from, void *to, size_t count, int type, int, ncclComm *comm, cudaStream_t s)
+int reduce_scatter(const void *from, void *to, size_t count, int type, int, ncclComm *comm,
+                   cudaStream_t s)
 {
     return queue(REDUCE_SCATTER, from, to, count, type, 0, comm, s);
 }
@@ -284,7 +290,8 @@ int all_gather(const void *from, void *to, size_t count, int type, ncclComm *com
     return queue(ALL_GATHER, from, to, count, type, 0, comm, s);
 }
 
-int broadcast(const void *from, void *to, size_t count, int type, int root, ncclComm *comm, cudaStream_t s)
+int broadcast(const void *from, void *to, size_t count, int type, int root, ncclComm *comm,
+              cudaStream_t s)
 {
     return queue(BROADCAST, from, to, count, type, root, comm, s);
 }
@@ -301,13 +308,10 @@ int group_end()
     return 0;
 }
 
-const sgt_nccl table = {version,      error_string, last_error, unique_id,      comm_init_rank, comm_destroy,
-                        comm_abort,   all_reduce,   reduce_scatter, all_gather, broadcast,      group_start,
-                        group_end};
+const sgt_nccl table = {version,      error_string, last_error, unique_id,      comm_init_rank,
+                        comm_destroy, comm_abort,   all_reduce, reduce_scatter, all_gather,
+                        broadcast,    group_start,  group_end};
 
 } // namespace
 
-const sgt_nccl *sgt_nccl_load(sgt_error *)
-{
-    return &table;
-}
+const sgt_nccl *sgt_nccl_load(sgt_error *) { return &table; }

@@ -1,14 +1,16 @@
-/* race.cpp: who last wrote and who has read each 2 bytes of shared memory, and whether a barrier lies between. Kernels
- * compiled with -fsanitize=thread call the functions at the end for every access to memory; wrappers call note_*.
- * Barriers order warps, by vector clocks; warp_sync and barriers order the lanes of a warp; shuffles and mma order
- * nothing. Accesses to global memory are not followed. */
+/* race.cpp: who last wrote and who has read each 2 bytes of shared memory, and whether a barrier
+ * lies between. Kernels compiled with -fsanitize=thread call the functions at the end for every
+ * access to memory; wrappers call note_*. Barriers order warps, by vector clocks; warp_sync and
+ * barriers order the lanes of a warp; shuffles and mma order nothing. Accesses to global memory are
+ * not followed. */
 #include "host/state.h"
 
 #include <string.h>
 
 #include <vector>
 
-namespace host {
+namespace host
+{
 
 enum State : uint8_t { NEVER, WRITTEN, IN_FLIGHT, WRITTEN_BY_COPY };
 constexpr uint8_t WHOLE_WARP = 32, SEVERAL = 33; /* in place of a lane */
@@ -67,7 +69,8 @@ static Access access_now(uint8_t lane)
 
 static void race(const char *kind, const Cell &c, size_t i)
 {
-    report(&counts.races, "race, %s: shared byte %zu, last written by thread %d", kind, i * GRAIN, c.writer);
+    report(&counts.races, "race, %s: shared byte %zu, last written by thread %d", kind, i * GRAIN,
+           c.writer);
 }
 
 /* The cells of an access: none outside shared memory and where nobody looks. */
@@ -85,10 +88,12 @@ static void read_cell(size_t i, uint8_t lane, bool async)
 {
     const Cell &c = cell(i);
     if (c.state == IN_FLIGHT) race("read of a copy under way", c, i);
-    else if (c.state == NEVER) report(&counts.uninitialised, "read of shared byte %zu before any write", i * GRAIN);
+    else if (c.state == NEVER)
+        report(&counts.uninitialised, "read of shared byte %zu before any write", i * GRAIN);
     else if (!ordered(c.write, lane)) race("read after write", c, i);
     else if (async && c.state == WRITTEN && threads[c.writer].proxy_fences <= c.proxy_fences)
-        report(&counts.proxy_misses, "shared byte %zu was written without fence_proxy_async after it", i * GRAIN);
+        report(&counts.proxy_misses,
+               "shared byte %zu was written without fence_proxy_async after it", i * GRAIN);
     Access &r = reads[i * MAX_WARPS + (size_t)current->warp], now = access_now(lane);
     if (r.clock == now.clock && r.epoch == now.epoch && r.lane != lane) r.lane = SEVERAL;
     else r = now;
@@ -98,22 +103,26 @@ static void write_cell(size_t i, State state)
 {
     Cell &c = cell(i);
     uint8_t lane = (uint8_t)current->lane;
-    if (c.state == IN_FLIGHT && c.writer != current->index) race("write over a copy under way", c, i);
-    else if (c.state != NEVER && c.state != IN_FLIGHT && !ordered(c.write, lane)) race("write after write", c, i);
+    if (c.state == IN_FLIGHT && c.writer != current->index)
+        race("write over a copy under way", c, i);
+    else if (c.state != NEVER && c.state != IN_FLIGHT && !ordered(c.write, lane))
+        race("write after write", c, i);
     for (int w = 0; w < warp_count; w++) {
         const Access &r = reads[i * MAX_WARPS + (size_t)w];
         if (!r.clock || ordered(r, lane)) continue;
         race("write after read", c, i);
         break;
     }
-    c = Cell{access_now(lane), current->proxy_fences, block_number, (uint16_t)current->index, state};
+    c = Cell{access_now(lane), current->proxy_fences, block_number, (uint16_t)current->index,
+             state};
 }
 
 void note_read(const void *p, size_t size, bool collective, bool async)
 {
     size_t first, last;
     if (!watched(p, size, &first, &last)) return;
-    for (size_t i = first; i <= last; i++) read_cell(i, collective ? WHOLE_WARP : (uint8_t)current->lane, async);
+    for (size_t i = first; i <= last; i++)
+        read_cell(i, collective ? WHOLE_WARP : (uint8_t)current->lane, async);
 }
 
 void note_write(const void *p, size_t size)
@@ -130,7 +139,8 @@ void race_start_copy(const void *p, size_t size)
     for (size_t i = first; i <= last; i++) write_cell(i, IN_FLIGHT);
 }
 
-/* A thread's own copy is its write, now; a bulk copy keeps its issuer's clock, which the mbarrier hands on. */
+/* A thread's own copy is its write, now; a bulk copy keeps its issuer's clock, which the mbarrier
+ * hands on. */
 void race_land(const void *p, size_t size, bool async)
 {
     size_t first, last;
@@ -146,15 +156,18 @@ void race_land(const void *p, size_t size, bool async)
 
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 extern "C" {
-#define ON_ACCESS(n)                                                                 \
-    void __tsan_read##n(void *p) { host::note_read(p, n, false, false); }            \
-    void __tsan_write##n(void *p) { host::note_write(p, n); }                        \
-    void __tsan_unaligned_read##n(void *p) { host::note_read(p, n, false, false); }  \
-    void __tsan_unaligned_write##n(void *p) { host::note_write(p, n); }              \
-    void __tsan_volatile_read##n(void *p) { host::note_read(p, n, false, false); }   \
+#define ON_ACCESS(n)                                                                \
+    void __tsan_read##n(void *p) { host::note_read(p, n, false, false); }           \
+    void __tsan_write##n(void *p) { host::note_write(p, n); }                       \
+    void __tsan_unaligned_read##n(void *p) { host::note_read(p, n, false, false); } \
+    void __tsan_unaligned_write##n(void *p) { host::note_write(p, n); }             \
+    void __tsan_volatile_read##n(void *p) { host::note_read(p, n, false, false); }  \
     void __tsan_volatile_write##n(void *p) { host::note_write(p, n); }
-ON_ACCESS(1) ON_ACCESS(2) ON_ACCESS(4) ON_ACCESS(8) ON_ACCESS(16)
-void __tsan_read_range(void *p, size_t n) { host::note_read(p, n, false, false); }
+ON_ACCESS(1)
+ON_ACCESS(2) ON_ACCESS(4) ON_ACCESS(8) ON_ACCESS(16) void __tsan_read_range(void *p, size_t n)
+{
+    host::note_read(p, n, false, false);
+}
 void __tsan_write_range(void *p, size_t n) { host::note_write(p, n); }
 void *__tsan_memcpy(void *to, const void *from, size_t n) { return memcpy(to, from, n); }
 void *__tsan_memmove(void *to, const void *from, size_t n) { return memmove(to, from, n); }

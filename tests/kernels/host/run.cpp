@@ -12,7 +12,8 @@
 #include "host/blocks.h"
 #include "host/fiber.h"
 
-namespace host {
+namespace host
+{
 
 Thread *current;
 uint3 block_index;
@@ -67,8 +68,8 @@ static void tell(const char *fmt, va_list args)
     fflush(stdout);
     if (options.silent) return;
     if (*kernel_name)
-        fprintf(stderr, "  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y,
-                block_index.z, current ? current->index : -1);
+        fprintf(stderr, "  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x,
+                block_index.y, block_index.z, current ? current->index : -1);
     else fprintf(stderr, "  device: ");
     vfprintf(stderr, fmt, args);
     fprintf(stderr, "\n");
@@ -131,11 +132,14 @@ static void deadlock()
 {
     for (int w = 0; w < warp_count; w++)
         if (warps[w].meeting.arrived)
-            printf("  warp %d: %d of %d lanes at %s\n", w, warps[w].meeting.arrived, LANES, warps[w].meeting.name);
+            printf("  warp %d: %d of %d lanes at %s\n", w, warps[w].meeting.arrived, LANES,
+                   warps[w].meeting.name);
     for (int g = 0; g < thread_count / GROUP; g++)
-        if (groups[g].arrived) printf("  group %d: %d of %d at %s\n", g, groups[g].arrived, GROUP, groups[g].name);
+        if (groups[g].arrived)
+            printf("  group %d: %d of %d at %s\n", g, groups[g].arrived, GROUP, groups[g].name);
     for (int b = 0; b < BARRIERS; b++)
-        if (barriers[b].arrived) printf("  barrier %d: %d of %d live threads\n", b, barriers[b].arrived, live);
+        if (barriers[b].arrived)
+            printf("  barrier %d: %d of %d live threads\n", b, barriers[b].arrived, live);
     fail("deadlock: nobody can go on");
 }
 
@@ -155,10 +159,7 @@ void spin(const char *what)
     next_thread(true);
 }
 
-void made_progress()
-{
-    spins = 0;
-}
+void made_progress() { spins = 0; }
 
 /* ---- collectives ---- */
 
@@ -190,7 +191,8 @@ void warp_collective(Op op, void *arg, const char *name)
 
 void group_collective(Op op, void *arg, const char *name)
 {
-    if (current->index / GROUP >= thread_count / GROUP) fail("%s in less than a group of %d threads", name, GROUP);
+    if (current->index / GROUP >= thread_count / GROUP)
+        fail("%s in less than a group of %d threads", name, GROUP);
     meet(groups[current->index / GROUP], GROUP, current->index % GROUP, op, arg, name);
 }
 
@@ -224,7 +226,8 @@ void named_barrier(int id, int need, bool wait)
         fail("barrier %d of %d threads in a block of %d", id, need, thread_count);
     Barrier &b = barriers[id];
     join_clock(b.clock, order[current->warp].clock);
-    order[current->warp].clock[current->warp]++; /* what comes after the arrival is not covered by it */
+    /* what comes after the arrival is not covered by it */
+    order[current->warp].clock[current->warp]++;
     b.arrived++;
     if (wait) {
         b.warps[current->warp] = true;
@@ -234,10 +237,7 @@ void named_barrier(int id, int need, bool wait)
     if (wait) next_thread(false);
 }
 
-void block_sync()
-{
-    named_barrier(0, 0, true);
-}
+void block_sync() { named_barrier(0, 0, true); }
 
 /* ---- launch ---- */
 
@@ -286,12 +286,13 @@ static void run_block()
     smem_end();
 }
 
-/* Limits of sm_80 and sm_90, but for shared memory, which is sm_90's. A last warp that is not whole has no collectives:
- * they wait for 32 lanes. */
+/* Limits of sm_80 and sm_90, but for shared memory, which is sm_90's. A last warp that is not whole
+ * has no collectives: they wait for 32 lanes. */
 static void check_launch(dim3 grid, dim3 block)
 {
     size_t n = (size_t)block.x * block.y * block.z;
-    if (!n || n > MAX_THREADS || block.z > 64) fail("blocks of %u x %u x %u threads", block.x, block.y, block.z);
+    if (!n || n > MAX_THREADS || block.z > 64)
+        fail("blocks of %u x %u x %u threads", block.x, block.y, block.z);
     if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
         fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
 }
@@ -319,12 +320,16 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
     thread_count = (int)(block.x * block.y * block.z);
     warp_count = (thread_count + LANES - 1) / LANES;
     random_bits.seed(options.seed * 7919 + 1);
-    schedule = options.seed < 2 ? (Schedule)options.seed : options.seed % 2 ? RANDOM_WARPS : RANDOM_THREADS;
+    schedule = options.seed < 2   ? (Schedule)options.seed
+               : options.seed % 2 ? RANDOM_WARPS
+                                  : RANDOM_THREADS;
     std::vector<size_t> blocks = chosen_blocks((size_t)grid.x * grid.y * grid.z);
     if (schedule == HIGH_WARPS_FIRST) std::reverse(blocks.begin(), blocks.end());
     if (options.seed > 1) std::shuffle(blocks.begin(), blocks.end(), random_bits);
     for (size_t i : blocks) {
-        begin_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)}, smem);
+        begin_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y),
+                     (unsigned)(i / grid.x / grid.y)},
+                    smem);
         run_block();
     }
     kernel_name = "";

@@ -1,6 +1,6 @@
-/* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device says of itself comes
- * from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040, arch=61, memory=64M,
- * schedule=N (host::options.seed). */
+/* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device
+ * says of itself comes from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device),
+ * driver=12040, arch=61, memory=64M, schedule=N (host::options.seed). */
 #include "cuda/failure.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ static int describe(sgt_error *err)
     const char *text = getenv("SGT_HOST_DEVICE");
     std::string words = text ? text : "";
     if (!getenv("SGT_HOST_FAULT")) host::refused_launch = host::failed_device = 0;
-    for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
+    for (char *save, *word = strtok_r(&words[0], " ", &save); word;
+         word = strtok_r(nullptr, " ", &save)) {
         uint64_t n;
         if (strcmp(word, "nodriver") == 0) described.no_driver = true;
         else if (strcmp(word, "none") == 0) described.devices = 0;
@@ -53,21 +54,20 @@ static int describe(sgt_error *err)
     return SGT_OK;
 }
 
-int host::device_arch()
-{
-    return described.arch;
-}
+int host::device_arch() { return described.arch; }
 
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
 {
     int rc = describe(err);
     if (rc < 0) return rc;
     if (described.no_driver)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "no CUDA driver: libcuda.so.1 is not on this machine");
     if (described.devices == 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
     if ((rc = sgt_cuda_driver_serves(described.driver, CUDA, err)) < 0) return rc;
     if (index >= described.devices)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device %d: the driver has %d", index, described.devices);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device %d: the driver has %d", index,
+                        described.devices);
     *d = sgt_cuda_device{};
     snprintf(d->name, sizeof d->name, "the host");
     d->major = described.arch / 10;
@@ -106,37 +106,36 @@ int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
     return allocate(p, bytes, host::DEVICE, err);
 }
 
-void sgt_cuda_free(void *p)
-{
-    release(p, host::DEVICE);
-}
+void sgt_cuda_free(void *p) { release(p, host::DEVICE); }
 
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 {
     return allocate(p, bytes, host::PINNED, err);
 }
 
-void sgt_cuda_host_free(void *p)
-{
-    release(p, host::PINNED);
-}
+void sgt_cuda_host_free(void *p) { release(p, host::PINNED); }
 
 static void must_lie(const void *p, size_t bytes, bool device_only, const char *what)
 {
     host::Place place;
     if (!host::memory_at(p, bytes, &place))
-        host::fail("%s of %zu bytes at %p: not in one allocation of device or pinned memory", what, bytes, p);
-    if (device_only && place != host::DEVICE) host::fail("%s of %zu bytes at %p: not of the device", what, bytes, p);
+        host::fail("%s of %zu bytes at %p: not in one allocation of device or pinned memory", what,
+                   bytes, p);
+    if (device_only && place != host::DEVICE)
+        host::fail("%s of %zu bytes at %p: not of the device", what, bytes, p);
 }
 
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
 {
     host::Place place;
     must_lie(to, bytes, false, "a copy's destination");
-    must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED, "a copy's source");
+    must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED,
+             "a copy's source");
     so_far.copies++;
     if (host::listing()) host::list_copy(s, to, bytes, place == host::PINNED);
-    else host::enqueue(s, [=] { memmove(to, from, bytes); }, "copy");
+    else
+        host::enqueue(
+            s, [=] { memmove(to, from, bytes); }, "copy");
     sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
 
@@ -144,7 +143,9 @@ void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     must_lie(p, bytes, true, "zeros");
     if (host::listing()) host::list_line(s, "fill %zu", bytes);
-    else host::enqueue(s, [=] { memset(p, 0, bytes); }, "fill");
+    else
+        host::enqueue(
+            s, [=] { memset(p, 0, bytes); }, "fill");
     sgt_cuda_launched(s, "zeros in %zu bytes", bytes);
 }
 
@@ -156,10 +157,7 @@ int sgt_cuda_stream_new(sgt_cuda_stream *s, sgt_error *)
     return SGT_OK;
 }
 
-void sgt_cuda_stream_free(sgt_cuda_stream s)
-{
-    host::stream_free(s);
-}
+void sgt_cuda_stream_free(sgt_cuda_stream s) { host::stream_free(s); }
 
 int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *)
 {
@@ -167,20 +165,11 @@ int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *)
     return SGT_OK;
 }
 
-void sgt_cuda_event_free(sgt_cuda_event e)
-{
-    host::event_free(e);
-}
+void sgt_cuda_event_free(sgt_cuda_event e) { host::event_free(e); }
 
-void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s)
-{
-    host::record(e, s);
-}
+void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s) { host::record(e, s); }
 
-void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e)
-{
-    host::wait(s, e);
-}
+void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e) { host::wait(s, e); }
 
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
 {
@@ -195,10 +184,7 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-int sgt_cuda_event_came(sgt_cuda_event e)
-{
-    return host::came(e);
-}
+int sgt_cuda_event_came(sgt_cuda_event e) { return host::came(e); }
 
 int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err)
 {
@@ -222,7 +208,8 @@ static void note_device()
 {
     const char *why;
     int code = sgt_cuda_device_error(nullptr, 0, &why);
-    if (code == 700) sgt_cuda_note("the device: %s (CUDA error %d; --sync-kernels names the launch)", why, code);
+    if (code == 700)
+        sgt_cuda_note("the device: %s (CUDA error %d; --sync-kernels names the launch)", why, code);
     host::refused_launch = 0;
 }
 
@@ -257,15 +244,9 @@ void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s)
     host::graph_run(g, s);
 }
 
-void sgt_cuda_graph_free(sgt_cuda_graph g)
-{
-    host::graph_free(g);
-}
+void sgt_cuda_graph_free(sgt_cuda_graph g) { host::graph_free(g); }
 
-int sgt_cuda_patience(int on_a_card)
-{
-    return 100 * on_a_card;
-}
+int sgt_cuda_patience(int on_a_card) { return 100 * on_a_card; }
 
 sgt_cuda_counts sgt_cuda_count(void)
 {
@@ -274,7 +255,4 @@ sgt_cuda_counts sgt_cuda_count(void)
     return c;
 }
 
-void sgt_cuda_count_launch(void)
-{
-    host::counts.launches++;
-}
+void sgt_cuda_count_launch(void) { host::counts.launches++; }

@@ -1,5 +1,5 @@
-/* runtime_cases.cpp: what the host's streams and memory are there to notice: a wait that is missing, a buffer changed
- * too early, what CUDA refuses or leaves undefined. */
+/* runtime_cases.cpp: what the host's streams and memory are there to notice: a wait that is
+ * missing, a buffer changed too early, what CUDA refuses or leaves undefined. */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -90,7 +90,8 @@ CUDA_CASE(host_missing_wait)
         wrong += there_and_back(schedule, false) != 1;
     }
     check_at(t, "schedule 0");
-    if (there_and_back(0, false) != 0xff) check_fail(t, "without a wait what was not there yet was read");
+    if (there_and_back(0, false) != 0xff)
+        check_fail(t, "without a wait what was not there yet was read");
     if (wrong == 8) check_fail(t, "no schedule in which the wait is not missed");
 }
 
@@ -129,7 +130,8 @@ CUDA_CASE(host_late_copy)
     if (q.out[17] != 0xff) check_fail(t, "the copy back was done before anybody waited");
     sgt_cuda_finish(q.a, nullptr);
     check_at(t, "changed under the copy");
-    if (q.out[17] != 2) check_fail(t, "the copy read what the buffer held when it was put on the stream");
+    if (q.out[17] != 2)
+        check_fail(t, "the copy read what the buffer held when it was put on the stream");
 }
 
 CUDA_CASE(host_refuses)
@@ -141,9 +143,12 @@ CUDA_CASE(host_refuses)
     } cases[] = {
         {"a copy from unpinned memory",
          [](Two &q, unsigned char *p) { sgt_cuda_copy(q.a, q.device, p, 16); }},
-        {"a copy to unpinned memory", [](Two &q, unsigned char *p) { sgt_cuda_copy(q.a, p, q.device, 16); }},
-        {"a copy within the host", [](Two &q, unsigned char *) { sgt_cuda_copy(q.a, q.in, q.out, 16); }},
-        {"a copy past the end", [](Two &q, unsigned char *) { sgt_cuda_copy(q.a, q.device + 1, q.in, BYTES); }},
+        {"a copy to unpinned memory",
+         [](Two &q, unsigned char *p) { sgt_cuda_copy(q.a, p, q.device, 16); }},
+        {"a copy within the host",
+         [](Two &q, unsigned char *) { sgt_cuda_copy(q.a, q.in, q.out, 16); }},
+        {"a copy past the end",
+         [](Two &q, unsigned char *) { sgt_cuda_copy(q.a, q.device + 1, q.in, BYTES); }},
         {"zeros in pinned memory", [](Two &q, unsigned char *) { sgt_cuda_zero(q.a, q.in, 16); }},
         {"the default stream beside others",
          [](Two &q, unsigned char *) {
@@ -193,8 +198,10 @@ CUDA_CASE(host_refuses)
              sgt_cuda_finish(q.a, nullptr);
              sgt_cuda_elapsed_ms(&ms, q.e, q.e, nullptr);
          }},
-        {"freeing what is not an allocation", [](Two &q, unsigned char *) { sgt_cuda_free(q.device + 256); }},
-        {"freeing pinned memory as the device's", [](Two &q, unsigned char *) { sgt_cuda_free(q.in); }},
+        {"freeing what is not an allocation",
+         [](Two &q, unsigned char *) { sgt_cuda_free(q.device + 256); }},
+        {"freeing pinned memory as the device's",
+         [](Two &q, unsigned char *) { sgt_cuda_free(q.in); }},
     };
     for (const auto &c : cases) {
         Two q;

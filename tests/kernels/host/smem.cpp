@@ -1,5 +1,6 @@
-/* smem.cpp: a block's shared memory. Its dynamic part ends at a page that may not be touched, as nearly as its
- * alignment allows; its arrays lie below, each with a margin; every margin must be as it was when the block ends. */
+/* smem.cpp: a block's shared memory. Its dynamic part ends at a page that may not be touched, as
+ * nearly as its alignment allows; its arrays lie below, each with a margin; every margin must be as
+ * it was when the block ends. */
 #include "host/state.h"
 
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace host {
+namespace host
+{
 
 constexpr size_t SMEM_MAX = 227 << 10, STATIC_MAX = 48 << 10, ALIGN = 1024, MARGIN = 64;
 enum { MAX_ARRAYS = 64, MARK = 0xA5 };
@@ -26,7 +28,8 @@ static size_t static_end; /* arrays are laid from the arena's start */
 static void map_arena()
 {
     size_t page = (size_t)getpagesize();
-    void *map = mmap(nullptr, ARENA + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *map =
+        mmap(nullptr, ARENA + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) {
         perror("mmap");
         exit(1);
@@ -59,13 +62,11 @@ void smem_end()
     for (int i = 0; i < array_count; i++)
         for (size_t j = arrays[i].size; j < arrays[i].room; j++)
             if (arena[arrays[i].from + j] != MARK)
-                fail("wrote %zu bytes past the start of a shared array of %zu bytes", j, arrays[i].size);
+                fail("wrote %zu bytes past the start of a shared array of %zu bytes", j,
+                     arrays[i].size);
 }
 
-unsigned char *dyn_smem()
-{
-    return arena + arrays[0].from;
-}
+unsigned char *dyn_smem() { return arena + arrays[0].from; }
 
 void *static_smem(const void *key, size_t size)
 {
@@ -74,8 +75,10 @@ void *static_smem(const void *key, size_t size)
     size_t room = (size + MARGIN + 15) / 16 * 16;
     static_end += room;
     if (static_end > STATIC_MAX) fail("more shared memory than there is: %zu bytes", static_end);
-    /* on a device they would take up 1 KiB of what a launch may ask for, as dyn_smem() begins at a multiple of that */
-    if (arrays[0].size) fail("arrays in shared memory beside %zu bytes of dyn_smem()", arrays[0].size);
+    /* on a device they would take up 1 KiB of what a launch may ask for, as dyn_smem() begins at a
+     * multiple of that */
+    if (arrays[0].size)
+        fail("arrays in shared memory beside %zu bytes of dyn_smem()", arrays[0].size);
     return arena + add_array(key, static_end - room, size, room).from;
 }
 
@@ -88,14 +91,16 @@ bool in_smem(const void *p, size_t *offset)
 bool owned_smem(size_t offset, size_t size)
 {
     for (int i = 0; i < array_count; i++)
-        if (offset >= arrays[i].from && offset + size <= arrays[i].from + arrays[i].size) return true;
+        if (offset >= arrays[i].from && offset + size <= arrays[i].from + arrays[i].size)
+            return true;
     return false;
 }
 
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what)
 {
     size_t offset;
-    if (!in_smem(p, &offset) || !owned_smem(offset, size)) fail("%s: address outside shared memory", what);
+    if (!in_smem(p, &offset) || !owned_smem(offset, size))
+        fail("%s: address outside shared memory", what);
     if (offset % align) fail("%s: address in shared memory not %zu-byte aligned", what, align);
     return (uint32_t)offset;
 }

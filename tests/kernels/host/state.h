@@ -6,12 +6,13 @@
 
 #include "host/host.h"
 
-namespace host {
+namespace host
+{
 
 /* ---- run.cpp ---- */
 
-/* Vector clocks per warp and, within a warp, an epoch that its own synchronisations raise: what barriers order, race
- * mode compares by. Cheap enough to be kept always. */
+/* Vector clocks per warp and, within a warp, an epoch that its own synchronisations raise: what
+ * barriers order, race mode compares by. Cheap enough to be kept always. */
 struct Order {
     uint32_t clock[MAX_WARPS], epoch;
 };
@@ -20,7 +21,7 @@ extern Thread threads[MAX_THREADS];
 extern int warp_count, thread_count;
 extern const char *kernel_name;
 extern std::mt19937 random_bits;
-extern long kernels_run;  /* to their end, so far: those of a graph each time that it runs */
+extern long kernels_run; /* to their end, so far: those of a graph each time that it runs */
 extern bool late_copies; /* this block's asynchronous copies land as late as its waits allow */
 
 void join_clock(uint32_t *into, const uint32_t *from);
@@ -35,8 +36,8 @@ constexpr size_t ARENA = 256 << 10;
 
 /* ---- copies.cpp: what moves while the kernel goes on ---- */
 void copies_begin();
-void copies_end();             /* of the block */
-void thread_copies_end();      /* of the current thread */
+void copies_end();        /* of the block */
+void thread_copies_end(); /* of the current thread */
 
 /* ---- wgmma.cpp ---- */
 void wgmma_begin();
@@ -44,7 +45,7 @@ void wgmma_end(); /* of the block */
 
 /* ---- race.cpp ---- */
 void race_begin();
-void race_start_copy(const void *p, size_t size); /* in flight from here ... */
+void race_start_copy(const void *p, size_t size);       /* in flight from here ... */
 void race_land(const void *p, size_t size, bool async); /* ... to here */
 
 } /* namespace host */

@@ -15,7 +15,8 @@
 
 using Work = std::function<void()>;
 
-/* An event as one call recorded it: who waits waits for that, however often the event is recorded later. */
+/* An event as one call recorded it: who waits waits for that, however often the event is recorded
+ * later. */
 struct Mark {
     cudaStream_t stream;
     double seconds; /* when it came; negative: not yet */
@@ -51,7 +52,8 @@ struct CUstream_st {
 struct CUevent_st {
     bool timed;
     std::shared_ptr<Mark> mark;
-    std::shared_ptr<Capture> capture; /* in place of mark: where it was recorded, and after which nodes */
+    /* in place of mark: where it was recorded, and after which nodes */
+    std::shared_ptr<Capture> capture;
     std::vector<size_t> nodes;
 };
 
@@ -59,7 +61,8 @@ struct CUgraphExec_st {
     std::shared_ptr<Capture> graph;
 };
 
-namespace host {
+namespace host
+{
 
 static std::vector<cudaStream_t> streams;
 static std::mt19937 lots;
@@ -165,10 +168,7 @@ void finish(cudaStream_t s)
 
 /* ---- putting work on a stream ---- */
 
-static void put(cudaStream_t s, Item item)
-{
-    s->queue.push_back(std::move(item));
-}
+static void put(cudaStream_t s, Item item) { s->queue.push_back(std::move(item)); }
 
 void enqueue(cudaStream_t s, Work work, const char *name)
 {
@@ -176,7 +176,8 @@ void enqueue(cudaStream_t s, Work work, const char *name)
     work = watched(s, s && s->capture, faulty(std::move(work), name), name);
     if (!s) {
         no_capture("work on the default stream");
-        if (queued()) fail("work on the default stream, which does not wait for the work of other streams");
+        if (queued())
+            fail("work on the default stream, which does not wait for the work of other streams");
         MemoryOpen open;
         work();
     } else if (s->capture) {
@@ -205,15 +206,9 @@ void stream_free(cudaStream_t s)
 
 /* ---- events ---- */
 
-cudaEvent_t event_new(bool timed)
-{
-    return new CUevent_st{timed, nullptr, nullptr, {}};
-}
+cudaEvent_t event_new(bool timed) { return new CUevent_st{timed, nullptr, nullptr, {}}; }
 
-void event_free(cudaEvent_t e)
-{
-    delete e;
-}
+void event_free(cudaEvent_t e) { delete e; }
 
 void record(cudaEvent_t e, cudaStream_t s)
 {
@@ -236,8 +231,10 @@ void record(cudaEvent_t e, cudaStream_t s)
 
 static void wait_in_graph(cudaStream_t s, cudaEvent_t e)
 {
-    if (!e->capture || e->capture->ended) fail("a stream that captures waits for an event from outside the graph");
-    if (s->capture && s->capture != e->capture) fail("a stream that captures waits for an event of another graph");
+    if (!e->capture || e->capture->ended)
+        fail("a stream that captures waits for an event from outside the graph");
+    if (s->capture && s->capture != e->capture)
+        fail("a stream that captures waits for an event of another graph");
     if (!s->capture) s->last.clear(); /* of an earlier graph */
     s->capture = e->capture;
     s->last.insert(s->last.end(), e->nodes.begin(), e->nodes.end());
@@ -318,11 +315,13 @@ static bool joined(const Capture &c, const std::vector<size_t> &from, const std:
 
 cudaGraphExec_t capture_end(cudaStream_t s)
 {
-    if (!s->capture || s->capture->origin != s) fail("the end of a capture that did not begin on this stream");
+    if (!s->capture || s->capture->origin != s)
+        fail("the end of a capture that did not begin on this stream");
     for (cudaStream_t other : streams)
         if (other->capture == s->capture && !joined(*s->capture, other->last, s->last))
             fail("a capture ends while another stream has not joined again");
-    std::shared_ptr<Capture> c = s->capture; /* not before: a test jumps out of fail, past what would let go of it */
+    /* not before: a test jumps out of fail, past what would let go of it */
+    std::shared_ptr<Capture> c = s->capture;
     for (cudaStream_t other : streams)
         if (other->capture == c) other->capture.reset();
     c->ended = true;
@@ -339,15 +338,9 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s)
     put(s, std::move(item));
 }
 
-void graph_free(cudaGraphExec_t g)
-{
-    delete g;
-}
+void graph_free(cudaGraphExec_t g) { delete g; }
 
-size_t graph_size(cudaGraphExec_t g)
-{
-    return g->graph->nodes.size();
-}
+size_t graph_size(cudaGraphExec_t g) { return g->graph->nodes.size(); }
 
 void abandon()
 {

@@ -1,9 +1,11 @@
-/* tensor.cpp: 16-bit floats, shuffles and the warp's matrix operations, lane by lane as PTX defines them. */
+/* tensor.cpp: 16-bit floats, shuffles and the warp's matrix operations, lane by lane as PTX defines
+ * them. */
 #include "host/state.h"
 
 #include <string.h>
 
-namespace host {
+namespace host
+{
 
 /* ---- 16-bit floats ---- */
 
@@ -16,14 +18,16 @@ static float as_float(uint32_t bits)
 
 static float from_f16(uint16_t bits)
 {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
+             fraction = bits & 0x3ff;
     if (exponent == 31) return as_float(sign | 0x7f800000u | fraction << 13);
     if (exponent) return as_float(sign | (exponent + 112) << 23 | fraction << 13);
     float x = (float)fraction * 0x1p-24f;
     return sign ? -x : x;
 }
 
-/* Below 2^-14 a half is a multiple of 2^-24: adding and taking away 0.5 in float rounds to just that. */
+/* Below 2^-14 a half is a multiple of 2^-24: adding and taking away 0.5 in float rounds to just
+ * that. */
 static uint16_t to_f16(uint32_t bits)
 {
     uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffffu;
@@ -103,7 +107,8 @@ struct Load {
 static uint32_t element_pair(uint16_t m[8][8], int l, bool transposed)
 {
     int g = l / 4, t = l % 4;
-    return transposed ? m[2 * t][g] | (uint32_t)m[2 * t + 1][g] << 16 : m[g][2 * t] | (uint32_t)m[g][2 * t + 1] << 16;
+    return transposed ? m[2 * t][g] | (uint32_t)m[2 * t + 1][g] << 16
+                      : m[g][2 * t] | (uint32_t)m[g][2 * t + 1] << 16;
 }
 
 template <bool TRANSPOSED> static void ldmatrix_op(void **args)
@@ -116,7 +121,8 @@ template <bool TRANSPOSED> static void ldmatrix_op(void **args)
             note_read(row, 16, true, false);
             memcpy(matrix[i], row, 16);
         }
-        for (int l = 0; l < LANES; l++) static_cast<Load *>(args[l])->r[m] = element_pair(matrix, l, TRANSPOSED);
+        for (int l = 0; l < LANES; l++)
+            static_cast<Load *>(args[l])->r[m] = element_pair(matrix, l, TRANSPOSED);
     }
 }
 
@@ -152,7 +158,8 @@ template <Kind KIND> static void mma_op(void **args)
             put_pair(&a[row][k], &a[row][k + 1], m->a[i], KIND);
             c[g + (i >> 1) * 8][2 * t + (i & 1)] = m->c[i];
         }
-        for (int i = 0; i < 2; i++) put_pair(&b[2 * t + 8 * i][g], &b[2 * t + 8 * i + 1][g], m->b[i], KIND);
+        for (int i = 0; i < 2; i++)
+            put_pair(&b[2 * t + 8 * i][g], &b[2 * t + 8 * i + 1][g], m->b[i], KIND);
     }
     for (int i = 0; i < 16; i++)
         for (int k = 0; k < 16; k++)
@@ -171,8 +178,8 @@ void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind)
 
 /* ---- mma m16n8k8 of TF32 ---- */
 
-/* Half of the last bit that stays is added to the size, and carries as it may; infinities and NaNs stay. What is left
- * in the low bits is not cleared: on sm_90 it is not either. */
+/* Half of the last bit that stays is added to the size, and carries as it may; infinities and NaNs
+ * stay. What is left in the low bits is not cleared: on sm_90 it is not either. */
 uint32_t to_tf32(float x)
 {
     uint32_t bits;
@@ -182,10 +189,7 @@ uint32_t to_tf32(float x)
     return bits;
 }
 
-static float from_tf32(uint32_t bits)
-{
-    return as_float(bits & 0xffffe000u);
-}
+static float from_tf32(uint32_t bits) { return as_float(bits & 0xffffe000u); }
 
 static void mma_tf32_op(void **args)
 {

@@ -20,7 +20,7 @@
 #define gridDim (host::grid_size)
 
 #define DEV inline
-#define DEV_UNROLL
+#define DEV_UNROLL_FOR(...) for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n)
 /* The key's address tells one array of the kernel from another. */
 #define DEV_SHARED(T, name, n) \
@@ -32,7 +32,8 @@
 extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
                                          const unsigned block[3], size_t shared); /* runtime.h */
 
-namespace dev {
+namespace dev
+{
 
 struct bf16 {
     uint16_t bits;
@@ -52,15 +53,23 @@ template <> struct KindOf<f16> {
 /* ---- launch, shared memory, barriers ---- */
 
 template <class... P, class... A>
-void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
+void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
+            cudaStream_t stream, A... args)
 {
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
-    if (host::listing()) host::list_kernel(stream, (const void *)k, grid, block, smem, host::arguments_of(P(args)...));
+    if (host::listing())
+        host::list_kernel(stream, (const void *)k, grid, block, smem,
+                          host::arguments_of(P(args)...));
     else
-        host::enqueue(stream, [=] {
-            auto body = [&] { k(P(args)...); };
-            host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
-        }, name);
+        host::enqueue(
+            stream,
+            [=] {
+                auto body = [&] { k(P(args)...); };
+                host::launch(
+                    grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); },
+                    &body, name);
+            },
+            name);
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
@@ -77,7 +86,10 @@ template <class T> DEV_WRAPPER T shfl(T v, int from)
     host::shuffle(&v, sizeof v, from & 31);
     return v;
 }
-template <class T> DEV_WRAPPER T shfl_xor(T v, int mask) { return shfl(v, host::current->lane ^ mask); }
+template <class T> DEV_WRAPPER T shfl_xor(T v, int mask)
+{
+    return shfl(v, host::current->lane ^ mask);
+}
 DEV_WRAPPER uint32_t warp_ballot(bool p) { return host::ballot(p); }
 
 /* ---- 16-byte accesses, atomics, mathematics ---- */
@@ -135,17 +147,33 @@ template <class T> DEV_WRAPPER uint32_t pack2(float lo, float hi)
 {
     return host::to_16(KindOf<T>::kind, lo) | (uint32_t)host::to_16(KindOf<T>::kind, hi) << 16;
 }
-template <class T> DEV_WRAPPER float lo2(uint32_t v) { return host::from_16(KindOf<T>::kind, (uint16_t)v); }
-template <class T> DEV_WRAPPER float hi2(uint32_t v) { return host::from_16(KindOf<T>::kind, (uint16_t)(v >> 16)); }
+template <class T> DEV_WRAPPER float lo2(uint32_t v)
+{
+    return host::from_16(KindOf<T>::kind, (uint16_t)v);
+}
+template <class T> DEV_WRAPPER float hi2(uint32_t v)
+{
+    return host::from_16(KindOf<T>::kind, (uint16_t)(v >> 16));
+}
 
 /* ---- asynchronous copies, tensor cores ---- */
 
-DEV_WRAPPER void cp_async16(void *to, const void *from, bool present) { host::cp_async(to, from, present); }
+DEV_WRAPPER void cp_async16(void *to, const void *from, bool present)
+{
+    host::cp_async(to, from, present);
+}
 DEV_WRAPPER void cp_async_commit() { host::cp_async_commit(); }
 template <int N> DEV_WRAPPER void cp_async_wait() { host::cp_async_wait(N); }
-DEV_WRAPPER void ldmatrix_x4(uint32_t (&r)[4], const void *row) { host::ldmatrix_x4(r, row, false); }
-DEV_WRAPPER void ldmatrix_x4_t(uint32_t (&r)[4], const void *row) { host::ldmatrix_x4(r, row, true); }
-template <class T> DEV_WRAPPER void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+DEV_WRAPPER void ldmatrix_x4(uint32_t (&r)[4], const void *row)
+{
+    host::ldmatrix_x4(r, row, false);
+}
+DEV_WRAPPER void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
+{
+    host::ldmatrix_x4(r, row, true);
+}
+template <class T>
+DEV_WRAPPER void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     host::mma(c, a, b0, b1, KindOf<T>::kind);
 }

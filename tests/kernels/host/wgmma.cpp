@@ -1,7 +1,8 @@
-/* wgmma.cpp: wgmma on the host, as strict as the hardware may be. A product reads shared memory at once or, by the
- * seed, as late as the waits of each warp allow. In any case an accumulator holds a NaN of one pattern until its thread
- * waits for the product; if the kernel writes to it before, or to a left operand in registers, that is a failure. So is
- * a product without a fence since the last wait. */
+/* wgmma.cpp: wgmma on the host, as strict as the hardware may be. A product reads shared memory at
+ * once or, by the seed, as late as the waits of each warp allow. In any case an accumulator holds a
+ * NaN of one pattern until its thread waits for the product; if the kernel writes to it before, or
+ * to a left operand in registers, that is a failure. So is a product without a fence since the last
+ * wait. */
 #include "host/state.h"
 
 #include <string.h>
@@ -9,10 +10,18 @@
 #include <list>
 #include <vector>
 
-namespace host {
+namespace host
+{
 
-enum { ROWS = 64, DEPTH = 16, MOST_COLUMNS = 256, WARPS = GROUP / LANES, GROUPS = MAX_THREADS / GROUP };
-/* What an accumulator holds while a product is under way: a signaling NaN, which arithmetic makes a quiet one. */
+enum {
+    ROWS = 64,
+    DEPTH = 16,
+    MOST_COLUMNS = 256,
+    WARPS = GROUP / LANES,
+    GROUPS = MAX_THREADS / GROUP
+};
+/* What an accumulator holds while a product is under way: a signaling NaN, which arithmetic makes a
+ * quiet one. */
 constexpr uint32_t OWNED = 0x7f91d1d1;
 
 /* One wgmma of a warpgroup, of every thread's registers. */
@@ -36,12 +45,10 @@ static int committed[MAX_THREADS]; /* groups of products */
 static bool fenced[MAX_THREADS];
 static int registers[GROUPS]; /* a thread, 0: as launched */
 
-/* ---- shared memory: rows of 64 elements whose 16-byte pieces are swizzled, in groups of 8 rows ---- */
+/* ---- shared memory: rows of 64 elements whose 16-byte pieces are swizzled, in groups of 8 rows
+ * ---- */
 
-static uint32_t swizzle128(uint32_t address)
-{
-    return address ^ ((address >> 7 & 7) << 4);
-}
+static uint32_t swizzle128(uint32_t address) { return address ^ ((address >> 7 & 7) << 4); }
 
 static void check_descriptor(uint64_t d)
 {
@@ -62,10 +69,7 @@ static void read_piece(float *x, uint32_t address, Kind kind)
     for (int i = 0; i < 8; i++) x[i] = from_16(kind, bits[i]);
 }
 
-static uint32_t field(uint64_t d, int shift)
-{
-    return (uint32_t)(d >> shift & 0x3fff) << 4;
-}
+static uint32_t field(uint64_t d, int shift) { return (uint32_t)(d >> shift & 0x3fff) << 4; }
 
 /* x[i][k] of rows first .. first+count-1 of an operand whose rows are the tile's. */
 static void read_rows(float (*x)[DEPTH], uint64_t d, int first, int count, Kind kind)
@@ -74,7 +78,9 @@ static void read_rows(float (*x)[DEPTH], uint64_t d, int first, int count, Kind 
     for (int i = 0; i < count; i++)
         for (int k = 0; k < DEPTH; k += 8) {
             int row = first + i;
-            read_piece(x[i] + k, field(d, 0) + (uint32_t)(row / 8) * field(d, 32) + (uint32_t)(row % 8 * 128 + k * 2),
+            read_piece(x[i] + k,
+                       field(d, 0) + (uint32_t)(row / 8) * field(d, 32) +
+                           (uint32_t)(row % 8 * 128 + k * 2),
                        kind);
         }
 }
@@ -111,7 +117,8 @@ static void read_left(float (*a)[DEPTH], const Product &p, int warp)
 /* A warp's 16 rows. */
 static void multiply(Product &p, int warp)
 {
-    static float a[16][DEPTH], rows[MOST_COLUMNS][DEPTH], b[DEPTH][MOST_COLUMNS], c[16][MOST_COLUMNS];
+    static float a[16][DEPTH], rows[MOST_COLUMNS][DEPTH], b[DEPTH][MOST_COLUMNS],
+        c[16][MOST_COLUMNS];
     read_left(a, p, warp);
     if (p.registers[0]) {
         read_columns(b, p.b, p.columns, p.kind);
@@ -126,7 +133,8 @@ static void multiply(Product &p, int warp)
             for (int j = 0; j < p.columns; j++) c[i][j] += a[i][k] * b[k][j];
     for (int l = 0; l < LANES; l++)
         for (int e = 0; e < p.columns / 2; e++)
-            p.of(p.sum, warp * LANES + l)[e] = c[l / 4 + (e >> 1 & 1) * 8][e / 4 * 8 + l % 4 * 2 + (e & 1)];
+            p.of(p.sum, warp * LANES + l)[e] =
+                c[l / 4 + (e >> 1 & 1) * 8][e / 4 * 8 + l % 4 * 2 + (e & 1)];
     p.multiplied[warp] = true;
 }
 
@@ -143,7 +151,8 @@ static void take_registers(std::list<Product> &list, Product &p, const Product &
     if (mine.a != p.a || mine.b != p.b || mine.add != p.add || mine.columns != p.columns ||
         !mine.registers[0] != !p.registers[0])
         fail("wgmma: threads 0 and %d of the group ask for different products", t);
-    if (!fenced[current->index / GROUP * GROUP + t]) fail("wgmma without wgmma_fence since the last wgmma_wait");
+    if (!fenced[current->index / GROUP * GROUP + t])
+        fail("wgmma without wgmma_fence since the last wgmma_wait");
     p.d[t] = mine.d[0];
     p.registers[t] = mine.registers[0];
     if (p.registers[t]) memcpy(p.left[t], p.registers[t], sizeof p.left[t]);
@@ -164,7 +173,8 @@ static void issue(void **args)
     p.remaining = GROUP;
     p.before.resize((size_t)(GROUP * p.columns / 2));
     p.sum.resize((size_t)(GROUP * p.columns / 2));
-    for (int i = 0; i < GROUP; i++) take_registers(list, p, *static_cast<const Product *>(args[i]), i);
+    for (int i = 0; i < GROUP; i++)
+        take_registers(list, p, *static_cast<const Product *>(args[i]), i);
     Thread *caller = current;
     for (int w = 0; w < WARPS && !late_copies; w++) {
         current = &threads[first + w * LANES];
@@ -223,15 +233,9 @@ void wgmma_wait(int keep)
     }
 }
 
-void wgmma_fence()
-{
-    fenced[current->index] = true;
-}
+void wgmma_fence() { fenced[current->index] = true; }
 
-void wgmma_commit()
-{
-    committed[current->index]++;
-}
+void wgmma_commit() { committed[current->index]++; }
 
 void wgmma_ours(const void *from, size_t size)
 {
@@ -244,10 +248,7 @@ void wgmma_ours(const void *from, size_t size)
 
 /* ---- registers: setmaxnreg moves them between the block's groups ---- */
 
-static int launched_registers()
-{
-    return 65536 / thread_count / 8 * 8;
-}
+static int launched_registers() { return 65536 / thread_count / 8 * 8; }
 
 template <bool MORE> static void set_registers_op(void **args)
 {
@@ -268,7 +269,8 @@ void set_registers(int wanted, bool more)
 static void check_registers()
 {
     int all = 0, most = thread_count * launched_registers();
-    for (int g = 0; g < thread_count / GROUP; g++) all += GROUP * (registers[g] ? registers[g] : launched_registers());
+    for (int g = 0; g < thread_count / GROUP; g++)
+        all += GROUP * (registers[g] ? registers[g] : launched_registers());
     if (all > most && thread_count % GROUP == 0) fail("%d registers, of %d", all, most);
 }
 

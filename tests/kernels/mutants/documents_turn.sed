@@ -1,2 +1,2 @@
 # kernels/cuda/attention.cu cuda_attention_documents_bf16 0
-s|int turn = begin / KEYS % 2 \* TILE<DP, KEYS>;|int turn = 0;|
+s|int turn = begin / N % 2 \* TILE_N;|int turn = 0;|

@@ -1,5 +1,6 @@
-/* cublaslt.c: what kernels/cuda/cublaslt.h says of cuBLASLt, against the toolkit's own header. Compiled by check-nvcc,
- * never run: numbers by assertions, signatures by filling the table, types by their sizes. */
+/* cublaslt.c: what kernels/cuda/cublaslt.h says of cuBLASLt, against the toolkit's own header.
+ * Compiled by check-nvcc, never run: numbers by assertions, signatures by filling the table, types
+ * by their sizes. */
 #include <cublasLt.h>
 
 #define SGT_LT_TYPES
@@ -88,11 +89,13 @@ SAME(SGT_LT_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 
 /* The two structures that the library and we both look into. */
 typedef cublasLtMatmulHeuristicResult_t result;
-#define PLACE(ours, theirs)                                                                            \
-    _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs);         \
+#define PLACE(ours, theirs)                                                                    \
+    _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs); \
     _Static_assert(sizeof((struct sgt_lt_result *)0)->ours == sizeof((result *)0)->theirs, #theirs)
-_Static_assert(sizeof(struct sgt_lt_result) == sizeof(cublasLtMatmulHeuristicResult_t), "a result's size");
-_Static_assert(_Alignof(struct sgt_lt_algo) == _Alignof(cublasLtMatmulAlgo_t), "an algorithm's alignment");
+_Static_assert(sizeof(struct sgt_lt_result) == sizeof(cublasLtMatmulHeuristicResult_t),
+               "a result's size");
+_Static_assert(_Alignof(struct sgt_lt_algo) == _Alignof(cublasLtMatmulAlgo_t),
+               "an algorithm's alignment");
 PLACE(algo, algo);
 PLACE(workspace, workspaceSize);
 PLACE(state, state);

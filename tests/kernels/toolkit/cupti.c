@@ -1,5 +1,5 @@
-/* cupti.c: what kernels/cuda/cupti_api.h says of CUPTI, against the toolkit's own header. Compiled by check-nvcc, never
- * run: numbers and places by assertions, signatures by filling the table. */
+/* cupti.c: what kernels/cuda/cupti_api.h says of CUPTI, against the toolkit's own header. Compiled
+ * by check-nvcc, never run: numbers and places by assertions, signatures by filling the table. */
 #include <cupti.h>
 
 #define SGT_CUPTI_TYPES
@@ -58,10 +58,10 @@ SAME(SGT_CUPTI_HOST_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
 SAME(SGT_CUPTI_DEVICE_TO_HOST, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
 SAME(SGT_CUPTI_DEVICE_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
 
-/* What is read of each record. The oldest of the structures that a header of CUDA 12.8 or newer has will do: what
- * follows it was added behind. */
-#define PLACE(ours, theirs, o, t)                                                      \
-    _Static_assert(offsetof(ours, o) == offsetof(theirs, t), #theirs " " #t);          \
+/* What is read of each record. The oldest of the structures that a header of CUDA 12.8 or newer has
+ * will do: what follows it was added behind. */
+#define PLACE(ours, theirs, o, t)                                             \
+    _Static_assert(offsetof(ours, o) == offsetof(theirs, t), #theirs " " #t); \
     _Static_assert(sizeof((ours *)0)->o == sizeof((theirs *)0)->t, #theirs " size " #t)
 #define KERNEL(o, t) PLACE(sgt_cupti_kernel, CUpti_ActivityKernel9, o, t)
 #define COPY(o, t) PLACE(sgt_cupti_copy, CUpti_ActivityMemcpy6, o, t)

@@ -1,5 +1,5 @@
-/* nccl.c: what kernels/cuda/nccl.h says of NCCL, against its own header where the toolkit has it. Compiled by
- * check-nvcc, never run: numbers by assertions, signatures by filling the table. */
+/* nccl.c: what kernels/cuda/nccl.h says of NCCL, against its own header where the toolkit has it.
+ * Compiled by check-nvcc, never run: numbers by assertions, signatures by filling the table. */
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 

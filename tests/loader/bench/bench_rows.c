@@ -1,6 +1,7 @@
-/* bench_rows.c: what a batch of 32 rows of 1,024 costs before and after its tokens arrive: drawing its windows (the
- * table of sample/draws.h) and making its rows (those of rows/rows.h). Microseconds a batch, medians of turns that each
- * way takes after the other; every line of a table is of one run.
+/* bench_rows.c: what a batch of 32 rows of 1,024 costs before and after its tokens arrive: drawing
+ * its windows (the table of sample/draws.h) and making its rows (those of rows/rows.h).
+ * Microseconds a batch, medians of turns that each way takes after the other; every line of a table
+ * is of one run.
  *
  *     make bench-rows [ARGS=MIB]        random windows of so much memory (default 1024; as much as no cache holds) */
 #include <stdio.h>
@@ -29,7 +30,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* No two ways have the same windows in one turn: what one has read would be in the cache for the next. */
+/* No two ways have the same windows in one turn: what one has read would be in the cache for the
+ * next. */
 static void compare(way *ways, int count)
 {
     static uint64_t done;
@@ -77,7 +79,8 @@ static void draws(void)
         compare(&(way){"one by one", draw_one_by_one, 4000, {0}}, 1);
         for (int level = 0; level < SGT_CPU_LEVELS; level++)
             if (below((sgt_cpu_level)level))
-                compare(&(way){sgt_cpu_level_name((sgt_cpu_level)level), draw_at_once, 4000, {0}}, 1);
+                compare(&(way){sgt_cpu_level_name((sgt_cpu_level)level), draw_at_once, 4000, {0}},
+                        1);
         sgt_sampler_free(&sampler);
     }
 }
@@ -86,8 +89,8 @@ static void draws(void)
 
 static const uint16_t **starts; /* (DRAWN) of windows at random */
 static const sgt_rows *rows;
-static uint32_t B, T, ring;   /* rows, tokens; buffers */
-static int32_t *inputs;       /* (ring, 2, B, T); rows of ids too */
+static uint32_t B, T, ring; /* rows, tokens; buffers */
+static int32_t *inputs;     /* (ring, 2, B, T); rows of ids too */
 static uint16_t largest;
 
 static const uint16_t **batch_at(uint64_t k) { return starts + k * B % DRAWN; }
@@ -103,7 +106,8 @@ static void ask(const uint16_t **from, uint32_t i)
 static void by_memcpy(uint64_t k)
 {
     uint16_t *to = (uint16_t *)(void *)buffer(k);
-    for (uint32_t i = 0; i < B; i++) memcpy(to + i * ((size_t)T + 1), batch_at(k)[i], 2 * ((size_t)T + 1));
+    for (uint32_t i = 0; i < B; i++)
+        memcpy(to + i * ((size_t)T + 1), batch_at(k)[i], 2 * ((size_t)T + 1));
 }
 
 static void by_token(uint64_t k)
@@ -112,7 +116,8 @@ static void by_token(uint64_t k)
     for (uint32_t i = 0; i < B; i++)
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = batch_at(k)[i][t];
-            if (id > largest) return; /* as the test of each id does, this keeps it from being made into vectors */
+            /* as the test of each id does, this keeps it from being made into vectors */
+            if (id > largest) return;
             if (t < T) in[(size_t)i * T + t] = id;
             if (t) out[(size_t)i * T + t - 1] = id;
         }
@@ -161,7 +166,8 @@ static void past(size_t most)
     for (size_t mib = 4; mib <= most >> 20; mib *= 2) {
         ring = (uint32_t)((mib << 20) / (8 * B * T));
         printf("32 rows of 1,024, i32, into a ring of %zu MiB\n", mib);
-        way ways[] = {{"through the caches", widen_ahead, 800, {0}}, {"past them", widen_past, 800, {0}}};
+        way ways[] = {{"through the caches", widen_ahead, 800, {0}},
+                      {"past them", widen_past, 800, {0}}};
         compare(ways, 2);
     }
 }
@@ -172,11 +178,13 @@ int main(int argc, char **argv)
     sgt_arena from = {0}, to = {0};
     draws();
     starts = calloc(DRAWN + 64, sizeof *starts);
-    if (!starts || sgt_arena_map(&from, bytes, 1, NULL) < 0 || sgt_arena_map(&to, out, 1, NULL) < 0) return 1;
+    if (!starts || sgt_arena_map(&from, bytes, 1, NULL) < 0 || sgt_arena_map(&to, out, 1, NULL) < 0)
+        return 1;
     inputs = (int32_t *)(void *)to.base;
     largest = 65535;
     for (uint64_t i = 0; i < DRAWN + 64; i++)
-        starts[i] = (const uint16_t *)(void *)from.base + sgt_philox_u64(1, i, 0) % (bytes / 2 - 4096);
+        starts[i] =
+            (const uint16_t *)(void *)from.base + sgt_philox_u64(1, i, 0) % (bytes / 2 - 4096);
     for (int level = SGT_CPU_AVX2; level < SGT_CPU_LEVELS; level++) {
         if (!below((sgt_cpu_level)level)) continue;
         rows = sgt_rows_best();

@@ -1,11 +1,11 @@
-/* blocks.c: sampling `block` from pools of blocks, which threads share that draw side by side, jump about, and stop at
- * any moment; with pools so small that they change with every few batches. A plain program, without Criterion, so that
- * it runs under the sanitizers:
+/* blocks.c: sampling `block` from pools of blocks, which threads share that draw side by side, jump
+ * about, and stop at any moment; with pools so small that they change with every few batches. A
+ * plain program, without Criterion, so that it runs under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-blocks && build/thread/tests/stress-blocks [ROUNDS] [SEED]
  *
- * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked, and it is closed.
- * Exit 0: all were right. */
+ * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked,
+ * and it is closed. Exit 0: all were right. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -113,7 +113,8 @@ static void *drain(void *arg)
     const job *j = arg;
     for (uint64_t n = 0; n < 4; n++) {
         uint64_t r = sgt_philox_u64(j->seed, n, 2);
-        sgt_stream_options o = {.first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
+        sgt_stream_options o = {
+            .first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
         sgt_stream *s;
         sgt_stream_batch b;
         sgt_error err;
@@ -131,8 +132,11 @@ static void *drain(void *arg)
 /* Which threads there are, and what is refused to them, changes from round to round. */
 static void run(uint64_t round, uint64_t seed)
 {
-    static const sgt_reader_fault faults[] = {
-        {0}, {.ring_error = EPERM}, {.direct_error = EINVAL}, {.most_bytes = 700}, {.first_error = EINTR}};
+    static const sgt_reader_fault faults[] = {{0},
+                                              {.ring_error = EPERM},
+                                              {.direct_error = EINVAL},
+                                              {.most_bytes = 700},
+                                              {.first_error = EINTR}};
     void *(*const kinds[])(void *) = {side_by_side, side_by_side, side_by_side, jump, drain};
     pthread_t threads[5];
     job jobs[5];
@@ -141,13 +145,17 @@ static void run(uint64_t round, uint64_t seed)
     sgt_reader_fault fault = faults[round % 5];
     fault.block_tokens = 512;
     fault.pool_blocks = 1 + (uint32_t)(round % 7);
-    sgt_loader_options o = {
-        .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_BLOCK, .batch = B, .seq = T, .seed = seed};
+    sgt_loader_options o = {.reader = SGT_READER_URING,
+                            .sampling = SGT_SAMPLING_BLOCK,
+                            .batch = B,
+                            .seq = T,
+                            .seed = seed};
     if (sgt_loader_open_faulty(&l, ".", &o, &fault, &err) < 0) fail("a loader", err.text);
     for (uint32_t i = 0; i < 5; i++) {
         jobs[i] = (job){l, sgt_philox_u64(seed, round, i), i};
         if (i < SIDE) jobs[i].seed = round * 77;
-        if (pthread_create(&threads[i], NULL, kinds[i], &jobs[i])) fail("threads", "cannot start one");
+        if (pthread_create(&threads[i], NULL, kinds[i], &jobs[i]))
+            fail("threads", "cannot start one");
     }
     for (uint32_t i = 0; i < 5; i++) pthread_join(threads[i], NULL);
     sgt_loader_close(l);
@@ -155,7 +163,8 @@ static void run(uint64_t round, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 60, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
+             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     char folder[] = "/tmp/sgt-stress.XXXXXX";
     sgt_error err;
     if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");

@@ -1,10 +1,11 @@
-/* guard.c: shards cut short while threads draw from them, beside threads whose SIGBUS is their own and others that open
- * and close loaders. A plain program, without Criterion, so that it runs under the sanitizers:
+/* guard.c: shards cut short while threads draw from them, beside threads whose SIGBUS is their own
+ * and others that open and close loaders. A plain program, without Criterion, so that it runs under
+ * the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-guard && build/thread/tests/stress-guard [ROUNDS]
  *
- * In each of ROUNDS rounds (default 40) every batch is right, or has windows that are gone and fails. Exit 0: so it
- * was, and every SIGBUS of a thread's own came to its handler. */
+ * In each of ROUNDS rounds (default 40) every batch is right, or has windows that are gone and
+ * fails. Exit 0: so it was, and every SIGBUS of a thread's own came to its handler. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -53,7 +54,8 @@ static void make_shards(void)
         }
         unlink(name_of(name, s)); /* who maps the one that was there keeps it */
         FILE *f = fopen(name, "wb");
-        if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f)) fail(name, "cannot write it");
+        if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f))
+            fail(name, "cannot write it");
     }
 }
 
@@ -105,7 +107,8 @@ static void *draw(void *arg)
     if (sgt_cursor_open(&c, d->l, &err) < 0) fail("a cursor", err.text);
     for (uint64_t k = d->first; k < d->first + BATCHES; k++) {
         if (sgt_loader_batch(d->l, c, k, rows, &err) < 0) {
-            if (!past(d, k) || !strstr(err.text, "d/train_000001.bin: ")) fail("a batch that is there", err.text);
+            if (!past(d, k) || !strstr(err.text, "d/train_000001.bin: "))
+                fail("a batch that is there", err.text);
             d->failed++;
         } else {
             for (uint64_t r = 0; r < B; r++) check_row(d, k * B + r, rows + r * (T + 1));
@@ -115,7 +118,8 @@ static void *draw(void *arg)
     return NULL;
 }
 
-/* Behind their backs every other time: the shard has another name then, and only the signal tells. */
+/* Behind their backs every other time: the shard has another name then, and only the signal
+ * tells. */
 static void round_of(unsigned n)
 {
     drawer d[DRAWERS];
@@ -188,14 +192,17 @@ int main(int argc, char **argv)
     pthread_t id[2];
     sgt_error err;
     struct sigaction a = {.sa_sigaction = own, .sa_flags = SA_SIGINFO};
-    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("d", 0777) < 0) fail(folder, "cannot make it");
+    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("d", 0777) < 0)
+        fail(folder, "cannot make it");
     make_shards();
     if (rename("d/train_000002.bin", "still.bin") < 0) fail("still.bin", "cannot make it");
-    if (sigaction(SIGBUS, &a, NULL) < 0 || sgt_loader_guard_sigbus(&err) < 0) fail("the guard", err.text);
+    if (sigaction(SIGBUS, &a, NULL) < 0 || sgt_loader_guard_sigbus(&err) < 0)
+        fail("the guard", err.text);
     int fd = open("empty", O_RDWR | O_CREAT, 0666);
     char *nothing = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
     if (fd < 0 || nothing == MAP_FAILED) fail("empty", "cannot map it");
-    if (pthread_create(&id[0], NULL, fault, nothing) || pthread_create(&id[1], NULL, open_and_close, NULL))
+    if (pthread_create(&id[0], NULL, fault, nothing) ||
+        pthread_create(&id[1], NULL, open_and_close, NULL))
         fail("a thread", "cannot start it");
     for (unsigned n = 1; n <= rounds; n++) round_of(n);
     __atomic_store_n(&ending, 1, __ATOMIC_RELAXED);

@@ -1,10 +1,12 @@
-/* stress.c: many threads on one loader, and streams opened, drained and cancelled at random, every token checked. A
- * plain program, without Criterion, so that it runs under the thread sanitizer and the address sanitizer:
+/* stress.c: many threads on one loader, and streams opened, drained and cancelled at random, every
+ * token checked. A plain program, without Criterion, so that it runs under the thread sanitizer and
+ * the address sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader [BATCHES] [SEED]
  *
- * Draws BATCHES batches in all (default 100,000), of every reader, sampling, output and way of drawing, and of two sets
- * mixed. Exit 0: every one was right, and no thread and no descriptor was left behind. */
+ * Draws BATCHES batches in all (default 100,000), of every reader, sampling, output and way of
+ * drawing, and of two sets mixed. Exit 0: every one was right, and no thread and no descriptor was
+ * left behind. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +46,8 @@ static void fail(const char *what, const char *why)
 static void make_shards(void)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
-    static const char *const names[SHARDS] = {"a/train_000000.bin", "a/train_000001.bin", "b/train_000000.bin"};
+    static const char *const names[SHARDS] = {"a/train_000000.bin", "a/train_000001.bin",
+                                              "b/train_000000.bin"};
     sgt_error err;
     if (mkdir("a", 0777) < 0 || mkdir("b", 0777) < 0) fail("folders", "cannot make them");
     for (uint32_t s = 0; s < SHARDS; s++) {
@@ -100,7 +103,8 @@ static int right(const sgt_loader *l, uint64_t index, const sgt_stream_batch *b)
 
 /* ---- ways of drawing ---- */
 
-static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t way, sgt_error *err)
+static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t way,
+                    sgt_error *err)
 {
     uint16_t rows[B * (T + 1)];
     int32_t inputs[B * T], targets[B * T];
@@ -141,7 +145,8 @@ static void dawdle(void *ctx, uint32_t thread, uint64_t index, int done)
 }
 
 /* Up to `want` batches of a stream, some never released; how many, or -1. */
-static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, uint64_t k, uint64_t want)
+static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, uint64_t k,
+                    uint64_t want)
 {
     uint64_t n = 0, held = 0;
     sgt_error err = {0};
@@ -149,7 +154,8 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
         sgt_stream_batch b;
         uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
         int rc = sgt_stream_next(s, &b, &err);
-        if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break; /* the end, or stuck behind a held one */
+        /* the end, or stuck behind a held one */
+        if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break;
         if (rc != 0 || b.index != o->first + n || !right(j->l, b.index, &b)) return -1;
         if (r % 64) sgt_stream_release(s, &b);
         else held++;
@@ -200,7 +206,8 @@ static unsigned count_names(const char *path)
 static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed)
 {
     unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
-    const char *name = sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
+    const char *name =
+        sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
     sgt_loader *l;
     sgt_error err;
     sgt_loader_options o = {.reader = reader, .batch = B, .seq = T, .seed = seed};
@@ -219,7 +226,8 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
         if (jobs[i].failed) fail(name, "a wrong batch");
     }
     sgt_loader_close(l);
-    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* joined ones may be seen a while */
+    /* joined ones may be seen a while */
+    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
         if (tries == 1000) fail(name, "a thread is left");
         usleep(1000);
     }
@@ -227,10 +235,7 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
     printf("%s, %s: %llu batches\n", sgt_reader_name(reader), name, (unsigned long long)batches);
 }
 
-static void *nothing(void *arg)
-{
-    return arg;
-}
+static void *nothing(void *arg) { return arg; }
 
 int main(int argc, char **argv)
 {
@@ -240,7 +245,8 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/sgt-stress.XXXXXX";
     sgt_error err;
     if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
-    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL)) fail("threads", "cannot start one");
+    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL))
+        fail("threads", "cannot start one");
     make_shards();
     for (int r = 0; r < SGT_READERS; r++)
         for (int s = 0; s <= MIXED; s++)

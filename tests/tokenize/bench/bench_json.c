@@ -1,5 +1,6 @@
-/* bench_json.c: how fast lines of JSONL become documents, on one thread, with text in memory (make bench-json). What is
- * counted are bytes of JSON through sgt_json_parts: newlines, UTF-8, the whole syntax, escapes. */
+/* bench_json.c: how fast lines of JSONL become documents, on one thread, with text in memory (make
+ * bench-json). What is counted are bytes of JSON through sgt_json_parts: newlines, UTF-8, the whole
+ * syntax, escapes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,15 @@ static const struct {
     int times;
 } kinds[] = {
     {"few escapes", "{\"id\":17,\"meta\":{\"score\":0.5,\"url\":\"http://a.b/c\"},\"text\":\"",
-     "The \xE2\x80\x9Cquick\xE2\x80\x9D brown fox jumped over the lazy dog, and then did it again.\\n", 50},
+     "The \xE2\x80\x9Cquick\xE2\x80\x9D brown fox jumped over the lazy dog, and then did it "
+     "again.\\n",
+     50},
     {"many escapes", "{\"id\":17,\"meta\":{\"score\":0.5,\"url\":\"http://a.b/c\"},\"text\":\"",
-     "The \\\"quick\\\" br\\u00f6wn f\\u00f6x\\tjumped\\tover \\u00e9very l\\u00e1zy d\\u00f6g.\\n", 50},
+     "The \\\"quick\\\" br\\u00f6wn f\\u00f6x\\tjumped\\tover \\u00e9very l\\u00e1zy d\\u00f6g.\\n",
+     50},
     {"all escaped", "{\"text\":\"", "\\u4e2d\\u6587\\u5b57\\u7b26\\uff0c", 200},
-    {"Chinese as it is", "{\"text\":\"", "\xE4\xB8\xAD\xE6\x96\x87\xE5\xAD\x97\xE7\xAC\xA6\xEF\xBC\x8C", 200},
+    {"Chinese as it is", "{\"text\":\"",
+     "\xE4\xB8\xAD\xE6\x96\x87\xE5\xAD\x97\xE7\xAC\xA6\xEF\xBC\x8C", 200},
     {"short lines", "{\"id\":17,\"text\":\"", "a line of sixty-four bytes, or some", 1},
 };
 
@@ -33,7 +38,8 @@ static double now(void)
 
 static size_t put_lines(size_t kind, char *out)
 {
-    size_t n = 0, line = strlen(kinds[kind].before) + strlen(kinds[kind].text) * (size_t)kinds[kind].times + 3;
+    size_t n = 0, line = strlen(kinds[kind].before) +
+                         strlen(kinds[kind].text) * (size_t)kinds[kind].times + 3;
     while (n + line <= UNIT) {
         char *at = stpcpy(out + n, kinds[kind].before);
         for (int i = 0; i < kinds[kind].times; i++) at = stpcpy(at, kinds[kind].text);
@@ -43,7 +49,8 @@ static size_t put_lines(size_t kind, char *out)
     return n;
 }
 
-/* Bytes of JSON a second; the copying of them into place, which a decoder in place needs, is not counted. */
+/* Bytes of JSON a second; the copying of them into place, which a decoder in place needs, is not
+ * counted. */
 static double measure(sgt_unit *u, const char *json, size_t n)
 {
     sgt_error err;

@@ -1,10 +1,11 @@
-/* stress.c: the pipeline with many threads on tiny pieces, several at once, stopped and gone on with at random: every
- * OUT is, byte for byte, what one thread makes of the same corpus undisturbed. A plain program, without Criterion, so
- * that it runs under the thread sanitizer:
+/* stress.c: the pipeline with many threads on tiny pieces, several at once, stopped and gone on
+ * with at random: every OUT is, byte for byte, what one thread makes of the same corpus
+ * undisturbed. A plain program, without Criterion, so that it runs under the thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-pipeline && build/thread/tests/stress-pipeline [RUNS] [SEED]
  *
- * RUNS runs in all (default 60). Exit 0: every one was right, and no thread and no descriptor was left behind. */
+ * RUNS runs in all (default 60). Exit 0: every one was right, and no thread and no descriptor was
+ * left behind. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -30,12 +31,23 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-/* ---- the corpus: words, numbers, spaces, letters past ASCII, long runs, bytes that are not UTF-8 ---- */
+/* ---- the corpus: words, numbers, spaces, letters past ASCII, long runs, bytes that are not UTF-8
+ * ---- */
 
 static size_t put_word(char *to, uint64_t r)
 {
-    static const char *const words[] = {"the", " cat", " sat's", "  1234", "\n", "\n\n\t", (" Gr\xc3\xbc\xc3\x9f" "e"),
-                                        "\xe4\xbd\xa0\xe5\xa5\xbd", "\xff\xc3", " <|endoftext|>", "...",
+    static const char *const words[] = {"the",
+                                        " cat",
+                                        " sat's",
+                                        "  1234",
+                                        "\n",
+                                        "\n\n\t",
+                                        (" Gr\xc3\xbc\xc3\x9f"
+                                         "e"),
+                                        "\xe4\xbd\xa0\xe5\xa5\xbd",
+                                        "\xff\xc3",
+                                        " <|endoftext|>",
+                                        "...",
                                         "aaaaaaaaaaaaaaaa"};
     const char *w = words[r % (sizeof words / sizeof *words)];
     memcpy(to, w, strlen(w));
@@ -56,14 +68,15 @@ static void make_corpus(uint64_t seed)
     for (uint64_t f = 0; f < TEXTS; f++) {
         uint64_t words = f == 3 ? 0 : sgt_philox_u64(seed, f, 1) % (f % 4 == 0 ? 6000 : 300);
         n = 0;
-        for (uint64_t i = 0; i < words; i++) n += put_word(text + n, sgt_philox_u64(seed, f, 2 + i));
+        for (uint64_t i = 0; i < words; i++)
+            n += put_word(text + n, sgt_philox_u64(seed, f, 2 + i));
         snprintf(path, sizeof path, "in/%02d.txt", (int)f);
         put_file(path, text, n);
     }
     n = 0;
     for (uint64_t i = 0; i < LINES; i++) /* every third line has been there before */
-        n += (size_t)sprintf(text + n, "{\"id\": %d, \"text\": \"line %d \\u00fc \\\"%d\\\"\"}\n", (int)i,
-                             (int)(i % 3 ? i : i / 9), (int)(i % 3 ? i * i : 0));
+        n += (size_t)sprintf(text + n, "{\"id\": %d, \"text\": \"line %d \\u00fc \\\"%d\\\"\"}\n",
+                             (int)i, (int)(i % 3 ? i : i / 9), (int)(i % 3 ? i * i : 0));
     put_file("in/lines.jsonl", text, n);
 }
 
@@ -77,7 +90,9 @@ static sgt_tokenize_options way_options(int way)
     if (way == 1) o.val_fraction = .3, o.shard_tokens = 777;
     if (way == 2) o.shuffle = 1, o.shuffle_seed = 7;
     if (way == 3) o.dedup = 1, o.special_eot = 1;
-    if (way == 4) o.invalid_utf8 = SGT_INVALID_REPLACE, o.shuffle = 1, o.dedup = 1, o.normalize = SGT_NORMALIZE_NFC;
+    if (way == 4)
+        o.invalid_utf8 = SGT_INVALID_REPLACE, o.shuffle = 1, o.dedup = 1,
+        o.normalize = SGT_NORMALIZE_NFC;
     return o;
 }
 
@@ -90,7 +105,8 @@ static void compare(const char *out, const char *want, const char *name)
     size_t n = 0, m = 0;
     snprintf(path[0], sizeof path[0], "%s/%s", out, name);
     snprintf(path[1], sizeof path[1], "%s/%s", want, name);
-    if (sgt_file_get(&a, &n, path[0], MOST_BYTES, &err) < 0 || sgt_file_get(&b, &m, path[1], MOST_BYTES, &err) < 0)
+    if (sgt_file_get(&a, &n, path[0], MOST_BYTES, &err) < 0 ||
+        sgt_file_get(&b, &m, path[1], MOST_BYTES, &err) < 0)
         fail(path[0], err.text);
     if (n != m || memcmp(a, b, n)) fail(path[0], "other bytes than one thread's");
     free(a);
@@ -182,7 +198,8 @@ static void run_way(int way, uint64_t runs, uint64_t seed)
     o.threads = 1;
     if (sgt_tokenize(&o, NULL, &err) < 0) fail(want, err.text);
     for (int i = 0; i < AT_ONCE; i++) {
-        jobs[i] = (job){seed * 100 + (uint64_t)way, (uint64_t)i * runs, (runs + AT_ONCE - 1) / AT_ONCE, 0, way};
+        jobs[i] = (job){seed * 100 + (uint64_t)way, (uint64_t)i * runs,
+                        (runs + AT_ONCE - 1) / AT_ONCE, 0, way};
         if (pthread_create(&threads[i], NULL, work, &jobs[i])) fail("threads", "cannot start one");
     }
     uint64_t stops = 0;
@@ -190,28 +207,32 @@ static void run_way(int way, uint64_t runs, uint64_t seed)
         pthread_join(threads[i], NULL);
         stops += jobs[i].stops;
     }
-    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* joined ones may be seen a while */
+    /* joined ones may be seen a while */
+    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
         if (tries == 1000) fail(want, "a thread is left");
         usleep(1000);
     }
     if (count_names("/proc/self/fd") != fds) fail(want, "a descriptor is left open");
-    printf("way %d: %d runs, stopped %d times on their way\n", way, (int)(AT_ONCE * jobs[0].runs), (int)stops);
+    printf("way %d: %d runs, stopped %d times on their way\n", way, (int)(AT_ONCE * jobs[0].runs),
+           (int)stops);
 }
 
-static void *nothing(void *arg)
-{
-    return arg;
-}
+static void *nothing(void *arg) { return arg; }
 
 int main(int argc, char **argv)
 {
     pthread_t first; /* with it comes the thread that the thread sanitizer keeps for itself */
-    uint64_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 60, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    char folder[64]; /* in memory where there is room: a run waits for the disk more than for its threads */
+    uint64_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
+             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    /* in memory where there is room: a run waits for the disk more than for its threads */
+    char folder[64];
     sgt_error err;
-    snprintf(folder, sizeof folder, "%s/sgt-stress.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("in", 0777) < 0) fail("scratch folder", "cannot make it");
-    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL)) fail("threads", "cannot start one");
+    snprintf(folder, sizeof folder, "%s/sgt-stress.XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("in", 0777) < 0)
+        fail("scratch folder", "cannot make it");
+    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL))
+        fail("threads", "cannot start one");
     make_corpus(seed);
     for (int way = 0; way < WAYS; way++) run_way(way, (runs + WAYS - 1) / WAYS, seed);
     if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");

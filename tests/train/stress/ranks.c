@@ -1,11 +1,13 @@
-/* ranks.c: ranks of one thread each that train beside one another and read each other's gradients, parameters and
- * progress: an update goes on while others compute with what is already new. The same bits as where gradients are sent
- * and each update is done at once. A plain program, without Criterion, so that it runs under the thread sanitizer,
- * which knows nothing of OpenMP's threads, so that no rank has any:
+/* ranks.c: ranks of one thread each that train beside one another and read each other's gradients,
+ * parameters and progress: an update goes on while others compute with what is already new. The
+ * same bits as where gradients are sent and each update is done at once. A plain program, without
+ * Criterion, so that it runs under the thread sanitizer, which knows nothing of OpenMP's threads,
+ * so that no rank has any:
  *
  *     make SAN=thread build/thread/tests/stress-ranks && build/thread/tests/stress-ranks [STEPS]
  *
- * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exit 0: all was right. */
+ * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exit 0: all was
+ * right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +76,8 @@ static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks 
     uint16_t *tokens = (uint16_t *)rows->tokens;
     for (uint32_t a = 0; a < j->o.accum; a++) {
         for (size_t i = 0; i < ROWS * (SEQ + 1); i++)
-            tokens[i] = (uint16_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
+            tokens[i] =
+                (uint16_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
         if (b->micro_step(b, s, a, rows, 1.0 / (ROWS * SEQ * r->size * j->o.accum), &err) < 0)
             fail("a step", err.text);
     }
@@ -141,8 +144,12 @@ static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
     o->model.vocab = VOCAB;
     o->model.untied = precision == SGT_PRECISION_BF16;
     o->accum = precision == SGT_PRECISION_FP16 ? 2 : 1;
-    o->optim = (sgt_optim){.kind = o->accum == 2 ? SGT_SGD : SGT_ADAMW, .beta1 = .9f, .beta2 = .95f, .eps = 1e-8f,
-                           .momentum = .9f, .grad_clip = 1};
+    o->optim = (sgt_optim){.kind = o->accum == 2 ? SGT_SGD : SGT_ADAMW,
+                           .beta1 = .9f,
+                           .beta2 = .95f,
+                           .eps = 1e-8f,
+                           .momentum = .9f,
+                           .grad_clip = 1};
     o->batch = ROWS;
     o->seq = SEQ;
     o->threads = 1;
@@ -162,7 +169,10 @@ int main(int argc, char **argv)
     if (steps < 1 || (end && *end)) fail("STEPS", "wanted a number from 1 on");
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++)
         for (int p = 0; p < 3; p++)
-            train(ranks, (sgt_precision[]){SGT_PRECISION_FP32, SGT_PRECISION_BF16, SGT_PRECISION_FP16}[p], steps);
-    printf("stress-ranks: %llu steps of 2 to %d ranks in 3 precisions, every bit the same\n", steps, MOST_RANKS);
+            train(ranks,
+                  (sgt_precision[]){SGT_PRECISION_FP32, SGT_PRECISION_BF16, SGT_PRECISION_FP16}[p],
+                  steps);
+    printf("stress-ranks: %llu steps of 2 to %d ranks in 3 precisions, every bit the same\n", steps,
+           MOST_RANKS);
     return 0;
 }

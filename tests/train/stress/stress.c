@@ -1,10 +1,11 @@
-/* stress.c: checkpoints written by a thread of their own while the state they were copied from changes and the log
- * grows, each read again and every float checked. A plain program, without Criterion, so that it runs under the thread
- * sanitizer:
+/* stress.c: checkpoints written by a thread of their own while the state they were copied from
+ * changes and the log grows, each read again and every float checked. A plain program, without
+ * Criterion, so that it runs under the thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-saver && build/thread/tests/stress-saver [SAVES]
  *
- * Saves SAVES times (default 400), now and then into a run that another process's death left. Exit 0: all was right. */
+ * Saves SAVES times (default 400), now and then into a run that another process's death left. Exit
+ * 0: all was right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static float value(int what, size_t i, uint64_t step)
     return (float)((i * 31 + step * 7919 + (size_t)what * 104729) % 65537);
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
+               sgt_error *err)
 {
     const state *s = (const state *)b;
     sgt_tensor t;
@@ -43,8 +45,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     state *s = (state *)b;
     sgt_tensor t;
@@ -58,7 +60,8 @@ static void open_state(state *s, const sgt_model *m)
 {
     *s = (state){.calls = {.get = get, .put = put}, .model = m};
     for (int i = 0; i < STATES; i++)
-        if (!(s->flat[i] = calloc(sgt_model_floats(m), sizeof(float)))) fail("state", "out of memory");
+        if (!(s->flat[i] = calloc(sgt_model_floats(m), sizeof(float))))
+            fail("state", "out of memory");
 }
 
 static void close_state(state *s)
@@ -70,7 +73,8 @@ static void close_state(state *s)
 static void advance(state *s, uint64_t step)
 {
     for (int what = 0; what < STATES; what++)
-        for (size_t i = 0; i < sgt_model_floats(s->model); i++) s->flat[what][i] = value(what, i, step);
+        for (size_t i = 0; i < sgt_model_floats(s->model); i++)
+            s->flat[what][i] = value(what, i, step);
 }
 
 static void check(sgt_run *run, state *read, uint64_t step)
@@ -86,7 +90,8 @@ static void check(sgt_run *run, state *read, uint64_t step)
         for (size_t n = 0; n < sgt_model_tensors(read->model); n++) {
             sgt_model_tensor(read->model, n, &t);
             for (size_t i = t.offset; i < t.offset + t.count; i++)
-                if (read->flat[what][i] != value(what, i, step)) fail(dir, "a float of another step");
+                if (read->flat[what][i] != value(what, i, step))
+                    fail(dir, "a float of another step");
         }
     free(dir);
 }
@@ -102,16 +107,21 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     open_state(&now, m);
     open_state(&read, m);
     if (sgt_run_open(&run, "run", from, 1, &nobody, &err) < 0) fail("run", err.text);
-    sgt_saver_options o = {.run = run, .model = m, .optimizer = SGT_ADAMW, .eot = -1, .keep = 2, .threads = 1};
+    sgt_saver_options o = {
+        .run = run, .model = m, .optimizer = SGT_ADAMW, .eot = -1, .keep = 2, .threads = 1};
     if (sgt_saver_open(&saver, &o, &err) < 0) fail("saver", err.text);
     for (uint64_t step = from; step < to; step++) {
         char line[64];
         advance(&now, step + 1);
         snprintf(line, sizeof line, "{\"step\":%llu,\"loss\":1}", (unsigned long long)step);
-        if (sgt_run_log(run, line, &err) < 0 || sgt_saver_check(saver, &err) < 0) fail("a step", err.text);
-        sgt_checkpoint_state at = {.step = step + 1, .sampling = "shuffle", .device = "cpu", .options = "{}"};
-        if (sgt_saver_save(saver, &at, &now.calls, step + 1 < to, &err) < 0) fail("saving", err.text);
-        if (step > from && step % 8 == 0) check(run, &read, step); /* the one before: waited for, and kept */
+        if (sgt_run_log(run, line, &err) < 0 || sgt_saver_check(saver, &err) < 0)
+            fail("a step", err.text);
+        sgt_checkpoint_state at = {
+            .step = step + 1, .sampling = "shuffle", .device = "cpu", .options = "{}"};
+        if (sgt_saver_save(saver, &at, &now.calls, step + 1 < to, &err) < 0)
+            fail("saving", err.text);
+        /* the one before: waited for, and kept */
+        if (step > from && step % 8 == 0) check(run, &read, step);
     }
     if (sgt_saver_wait(saver, &err) < 0) fail("waiting", err.text);
     check(run, &read, to);
@@ -132,7 +142,8 @@ int main(int argc, char **argv)
     if (!mkdtemp(work) || chdir(work) < 0) fail(work, "cannot be made");
     if (sgt_model_named(&m, "2x16x2", &err) < 0) fail("model", err.text);
     m.vocab = 97;
-    for (uint64_t from = 0, part = saves / 4; from < 4 * part; from += part) train(&m, from, from + part);
+    for (uint64_t from = 0, part = saves / 4; from < 4 * part; from += part)
+        train(&m, from, from + part);
     if (chdir("/") < 0 || sgt_remove_tree(work, &err) < 0) fail(work, "cannot be removed");
     printf("stress-saver: %llu saves, every float right\n", saves / 4 * 4);
     return 0;

@@ -27,8 +27,7 @@ static int open_world(uint32_t rank, uint32_t size, uint32_t *local, sgt_error *
     if ((uint32_t)r != rank || (uint32_t)n != size)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun "
-                        "--mpi=pmix, or the "
-                        "mpirun of this MPI)",
+                        "--mpi=pmix, or the mpirun of this MPI)",
                         r, n, rank, size);
     rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, r, MPI_INFO_NULL, &machine);
     if (rc) return failed(rc, "ranks of this machine", err);
