@@ -36,6 +36,35 @@ for precision in bf16 fp16; do
     same_folders whole-$precision/step-00000004 cut/step-00000004
 done
 
+# ---- products: a deterministic run takes its choices of algorithms from its own checkpoint, not from
+# the cache that timed runs fill ----
+XDG_CACHE_HOME=$PWD/cached
+export XDG_CACHE_HOME
+run 0 sgt-train --quiet $options --device cuda --precision bf16 --run timed
+check 'timed choices are cached' test -s cached/sgt/gemm.txt
+run 0 sgt-train --quiet $cuda --precision bf16 --run cut --force --steps 2
+run 0 sgt-train --quiet $cuda --precision bf16 --run cut --resume
+same_facts whole-bf16/log.jsonl cut/log.jsonl
+same_folders whole-bf16/step-00000004 cut/step-00000004
+choices() { sed -n '/"choices"/,/}/p' "$1/state.json"; }
+choices cut/step-00000002 > before
+choices cut/step-00000004 > after
+check 'a choice for each product' test "$(grep -c '": "676c6174' before)" -gt 10
+same before after
+# ... which would have changed the bits: those algorithms cut their sums otherwise
+! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||
+    fail 'the cache holds the algorithms that a deterministic run takes'
+unset XDG_CACHE_HOME
+
+# ---- gradients-written: the bits of gradients that are zeroed and added to ----
+for more in '--no-tie --precision fp32' '--optimizer sgd --nesterov --precision bf16'; do
+    one="$cuda --grad-accum 1 --quiet $more"
+    run 0 sgt-train $one --variant none --run added --force
+    run 0 sgt-train $one --variant gradients-written --run written --force
+    same_facts added/log.jsonl written/log.jsonl
+    same added/step-00000004/model.safetensors written/step-00000004/model.safetensors
+done
+
 # ---- from one device to the other. Sums of at most 128 products in float32 in another order move a loss of 5 by less
 # than 128 * 2^-24 of it at the step after; without the parameters or the moments the next losses are off by .1 ----
 close() { # RUN RUN
