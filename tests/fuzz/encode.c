@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "bpe/stretch.h"
+#include "bpe/extent.h"
 #include "text/pattern.h"
 #include "text/split.h"
 #include "vocab/vocab.h"
@@ -54,7 +54,7 @@ static void check_stretch(const uint8_t *text, size_t n)
     must(s && want && got, "there is memory");
     for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
     memcpy(s + seen, text + n / 2, size - seen);
-    size_t cut = sgt_stretch_cut(encoder, vocab, s, seen),
+    size_t cut = sgt_extent_cut(encoder, vocab, s, seen),
            wanted = sgt_encode(encoder, s, size, want);
     must(cut <= seen, "a cut is in sight");
     size_t left = sgt_encode(encoder, s, cut, got);
