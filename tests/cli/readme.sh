@@ -26,7 +26,7 @@ for folder in tokenize loader train kernels tools tests; do
 done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
 for folder in . tokenize loader train kernels tools tests tools/bench; do
-    grep -oE '`[a-z_/]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
+    grep -oE '`[a-z_/-]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
         grep -vE 'relu2|pread' | while read -r name; do # examples of what to add
         [ -e "$ROOT/$name" ] || find "$ROOT/$folder" -path "*/${name%/}" | grep -q . ||
             echo "$folder/README.md names $name, which is not there"
