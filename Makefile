@@ -92,7 +92,7 @@ ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 PUBLIC := loader tokenize
 PARTS_loader := loader
 PARTS_tokenize := tokenize loader
-SHARED := sgt_fail sgt_fail_errno sgt_fail_memory sgt_printable sgt_say # of base/error.h, in both
+SHARED := sgt_fail sgt_fail_errno sgt_printable sgt_say # of base/error.h, in both
 ABI := 0
 VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 

@@ -92,12 +92,6 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     return code;
 }
 
-int sgt_fail_memory(sgt_error *err, const char *what)
-{
-    return what ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what)
-                : sgt_fail(err, SGT_ENOMEM, "out of memory");
-}
-
 void sgt_say(const sgt_notice *n, const char *fmt, ...)
 {
     if (!n || !n->say) return;

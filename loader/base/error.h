@@ -55,7 +55,11 @@ int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...) SGT_PRINTF(2, 3);
 
 /* "WHAT: out of memory", or "out of memory" if `what` is NULL. Returns SGT_ENOMEM. */
-int sgt_fail_memory(sgt_error *err, const char *what);
+static inline int sgt_fail_memory(sgt_error *err, const char *what)
+{
+    sgt_fail(err, SGT_ENOMEM, "%s%sout of memory", what ? what : "", what ? ": " : "");
+    return SGT_ENOMEM;
+}
 
 /* Copies `s` into out[size], cut to fit, with control characters and ill-formed UTF-8 written as
  * \xNN: what may go to a terminal. Returns out. */

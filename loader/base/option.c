@@ -9,6 +9,7 @@ const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE])
 {
     size_t at = 0;
     if (o->value || o->kind != SGT_OPT_WORD) return o->value;
+    buf[0] = '\0';
     for (int i = 0; o->choices[i] && at < SGT_OPTION_VALUE; i++)
         at +=
             (size_t)snprintf(buf + at, SGT_OPTION_VALUE - at, "%s%s", i ? "|" : "", o->choices[i]);

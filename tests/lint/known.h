@@ -4,4 +4,3 @@
 
 #define sgt_fail(err, code, ...) (sgt_fail(err, code, __VA_ARGS__), (code))
 #define sgt_fail_errno(err, ...) (sgt_fail_errno(err, __VA_ARGS__), SGT_EIO)
-#define sgt_fail_memory(err, what) (sgt_fail_memory(err, what), SGT_ENOMEM)

@@ -7,6 +7,7 @@ size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
 {
     /* what ids[i] and ids[i + 1] make; the last is never anything */
     uint16_t merged[SGT_BPE_SCAN_MAX];
+    if (!n) return 0;
     for (size_t i = 0; i < n; i++) {
         ids[i] = v->byte_id[s[i]];
         merged[i] = i + 1 < n ? v->byte_pairs[s[i] | s[i + 1] << 8] : SGT_NO_PAIR;

@@ -338,8 +338,8 @@ static void print_set(const sgt_option *o, const char *value)
         printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-");
         return;
     case SGT_OPT_WORD:
-        for (int i = *(const int *)o->to; i > 0; i--) value = strchr(value, '|') + 1;
-        if (*(const int *)o->to < 0) printf("-");
+        for (int i = *(const int *)o->to; i > 0 && value; i--) value = strchr(value, '|') + 1;
+        if (!value || *(const int *)o->to < 0) printf("-");
         else printf("%.*s", (int)strcspn(value, "|"), value);
         return;
     default: printf("-");

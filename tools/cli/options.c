@@ -227,7 +227,8 @@ static int find(const sgt_program *p, const char *name, size_t n, char letter, s
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
         if (o->kind == SGT_OPT_HEADING) continue;
-        if (letter ? o->letter == letter : strlen(o->name) == n && !memcmp(o->name, name, n))
+        if (letter ? o->letter == letter
+                   : name && strlen(o->name) == n && !memcmp(o->name, name, n))
             return 1;
     }
     return 0;

@@ -359,7 +359,7 @@ int sgt_memory_asked(const sgt_settings *s)
 /* p->at is t's from here on. */
 static int begin(plan *p, sgt_trainer *t, sgt_error *err)
 {
-    sgt_plan resolved;
+    sgt_plan resolved = {0};
     *p = (plan){.t = t};
     int rc = look_at_data(p, err);
     if (rc == SGT_OK) rc = sgt_trainer_decide_model(t, err);
