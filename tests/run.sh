@@ -83,7 +83,7 @@ trap 'rm -rf "$RESULTS"' EXIT
     [ ! -x "$B/bin/check-step" ] || echo step-cudnn
     echo seeds
 } > "$RESULTS/.suites"
-xargs -n 1 -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
+xargs -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
 echo "== programs"
 tests/cli/run.sh "$B/bin" > "$RESULTS/.programs" 2>&1 < /dev/null
 grep -vE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
