@@ -1,7 +1,7 @@
-/* dry_run.c: estimates from samples. The unit of account is a byte on disk: places are spread
- * evenly over all bytes, and what they give together, divided by the bytes that it came from, is
- * what a byte gives (a ratio estimate: sum of tokens over sum of bytes); how far single places lie
- * from it says how far it may be off. */
+/* dry_run.c: estimate from samples. Places are spread evenly over all bytes on disk. The tokens
+ * that they give, divided by the bytes on disk that they cover, are the tokens per byte (a ratio
+ * estimate: sum of tokens over sum of bytes). How far single places differ from that ratio gives
+ * its error. */
 #include "dry_run.h"
 
 #include <fcntl.h>
@@ -25,42 +25,42 @@
 
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)
-#define UNPACKED 268435456. /* bytes that packed files are unpacked to, ... */
-#define PACKED 1048576.     /* ... of each at least so many, ... */
-#define LEAST_UNITS 4       /* ... of which so many pieces at least are encoded */
-/* files of which only the beginning was seen: fewer do not say how far that may be off */
+#define UNPACKED 268435456. /* bytes to which packed files are unpacked, in all, ... */
+#define PACKED 1048576.     /* ... at least this many for each file, ... */
+#define LEAST_UNITS 4       /* ... and at least this many pieces of each are encoded */
+/* minimum number of files read only in part from which an error can be estimated */
 #define BEGUN 16
 #define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
-#define SOURCE_LINE 80          /* bytes of a line of sources.jsonl beside the name, about */
-#define SHARD_ENTRY 160         /* of manifest.json */
-#define START_UP .02            /* seconds */
+#define SOURCE_LINE 80          /* approximate bytes of a line of sources.jsonl without the name */
+#define SHARD_ENTRY 160         /* bytes of a shard's entry in manifest.json */
+#define START_UP .02            /* seconds to start */
 #define ANY_FILE UINT64_MAX
 
-/* What one place gave. */
+/* The result of one place. */
 typedef struct sample {
-    double bytes;     /* on disk */
-    double tokens;    /* without the end of text of text files, which are counted */
-    double documents; /* of JSONL */
+    double bytes;     /* bytes on disk that it covers */
+    double tokens;    /* without the end of text of each text file, as the files are counted */
+    double documents; /* JSONL documents */
 } sample;
 
 typedef struct dry_run {
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
-    sgt_tokenize_options o; /* the caller's, so changed that no sample fails */
+    sgt_tokenize_options o; /* the caller's options, changed so that no sample fails */
     sgt_encoder *encoder;
     sgt_unit unit;
     sample *samples;
     size_t count, room;
-    /* of `seen` bytes on disk, and of what `encoded` of them hold */
+    /* seconds to read `seen` bytes on disk, and to encode what `encoded` of them hold */
     double read_seconds, encode_seconds;
     double seen, encoded;
     double packed; /* bytes on disk of all files that are packed or come from a command */
-    size_t begun;  /* of these, those not read to their end */
+    size_t begun;  /* number of these files that were not read to their end */
     sgt_dry_run_result *r;
 } dry_run;
 
-/* One more, with nothing in it yet; NULL: out of memory. Pointers to earlier ones are no longer
- * good. */
+/* Add an empty sample and return it; NULL: out of memory. Pointers to earlier samples become
+ * invalid. */
 static sample *next_sample(dry_run *d, sgt_error *err)
 {
     if (d->count == d->room) {
@@ -79,7 +79,7 @@ static sample *next_sample(dry_run *d, sgt_error *err)
 
 /* ---- one unit ---- */
 
-/* The next unit of the feed. 1: the end. */
+/* Read the next unit of the feed. Return 1 at the end. */
 static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
 {
     double began = sgt_now();
@@ -89,7 +89,7 @@ static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
-/* A place chosen by its number may lie within a character: those bytes are nobody's. */
+/* Drop the bytes of a character that began before the sampled place. */
 static void trim_character(sgt_unit *u)
 {
     sgt_part *p = &u->parts[0];
@@ -101,8 +101,8 @@ static void trim_character(sgt_unit *u)
     }
 }
 
-/* Encodes the first n parts of the unit and adds what they give to s; of JSONL, lines that begin
- * before `limit` in file number `file` (or ANY_FILE) alone. */
+/* Encode the first n parts of the unit and add the result to s. Of JSONL, count only lines that
+ * begin before `limit` in file number `file` (or ANY_FILE). */
 static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s,
                       sgt_error *err)
 {
@@ -128,7 +128,7 @@ static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sampl
     return rc;
 }
 
-/* How many of the unit's parts are of files of text as they lie on disk. */
+/* Return how many of the unit's first parts are text files stored as they are. */
 static size_t plain_parts(const dry_run *d)
 {
     size_t n = 0;
@@ -139,9 +139,9 @@ static size_t plain_parts(const dry_run *d)
     return n;
 }
 
-/* ---- a place, by what its file is ---- */
+/* ---- one place, by the kind of its file ---- */
 
-/* Text, from a place on, through as many files as a unit holds. */
+/* Sample text from a place on, through as many files as a unit holds. */
 static int take_text(dry_run *d, sgt_text_feed *f, sample *s, sgt_error *err)
 {
     int rc = next_unit(d, f, err);
@@ -151,8 +151,8 @@ static int take_text(dry_run *d, sgt_text_feed *f, sample *s, sgt_error *err)
     return rc;
 }
 
-/* The lines that begin in PIECE bytes, to the end of the last, however long it is: so a line has
- * the same chance whatever its length. */
+/* Sample the lines that begin in PIECE bytes, each to its end: so every line has the same chance
+ * whatever its length. */
 static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, sample *s,
                       sgt_error *err)
 {
@@ -172,14 +172,15 @@ static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, 
 
 /* ---- files that are packed or come from a command ---- */
 
-/* How far one of them was read. */
+/* The progress through one such file. */
 typedef struct unpacking {
-    double text, raw;           /* bytes it gave; bytes on disk they came from ... */
+    double text, raw;           /* bytes of text, and the bytes on disk they came from ... */
     double text_from, raw_from; /* ... and both after the first unit */
     int ended;
 } unpacking;
 
-/* Reads on to the next unit of the file; *parts of it are the file's. 1: no more. */
+/* Read the next unit of the file; its first *parts parts belong to the file. Return 1 at the
+ * end. */
 static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p, size_t *parts,
                        sgt_error *err)
 {
@@ -189,7 +190,7 @@ static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p
     if (rc || !*parts) return rc ? rc : 1;
     const sgt_part *last = &u->parts[*parts - 1];
     p->ended = last->closes;
-    if (p->text <= 0) { /* the first of them */
+    if (p->text <= 0) { /* this is the first unit */
         p->text_from = (double)(last->end - u->parts[0].offset);
         p->raw_from = (double)last->raw;
     }
@@ -198,9 +199,9 @@ static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p
     return 0;
 }
 
-/* Bytes on disk of a byte that it gives. How much of the file a unit took is not known well
- * (unpacking reads ahead), but from the end of the first to that of the last it is; and where the
- * file ends, its size is. */
+/* Return the bytes on disk per byte of text. Unpacking reads ahead, so the place in the file is not
+ * exact: measure from the end of the first unit to the end of the last. At the end of the file, use
+ * its size. */
 static double bytes_per_text(const dry_run *d, uint64_t file, const unpacking *p)
 {
     if (p->ended) return p->text > 0 ? (double)d->corpus->files[file].size / p->text : 1;
@@ -209,8 +210,8 @@ static double bytes_per_text(const dry_run *d, uint64_t file, const unpacking *p
                : 1;
 }
 
-/* The samples from `first` on stand for `weight` places of a file that gave them. Of one that was
- * not read to its end they are one sample: how its beginning lies to the rest nobody knows. */
+/* Let the samples from `first` on stand for `weight` places of their file. If the file was not read
+ * to its end, merge them into one sample, because its beginning may differ from the rest. */
 static void weigh(dry_run *d, size_t first, double weight, double per_text, int ended)
 {
     sample all = {0};
@@ -234,14 +235,13 @@ static void weigh(dry_run *d, size_t first, double weight, double per_text, int 
     }
 }
 
-/* As much of such a file as its share of UNPACKED gives, in which every so many units are
- * encoded. */
+/* Sample a packed file up to its share of UNPACKED, encoding units at a regular stride. */
 static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weight, sgt_error *err)
 {
     double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
     double wanted = weight < LEAST_UNITS ? LEAST_UNITS : weight;
     if (most < PACKED) most = PACKED;
-    /* units: text packs to about a quarter */
+    /* in units; text packs to about a quarter */
     double expected = (4 * size < most ? 4 * size : most) / (double)PIECE;
     size_t stride = expected > wanted ? (size_t)(expected / wanted) : 1, first = d->count, parts;
     unpacking p = {0};
@@ -260,7 +260,8 @@ static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weigh
 
 /* ---- places ---- */
 
-/* The first line of an unpacked file that begins at `at` or after; its size where none does. */
+/* Find the first line of an unpacked file that begins at `at` or later; *line is the file's size if
+ * there is none. */
 static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_error *err)
 {
     char *block = malloc(PIECE);
@@ -294,7 +295,7 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
     return sgt_text_feed_open(f, &o, err);
 }
 
-/* All that place `at` of file i gives; it stands for `weight` places. */
+/* Sample place `at` of file i, which stands for `weight` places. */
 static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_error *err)
 {
     const sgt_corpus_file *file = &d->corpus->files[i];
@@ -315,14 +316,14 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
 
 static uint64_t place(const sgt_corpus *c, int k)
 {
-    /* the first at the very beginning */
+    /* the first place is at the very beginning */
     return k ? c->bytes / PLACES * (uint64_t)k + c->bytes / PLACES / 2 : 0;
 }
 
 static int take_places(dry_run *d, sgt_error *err)
 {
     const sgt_corpus *c = d->corpus;
-    uint64_t before = 0; /* bytes of the files before i */
+    uint64_t before = 0; /* bytes of the files before file i */
     size_t i = 0;
     for (int k = 0, next; k < PLACES; k = next) {
         while (i + 1 < c->count && before + c->files[i].size <= place(c, k))
@@ -336,8 +337,7 @@ static int take_places(dry_run *d, sgt_error *err)
     return SGT_OK;
 }
 
-/* Little enough to be read as a whole, as it seems. 1: it is more than that, once it is
- * unpacked. */
+/* Read inputs that seem small as a whole. Return 1 if they are too large once unpacked. */
 static int take_all(dry_run *d, sgt_error *err)
 {
     sgt_text_feed *f;
@@ -351,7 +351,7 @@ static int take_all(dry_run *d, sgt_error *err)
     return rc < 0 ? rc : !rc;
 }
 
-/* *exact: all was read. */
+/* Take all samples. *exact: everything was read. */
 static int take_samples(dry_run *d, int *exact, sgt_error *err)
 {
     int rc = 1;
@@ -364,11 +364,11 @@ static int take_samples(dry_run *d, int *exact, sgt_error *err)
     return take_places(d, err);
 }
 
-/* ---- what follows from the samples ---- */
+/* ---- estimates ---- */
 
-/* What all places gave, and twice the standard error that follows for the tokens of all inputs: of
- * a ratio estimate, with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 /
- * (sum bytes)^2. Of what was read there is no doubt, which `left` allows for. */
+/* Add up all places, and set *error to twice the standard error of the tokens of all inputs. For a
+ * ratio estimate with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 / (sum
+ * bytes)^2. What was read has no error, which `left` allows for. */
 static sample sum_up(const dry_run *d, uint64_t *error)
 {
     sample all = {0};
@@ -427,7 +427,7 @@ static int estimate_disk(dry_run *d, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reading, which one thread does at a time, and encoding go on side by side. */
+/* Estimate the time. Reading, by one thread at a time, and encoding overlap. */
 static void estimate_time(dry_run *d)
 {
     double bytes = (double)d->corpus->bytes,

@@ -1,4 +1,4 @@
-/* options.c: a caller's options before any work. */
+/* options.c: check a caller's options before any work. */
 #include "options.h"
 
 #include <inttypes.h>

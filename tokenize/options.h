@@ -1,5 +1,4 @@
-/* options.h: what sgt_tokenize, sgt_vocab_train and sgt_dry_run are given, held against what makes
- * sense. */
+/* options.h: check the options of sgt_tokenize, sgt_vocab_train and sgt_dry_run. */
 #ifndef SGT_TOKENIZE_OPTIONS_H
 #define SGT_TOKENIZE_OPTIONS_H
 
@@ -7,10 +6,10 @@
 
 #define SGT_MAX_THREADS 1024
 
-/* SGT_EUSAGE names the field. */
+/* Return 0, or SGT_EUSAGE, which names the wrong field. */
 int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err);
 
-/* The same, of calls that write an OUT. */
+/* Do the same for a call that writes OUT. */
 int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err);
 
 #endif

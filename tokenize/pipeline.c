@@ -1,7 +1,7 @@
-/* pipeline.c: one process makes one set. Threads take units of text from the feed in turn, encode
- * them at the same time, and leave them in a ring; the calling thread takes them out in the order
- * of the text and writes them. So the output does not depend on the threads' speed, and the ring
- * bounds the memory. */
+/* pipeline.c: make one set in one process. Threads take units of text from the feed in turn, encode
+ * them in parallel, and leave them in a ring. The calling thread takes them out in the order of the
+ * text and writes them. So the output does not depend on the threads' speed, and the ring bounds
+ * the memory. */
 #include "pipeline.h"
 
 #include <errno.h>
@@ -22,14 +22,15 @@
 #include "shards/shard.h"
 #include "vocab/vocab.h"
 
-#define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */
+#define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
 #define SHARD_TOKENS 100000000u
 
 typedef struct place {
     sgt_unit unit;
-    int taken; /* by a thread, until it is written; under `lock`, as is done */
-    int done;  /* encoded, or failed, and not yet written */
-    int rc;    /* 0; 1: the feed's end; or what failed */
+    /* a thread has taken it, and it is not yet written; guarded by `lock`, as is `done` */
+    int taken;
+    int done; /* its unit is encoded, or failed, and is not yet written */
+    int rc;   /* 0; 1: the end of the feed; or an error */
     sgt_error err;
 } place;
 
@@ -40,15 +41,15 @@ typedef struct pipeline {
     size_t piece;
     sgt_text_feed *feed;
 
-    pthread_mutex_t feed_lock; /* the feed, and the ticket that goes with each of its units */
+    pthread_mutex_t feed_lock; /* guards the feed and the tickets that number its units */
     uint64_t ticket;
     int feed_ended;
 
-    pthread_mutex_t lock; /* places[].taken and .done */
+    pthread_mutex_t lock; /* guards places[].taken and .done */
     pthread_cond_t changed;
-    place *places; /* unit number t lies in places[t % place_count] */
+    place *places; /* unit number t is in places[t % place_count] */
     size_t place_count;
-    /* the threads are to end; raised under `lock`, for those who wait on `changed` */
+    /* asks the threads to end; set under `lock`, for threads that wait on `changed` */
     sgt_stop cancelled;
 
     pthread_t *threads;
@@ -63,7 +64,8 @@ typedef struct worker {
 
 /* ---- the threads that encode ---- */
 
-/* Waits until the place of unit number t is free, and takes it. NULL: it is over. */
+/* Wait until the place of unit number t is free, and take it. Return NULL if the run is
+ * cancelled. */
 static place *take_place(pipeline *p, uint64_t t)
 {
     place *at = &p->places[t % p->place_count];
@@ -75,7 +77,7 @@ static place *take_place(pipeline *p, uint64_t t)
     return over ? NULL : at;
 }
 
-/* The next unit of the feed, in the place that belongs to it. */
+/* Return the next unit of the feed, in its place; NULL at the end. */
 static place *next_unit(pipeline *p)
 {
     pthread_mutex_lock(&p->feed_lock);
@@ -121,7 +123,7 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
         *w = (worker){p, p->encoders[p->running]};
         if ((failed = sgt_thread_start(&p->threads[p->running], encode_units, w)) == 0) continue;
         free(w);
-        break; /* a limit on threads: fewer do as well */
+        break; /* a limit on threads: fewer threads do as well */
     }
     if (!rc && !p->running) {
         errno = failed;
@@ -146,7 +148,7 @@ static void stop_threads(pipeline *p)
 
 /* ---- the thread that writes ---- */
 
-/* Waits for unit number t to be encoded. NULL: asked to stop. */
+/* Wait until unit number t is encoded. Return NULL if asked to stop. */
 static place *encoded_unit(pipeline *p, uint64_t t)
 {
     place *at = &p->places[t % p->place_count];
@@ -184,7 +186,7 @@ static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
     }
 }
 
-/* No more threads than there are units. */
+/* Return the number of threads, at most one per unit. */
 static size_t useful_threads(const pipeline *p)
 {
     size_t want = p->o->threads ? (size_t)p->o->threads : (size_t)sgt_cpu_count();
@@ -192,7 +194,7 @@ static size_t useful_threads(const pipeline *p)
     return !p->corpus->unsized && units < want ? (size_t)units : want;
 }
 
-/* Everything between where the record stands and the end of the corpus. */
+/* Tokenize from where the record stands to the end of the corpus. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
@@ -214,7 +216,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                                .from = {from->file, from->offset, from->hashed, from->hash}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
-    /* one being written, and for each thread one at work and one ready */
+    /* one being written, and for each thread one being encoded and one ready */
     p.place_count = 2 * threads + 1;
     pthread_cond_init(&p.changed, NULL);
     pthread_mutex_init(&p.lock, NULL);
@@ -252,7 +254,7 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
             m->shards[i].tokens;
 }
 
-/* From a claimed OUT to a complete one. */
+/* Complete an OUT that has been claimed. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, const char *options, sgt_tokenize_result *result,
                     sgt_error *err)
@@ -267,7 +269,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
     if (!rc) {
-        m.options = (char *)options; /* read only; not the manifest's to free */
+        m.options = (char *)options; /* only read; the caller frees it */
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));
         m.fingerprint = sgt_vocab_fingerprint(v);
         m.vocab = sgt_vocab_size(v);
@@ -302,7 +304,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
     if (rc == 1) rc = already_complete(o, result, err);
     else if (rc == 0) {
         rc = fill_out(&out, o, c, v, options, result, err);
-        /* Whole shards, or a clean stop, are worth keeping; anything less would only be in the
+        /* Keep complete shards and the state of a clean stop; anything less would only be in the
          * way. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
         sgt_out_release(&out, keep);

@@ -1,4 +1,4 @@
-/* pipeline.h: files into one set of shards, by one process. */
+/* pipeline.h: turn files into one set of shards, in one process. */
 #ifndef SGT_PIPELINE_H
 #define SGT_PIPELINE_H
 
@@ -6,15 +6,15 @@
 #include "shards/manifest.h"
 #include "sgt_tokenize.h"
 
-/* Makes o->out the set of the corpus (o's inputs are not looked at), or goes on with it. `options`:
- * JSON text for its manifest, and what it is held to when it is gone on with. */
+/* Make the set of the corpus in o->out, or resume it; o->inputs are ignored. `options`: JSON text
+ * for the manifest, which must also match when the set is resumed. */
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                       const char *options, sgt_tokenize_result *result, sgt_error *err);
 
-/* The numbers of a manifest. */
+/* Fill in *r from the numbers of a manifest. */
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
 
-/* Tokens of a shard by these options. */
+/* Return the tokens per shard that these options ask for. */
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o);
 
 #endif

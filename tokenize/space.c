@@ -1,4 +1,4 @@
-/* space.c: what is needed against what is free. */
+/* space.c: compare the space needed with the space that is free. */
 #include "space.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ uint64_t sgt_space_free(const char *out)
     return n;
 }
 
-/* Bytes on disk of all that lies below `folder`. What cannot be looked at is left out. */
+/* Return the bytes on disk of everything below `folder`. What cannot be read is left out. */
 static uint64_t bytes_below(const char *folder)
 {
     uint64_t bytes = 0;
@@ -57,7 +57,7 @@ int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail)
     return avail != SGT_NOT_KNOWN && need > there && need - there > avail;
 }
 
-/* "12.3 GiB" */
+/* Write a size such as "12.3 GiB" into buf[n] and return buf. */
 static char *shown(char *buf, size_t n, uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

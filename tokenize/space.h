@@ -1,7 +1,7 @@
-/* space.h: whether a set fits on the disk, asked before anything is written.
+/* space.h: check whether a set fits on the disk, before anything is written.
  *
- * What the inputs can give at most costs nothing to work out. Samples are taken (dry_run.h) only if
- * that would not fit. */
+ * A generous estimate from the sizes of the inputs costs nothing. Samples are taken (dry_run.h)
+ * only if that would not fit. */
 #ifndef SGT_SPACE_H
 #define SGT_SPACE_H
 
@@ -11,22 +11,24 @@
 #include "input/corpus.h"
 #include "sgt_tokenize.h"
 
-/* Bytes free for this user on the file system that OUT is on, or will be; SGT_NOT_KNOWN (dry_run.h)
- * if out is NULL or the system does not say. */
+/* Return the bytes free for this user on the file system that OUT is on, or will be. Return
+ * SGT_NOT_KNOWN (dry_run.h) if out is NULL or the system does not say. */
 uint64_t sgt_space_free(const char *out);
 
-/* Bytes on disk of a set that is in OUT, complete or not; 0: there is none. */
+/* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
 uint64_t sgt_space_used(const char *out);
 
-/* Whether a set of `need` bytes, of which `there` are written already, takes more than is free. */
+/* Return whether a set of `need` bytes, of which `there` are already written, does not fit into
+ * `avail` free bytes. */
 int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
 
-/* SGT_EIO, with both numbers, if OUT needs more than is free. OK with o->force, if OUT is complete,
- * if an input is standard input, and on every connected rank but the first. */
+/* Return SGT_EIO, with both numbers, if OUT needs more than is free. Return SGT_OK if o->force is
+ * set, OUT is complete, or an input is standard input, and on every connected rank but the
+ * first. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* The failure itself, for `out`. */
+/* Return the SGT_EIO failure itself, with the numbers for `out`. */
 int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avail, sgt_error *err);
 
 #endif

@@ -1,17 +1,17 @@
-/* space_check.c: whether what the inputs give fits on the disk. */
+/* space_check.c: check whether the output of these inputs fits on the disk. */
 #include "dry_run.h"
 #include "out/out_compare.h"
 #include "space.h"
 
-/* times as much text as a packed file has, at most: such as is met, not such as can be */
+/* bytes of text assumed per byte of a packed file: the most in practice, not the most possible */
 #define UNPACKED 32
-/* bytes for each file: its line of sources.jsonl, a document, an offset */
+/* bytes per file: its line of sources.jsonl, a document, an offset */
 #define EACH_FILE 512
-#define ALWAYS (32u << 20) /* vocabulary, manifest, journal */
-#define COPIES 3           /* of the tokens, with ranks, --shuffle and --dedup */
+#define ALWAYS (32u << 20) /* bytes for vocabulary, manifest and journal */
+#define COPIES 3           /* copies of the tokens, with ranks, --shuffle and --dedup */
 
-/* More than the inputs can give: each byte of text is one token at most, but for what normalizing
- * and replacing make longer, which is bounded by `copies` as well. */
+/* Return an upper estimate of the output in bytes. Each byte of text is at most one token, unless
+ * normalizing or replacing makes the text longer; `copies` covers that too. */
 static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
     double bytes = 0, copies = sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup ? COPIES : 1;
@@ -34,7 +34,7 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     sgt_error why;
     int rc = sgt_dry_run_corpus(o, c, v, &r, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    /* what is wrong with the inputs the run itself says, after what it could do */
+    /* The run itself will report an error in the inputs, after the work it can do. */
     if (rc < 0) return SGT_OK;
     if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, avail)) return SGT_OK;
     return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, avail, err);

@@ -1,5 +1,5 @@
-/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the space on disk, and make
- * the set: by this process alone (pipeline.c), or in parts that are put together (parts/). */
+/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the disk space, and make the
+ * set: in this process alone (pipeline.c), or by parts that are then assembled (parts/). */
 #include "sgt_tokenize.h"
 
 #include <jansson.h>
@@ -18,8 +18,8 @@
 #include "space.h"
 #include "vocab/vocab.h"
 
-/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for
- * sure. as_before: as it was written before there was --binary. malloc'd. */
+/* Return the options that change the output, as malloc'd JSON. --split is a percentage with 15
+ * digits, which a double always holds. as_before: write them as before --binary existed. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int as_before)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -32,7 +32,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
         split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
         o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
     const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
-    int bad = 0; /* out of memory: an option left out would make OUT a set of other options */
+    int bad = 0; /* out of memory: without this option, OUT would look made with other options */
     if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
     if (sgt_vocab_normalizes(v))
         bad |= json_object_set_new(j, "normalize",
@@ -53,7 +53,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
     return text;
 }
 
-/* Text is what is read: a name that promises something else deserves a word. */
+/* Notify the user of names that promise another format, because those files are read as text. */
 static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
     static const char *const others[] = {".xz", ".bz2", ".zip", ".parquet"};
@@ -87,8 +87,8 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
     return rc;
 }
 
-/* Whether OUT is complete as it was made before there was --binary: then --force does not replace
- * it. */
+/* Return whether OUT is complete and was made before --binary existed; then --force does not
+ * replace it. */
 static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c,
                                  const sgt_vocab *v)
 {
@@ -99,8 +99,8 @@ static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus
     return complete;
 }
 
-/* The corpus. *as_before: OUT was begun before there were --binary and --hidden, when all files
- * were read and no file was chosen for validation; it is finished as it was begun. */
+/* List the corpus. *as_before: OUT was begun before --binary and --hidden existed. All files were
+ * read then and no file was chosen for validation, so OUT is finished in that way. */
 static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v,
                        int *as_before, sgt_error *err)
 {

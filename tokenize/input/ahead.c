@@ -1,7 +1,7 @@
-/* ahead.c: a ring of slots, one for each file that is made rather than read as it is, in the order
- * of the corpus. A thread takes the next of these files whose slot is free and reads it to its end;
- * of its bytes the slot holds a ring, written by that thread and read by the caller. A file is
- * taken only after all before it, so whoever's turn it is has a thread at work. */
+/* ahead.c: a ring of slots in corpus order, one slot for each file that is packed or filtered. A
+ * thread takes the next of these files whose slot is free and reads it to its end. The slot holds a
+ * ring of the file's bytes, written by that thread and read by the caller. Files are taken in
+ * order, so the file whose turn it is always has a thread. */
 #include "ahead.h"
 
 #include <errno.h>
@@ -13,30 +13,31 @@
 #include "base/thread.h"
 #include "source.h"
 
-#define CHUNK ((size_t)256 << 10) /* bytes unpacked before others are told */
+#define CHUNK ((size_t)256 << 10) /* most bytes unpacked before the caller is told */
 
 typedef struct slot {
     uint8_t *bytes;      /* (SGT_AHEAD_BYTES); byte i of the stream lies at i % SGT_AHEAD_BYTES */
-    uint64_t made, used; /* bytes of the stream */
+    uint64_t made, used; /* bytes of the stream written and read */
     uint64_t raw;
-    int ended; /* its thread is through: all has been made, or rc says why not */
+    int ended; /* its thread has finished: the stream is complete, or rc says why not */
     int rc;
     sgt_error err;
 } slot;
 
 struct sgt_ahead {
     sgt_ahead_options o;
-    sgt_source *source; /* of the caller's file, where it is read as it is */
-    slot *slot;         /* else */
-    uint64_t raw;       /* of that file, as far as the slot was looked at */
+    sgt_source *source; /* source of the caller's file, if it is read as it is */
+    slot *slot;         /* slot of the caller's file otherwise */
+    uint64_t raw;       /* bytes of that file read from disk, when the slot was last checked */
 
-    pthread_mutex_t lock; /* all below, and the numbers in slots */
+    pthread_mutex_t lock; /* guards all fields below, and the numbers in slots */
     pthread_cond_t changed;
     sgt_stop closing;
     slot *slots;
     size_t slot_count;
-    uint64_t next_file; /* the first that no thread has taken */
-    /* files, by threads and by the caller; number k has slots[k % slot_count] */
+    uint64_t next_file; /* first file that no thread has taken */
+    /* number of files taken by threads and finished by the caller; file k has slots[k %
+     * slot_count] */
     uint64_t taken, returned;
     pthread_t *threads;
     size_t running;
@@ -44,7 +45,8 @@ struct sgt_ahead {
 
 /* ---- the threads ---- */
 
-/* Waits for room in the slot's ring; how much there is in one extent, or 0 when all is over. */
+/* Wait for room in the slot's ring. Return the length of the contiguous room at *at, or 0 when
+ * reading is cancelled. */
 static size_t wait_room(sgt_ahead *a, slot *s, uint8_t **at)
 {
     pthread_mutex_lock(&a->lock);
@@ -90,7 +92,8 @@ static void read_file(sgt_ahead *a, const sgt_corpus_file *f, slot *s)
     if (rc < 0) tell(a, s, 0, raw, 1, rc);
 }
 
-/* The next file that is made, and its slot. NULL: all are taken, or it is over. */
+/* Take the next packed or filtered file and its slot. Return NULL if all are taken, or reading is
+ * cancelled. */
 static slot *take_file(sgt_ahead *a, const sgt_corpus_file **f)
 {
     const sgt_corpus *c = a->o.corpus;
@@ -118,7 +121,7 @@ static void *read_files(void *arg)
 static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 {
     const sgt_corpus *c = a->o.corpus;
-    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one for `first` */
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* file `first` needs one */
     int failed = 0;
     for (uint64_t i = first + 1; i < c->count && threads < most; i++)
         threads += sgt_corpus_made(&c->files[i]) != 0;
@@ -130,7 +133,7 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
     while (a->running < threads &&
            !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
         a->running++;
-    if (a->running) return SGT_OK; /* a limit on threads: fewer do as well */
+    if (a->running) return SGT_OK; /* a limit on threads: fewer threads do as well */
     errno = failed;
     return sgt_fail_errno(err, "cannot start a thread");
 }
@@ -180,7 +183,7 @@ int sgt_ahead_seek(sgt_ahead *a, uint64_t at, sgt_error *err)
     return sgt_source_seek(a->source, at, err);
 }
 
-/* Waits until the slot holds something, or has ended. *made: up to where it holds it. */
+/* Wait until the slot has bytes or has ended. *made: bytes of the stream it has received. */
 static int wait_bytes(sgt_ahead *a, slot *s, uint64_t *made, int *ended, sgt_error *err)
 {
     int over = 0;

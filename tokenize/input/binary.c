@@ -37,16 +37,16 @@ static const sgt_binary *find(const magic *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Whether p[n] has bytes that are not UTF-8. A character that the end of the prefix cuts is not
- * counted. */
+/* Return whether p[n] has bytes that are not UTF-8. A character cut by the end of the prefix does
+ * not count. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* An ill-formed unit that reaches to the end is the longest start of a character: what follows
-     * may complete it. */
+    /* An ill-formed unit that reaches the end is the beginning of a character, which later bytes
+     * may complete. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -55,7 +55,7 @@ const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines
 {
     const sgt_binary *known = find(magics, sizeof magics / sizeof *magics, p, n);
     if (known || lines) return known;
-    /* units are 16 bits each */
+    /* UTF-16 has units of 16 bits */
     if (!(whole && n % 2)) known = find(marks, sizeof marks / sizeof *marks, p, n);
     if (known) return known;
     return memchr(p, 0, n) && is_ill_formed(p, n, whole) ? &bytes_of_no_text : NULL;

@@ -1,5 +1,5 @@
-/* corpus.c: from INPUTs to a list of files. The order is fixed here, and with it every byte of the
- * output. */
+/* corpus.c: turn INPUTs into a list of files. The order of the files is fixed here, and every byte
+ * of the output depends on it. */
 #include "corpus.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 #include "source.h"
 #include "text/utf8.h"
 
-/* files that are not text get a notice each; further ones are counted in one */
+/* number of files that are not text with their own notice; one more notice counts the rest */
 #define SKIPPED_SAID 5
 
 /* The folders that lead to the one being read: a link back to any of them is a loop. */
@@ -36,14 +36,15 @@ typedef struct walk {
     const sgt_corpus_request *r;
     int out_exists;
     struct stat out_stat;
-    char *out_real; /* OUT without links; NULL: not to be had */
-    size_t base;    /* where the relative name starts in the paths below this INPUT */
-    uint64_t odd;   /* neither files nor folders */
+    char *out_real; /* OUT with links resolved; NULL: unknown */
+    size_t base;    /* offset of the relative name in the paths below this INPUT */
+    uint64_t odd;   /* number of entries that are neither files nor folders */
     char *first_odd;
-    uint64_t hidden; /* names below this INPUT that begin with a dot */
+    uint64_t hidden; /* number of names below this INPUT that begin with a dot */
     char *first_hidden;
-    int listed;      /* this INPUT is a line of a list */
-    uint8_t *prefix; /* room for SGT_BINARY_PREFIX bytes of a file; NULL: none was needed yet */
+    int listed; /* this INPUT is a line of a list */
+    /* buffer of SGT_BINARY_PREFIX bytes for a file's prefix; NULL: not needed yet */
+    uint8_t *prefix;
     sgt_error *err;
 } walk;
 
@@ -58,7 +59,7 @@ typedef struct listing {
     size_t count, room;
 } listing;
 
-/* Whether name[n] ends in `ending`. */
+/* Return whether name[n] ends in `ending`, ignoring case. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
     size_t m = strlen(ending);
@@ -83,8 +84,8 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
                 (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
 }
 
-/* The first bytes of the file's stream into w->prefix. What goes wrong while a packed file is
- * unpacked is said when its turn comes: its good bytes are looked at here. */
+/* Read the first bytes of the file's stream into w->prefix. An error in a packed file is reported
+ * when its turn comes; here only its good bytes are checked. */
 static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
 {
     sgt_source *source;
@@ -111,8 +112,8 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
     return rc;
 }
 
-/* 1: the file is not text, and is left out. It must be readable in any case: that is found now
- * rather than after an hour of work. `named`: it is an INPUT itself. */
+/* Check a file. Return 1 if it is not text and is left out. It must be readable in any case: better
+ * to find out now than after an hour of work. `named`: it is an INPUT itself. */
 static int look_at(walk *w, const sgt_corpus_file *f, int named)
 {
     size_t n;
@@ -164,7 +165,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     return SGT_OK;
 }
 
-/* Byte order of whole paths: below a folder every path goes on with a slash. */
+/* Compare whole paths in byte order: below a folder, every path continues with a slash. */
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -202,8 +203,8 @@ static void free_listing(listing *l)
     free(l->entries);
 }
 
-/* Counts it, and keeps the first in byte order for the notice: a folder's entries come in any
- * order. */
+/* Count the name, and keep the first one in byte order for the notice, because a folder's entries
+ * come in any order. */
 static int pass_hidden(walk *w, const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
@@ -218,7 +219,7 @@ static int pass_hidden(walk *w, const char *folder, const char *name)
     return SGT_OK;
 }
 
-/* The entries of a folder in order. The folder is closed again, so that depth costs no
+/* Read the entries of a folder in order. The folder is closed again, so depth costs no
  * descriptors. */
 static int read_folder(walk *w, listing *l, const char *path)
 {
@@ -242,7 +243,7 @@ done:
     return rc;
 }
 
-/* Whether `path` is OUT, or, followed through links, lies in it. */
+/* Return whether `path` is OUT or, with `follow`, lies in OUT once links are resolved. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
     if (!w->out_exists) return 0;
@@ -339,10 +340,10 @@ static int list_path(walk *w, const char *input)
     return rc;
 }
 
-/* The paths in the file called `list`, read from f. */
+/* List the paths in the file called `list`, read from f. */
 static int list_lines(walk *w, const char *list, FILE *f)
 {
-    char line[PATH_MAX + 2]; /* a newline, and a NUL */
+    char line[PATH_MAX + 2]; /* room for a newline and a NUL */
     size_t n, number = 0, found = 0;
     sgt_error *err = w->err, why;
     int rc = SGT_OK;
@@ -362,8 +363,8 @@ static int list_lines(walk *w, const char *list, FILE *f)
     w->err = err;
     w->listed = 0;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
-    else if (!feof(f))
-        rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
+    else if (!feof(f)) /* or there was no memory for a line, which sets no error on f */
+        rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     return rc;
 }
@@ -397,7 +398,7 @@ static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *er
     return SGT_OK;
 }
 
-/* After the last INPUT: how many files were left out beyond those that were named, and whether any
+/* After the last INPUT, report the skipped files that had no notice of their own. Fail if no file
  * is left. */
 static int sum_up_skipped(const walk *w)
 {
@@ -463,7 +464,7 @@ void sgt_corpus_free(sgt_corpus *c)
     free(c);
 }
 
-/* `text` as a JSON string, malloc'd. */
+/* Return `text` as a malloc'd JSON string. */
 static char *json_text(const char *text)
 {
     json_t *s = json_string(text);
@@ -483,7 +484,7 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
     char *field = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
-    size_t n = strlen(name), room = 4 * n + 1; /* each byte as \xNN at most */
+    size_t n = strlen(name), room = 4 * n + 1; /* each byte takes at most the four of \xNN */
     int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
     if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;

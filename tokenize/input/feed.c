@@ -1,5 +1,5 @@
-/* feed.c: reads files one after the other and cuts them into units. No other file knows how
- * documents lie in files. */
+/* feed.c: read files one after the other and cut them into units. No other file knows how documents
+ * lie in files. */
 #include "feed.h"
 
 #include <inttypes.h>
@@ -12,22 +12,22 @@
 #include "bpe/extent.h"
 #include "text/utf8.h"
 
-/* bytes of text in which no place to cut was found, and tokens are looked at */
+/* bytes of text without a place to cut from which on tokens are examined */
 #define LONG_PIECE ((size_t)1 << 20)
-/* bytes of text, or of a line, that cannot be cut: more are refused */
+/* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    uint64_t file;   /* the one being read, or the next */
-    uint64_t offset; /* in its stream, of the first byte not yet handed out */
+    uint64_t file;   /* index of the current or next file */
+    uint64_t offset; /* offset in its stream of the first byte not yet delivered */
     sgt_ahead *inputs;
-    int opened;         /* `file` is */
-    int split;          /* of the text being read */
-    XXH3_state_t *hash; /* of the stream up to `offset`, where it cannot be gone to directly */
-    uint8_t *carry;     /* bytes already read but not handed out */
+    int opened;         /* `file` is open */
+    int split;          /* split of the current text */
+    XXH3_state_t *hash; /* hash of the stream up to `offset`, if the stream cannot be sought in */
+    uint8_t *carry;     /* bytes already read but not delivered */
     size_t carried, carry_room;
-    sgt_encoder *encoder; /* that finds cuts in long pieces; NULL: none was met */
+    sgt_encoder *encoder; /* finds cuts in long pieces; NULL: not needed yet */
     sgt_error failure;    /* code 0: none */
 };
 
@@ -40,7 +40,7 @@ static uint64_t hash_of(const char *name, uint64_t position)
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
 {
     if (val_fraction <= 0) return 0;
-    /* 64 bits of hash against the fraction of 2^64. */
+    /* Compare 64 bits of hash with the fraction of 2^64. */
     return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
 }
 
@@ -70,7 +70,8 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
         current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
 }
 
-/* Up to where an earlier run was: its hash of all but the last of it must come out again. */
+/* Read the stream again up to where an earlier run stopped. The hash of its first `hashed` bytes
+ * must be the same as then. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
@@ -138,7 +139,7 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     u->used = at + n;
     f->offset += n;
     if (made) XXH3_64bits_update(f->hash, u->text + at, n);
-    /* the last line ends as the others do */
+    /* the last line must end in a newline, as the others do */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (!closes) return;
     close_file(f);
@@ -153,8 +154,8 @@ static int is_ascii(const uint8_t *text, size_t n)
     return any < 0x80;
 }
 
-/* Where ill-formed bytes become U+FFFD: the cut is one of what they become. Both are made of as
- * many units. */
+/* Find a cut in text whose ill-formed bytes become U+FFFD. The cut is found in the replaced text
+ * and mapped back, as both have the same number of units. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -172,10 +173,10 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end
- * is further back than these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII
- * as it is, whatever comes before it, and of what comes after it touches the last character alone,
- * which is as far back. */
+/* Find a cut in text where only tokens tell where to cut. A literal `special` that begins at the
+ * end of the text lies behind these cuts, and sgt_unit_cut has found whole literals. Normal forms
+ * keep ASCII as it is after any text; text that follows changes only the last character, which also
+ * lies behind these cuts. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const char *special = f->o.special;
@@ -189,8 +190,8 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* How much of text[n] can be had by itself, in *good; 0: nothing yet. The first `seen` bytes held
- * no place. */
+/* Set *good to the bytes of text[n] that can be cut off as a part; 0: none yet. The first `seen`
+ * bytes hold no cut. */
 static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                sgt_error *err)
 {
@@ -206,7 +207,7 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
-/* A stream cannot be looked at before it is read, as files are. */
+/* Check standard input. Unlike files, it cannot be examined before it is read. */
 static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end,
                         sgt_error *err)
 {
@@ -217,7 +218,7 @@ static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, i
                     "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
 }
 
-/* The next part of the file that is open, after what the unit holds already. 1: the unit takes no
+/* Add the next part of the open file after what the unit holds. Return 1 if the unit takes no
  * more. */
 static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
@@ -276,8 +277,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
         if (!rc) rc = take_part(f, u, &f->failure);
     }
-    /* What was read before something failed is handed out first: where a run fails does not depend
-     * on the cuts. */
+    /* Deliver what was read before an error first, so that the cuts do not change where a run
+     * fails. */
     if (u->count) return 0;
     if (!f->failure.code) return 1;
     if (err) *err = f->failure;

@@ -1,17 +1,18 @@
-/* feed.h: the files of a corpus as units of work, in order. One feed belongs to one thread at a
- * time.
+/* feed.h: deliver the files of a corpus as units of work, in order. One feed belongs to one thread
+ * at a time.
  *
  *     sgt_text_feed *f;
- *     if (sgt_text_feed_open(&f, &(sgt_text_feed_options){.corpus = c, .piece = 1 << 18}, &err) < 0) ...;
+ *     sgt_text_feed_options o = {.corpus = c, .piece = 1 << 18};
+ *     if (sgt_text_feed_open(&f, &o, &err) < 0) ...;
  *     while ((rc = sgt_text_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_text_feed_close(f);
  *
- * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both
- * have an offset in the file's stream, unpacked where it is packed, and a run can begin at any
- * part's. Where nothing but a vocabulary's merges says where to cut (a mebibyte of one letter),
- * they do (bpe/extent.h). A line of more than 1 GiB is an error, and so is as much text that is not
- * cut: because the vocabulary has a rule of its own, or text past ASCII without white space is
- * normalized. */
+ * Text is cut where no token crosses the cut. JSONL comes as whole lines, which sgt_json_parts
+ * turns into documents. Every part has an offset in the stream of its file (unpacked if it is
+ * packed), and a run can begin at any part. If the split rule gives no place to cut in a long text
+ * (a mebibyte of one letter), the vocabulary's merges give one (bpe/extent.h). More than 1 GiB is
+ * an error for a line, and for text that is not cut. Text is not cut if the vocabulary has a custom
+ * rule, or if it is to be normalized and has neither white space nor only ASCII. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -21,50 +22,51 @@
 #include "corpus.h"
 #include "unit.h"
 
-/* Where it begins: byte `offset` of the stream of file `file`, at which a part of an earlier run
- * began. Where such a stream has to be made again up to there, the hash of its first `hashed` bytes
- * must be the one it was (sgt_part). */
+/* Where the feed begins: byte `offset` of the stream of file `file`, where a part of an earlier run
+ * began. If the stream has to be produced again up to there, its first `hashed` bytes must still
+ * have the hash `hash` (sgt_part). */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash;
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
     const sgt_corpus *corpus;
-    const uint64_t *joins; /* of the vocabulary, for sgt_split_cut */
-    /* bytes of a unit; one extent of text that cannot be cut makes a longer one */
+    const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
+    /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
-    const char *special; /* a literal that is never cut; NULL: there is none */
-    /* documents are not cut at all: the vocabulary has a rule of its own */
+    const char *special; /* literal that is never cut; NULL: none */
+    /* documents are not cut at all, because the vocabulary has a custom rule */
     int whole;
-    /* text is normalized before it is split, and cut where that allows it */
+    /* text is normalized before it is split, and cut only where that is safe */
     int normalized;
-    double val_fraction;           /* of documents that go to the val split */
+    double val_fraction;           /* fraction of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
-    const sgt_vocab *vocab;        /* by whose merges long pieces are cut; NULL: they are not */
-    int replaced;                  /* ill-formed bytes become U+FFFD before the text is encoded */
-    size_t long_piece;             /* bytes from which on that is tried; 0: 1 MiB */
-    size_t extent;                 /* bytes that cannot be cut, at most; 0: 1 GiB */
-    size_t threads;                /* that unpack and filter beside each other; 0: one */
+    /* vocabulary whose merges may cut long pieces; NULL: do not cut them */
+    const sgt_vocab *vocab;
+    int replaced;      /* ill-formed bytes become U+FFFD before the text is encoded */
+    size_t long_piece; /* bytes from which on the merges are tried; 0: 1 MiB */
+    size_t extent;     /* maximum bytes without a cut; 0: 1 GiB */
+    size_t threads;    /* threads that unpack and filter in parallel; 0: one */
     sgt_text_feed_from from;
 } sgt_text_feed_options;
 
 typedef struct sgt_text_feed sgt_text_feed;
 
-/* *o is copied */
+/* Open a feed; *o is copied. */
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err);
-/* Fills u's text and parts with what comes next. 0; 1 at the end; or a negative SGT_E*, again at
- * each further call. */
+/* Fill in u's text and parts with what comes next. Return 0; 1 at the end; or a negative SGT_E*,
+ * which every further call returns again. */
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_text_feed_close(sgt_text_feed *f);
 
-/* Which split a document of the file called `name` belongs to: 0 train, 1 val. Nothing else
- * decides. Position: where it begins in the file's stream, in bytes; of JSONL, where its line does;
- * of text it is 0. */
+/* Return the split of a document of the file called `name`: 0 train, 1 val. Nothing else decides.
+ * Position: the byte of the file's stream where the document begins; for JSONL, where its line
+ * begins; for text 0. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
-/* If c holds two or more files, all of them text, and none falls into the val split: moves the one
- * with the smallest hash there, the first of several such. Depends on the names alone, so it is the
- * same for any ranks. */
+/* If c holds two or more files, all of them text on disk, and none falls into the val split, choose
+ * one for it: the first with the smallest hash. Only the names decide, so all ranks choose the same
+ * file. */
 void sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
 #endif

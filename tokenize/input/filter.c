@@ -1,4 +1,4 @@
-/* filter.c: commands taken apart, and children started, waited for, ended. */
+/* filter.c: parse commands; start children, wait for them and end them. */
 #include "filter.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 #include "text/utf8.h"
 
-extern char **environ; /* what children get */
+extern char **environ; /* environment of the children */
 
 /* ---- commands ---- */
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* The word at *at into out (room for all of it). 0, or -1: a quote without its other half, or a
- * last backslash. */
+/* Copy the word at *at into out (room for all of it). Return 0, or -1 for an unclosed quote or a
+ * final backslash. */
 static int take_word(const char **at, char *out)
 {
     char quote = 0;
@@ -43,7 +43,7 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
     size_t n = strlen(command);
     char *word = malloc(n + 1);
     int rc = SGT_OK;
-    f->words = calloc(n / 2 + 2, sizeof *f->words); /* each word but the last takes a space too */
+    f->words = calloc(n / 2 + 2, sizeof *f->words); /* each word but the last also takes a space */
     if (!word || !f->words) rc = sgt_fail_memory(err, said);
     while (!rc) {
         while (is_space(*command)) command++;
@@ -66,7 +66,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
     const char *equals = strchr(said, '='), *command = equals ? equals + 1 : "";
     const char *ext = *said == '.' ? said + 1 : said;
     *f = (sgt_filter){.lines = lines};
-    /* it has to stand in the manifest */
+    /* it is written to the manifest */
     if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said))
         return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
     if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
@@ -102,7 +102,7 @@ int sgt_filter_ends(const sgt_filter *f, const char *path)
     return n > m && path[n - m - 1] != '/' && !strcasecmp(path + n - m, f->ending);
 }
 
-/* `word` with every {} replaced, malloc'd; *replaced is set where there was one. */
+/* Return `word` with every {} replaced, malloc'd. *replaced is set if there was one. */
 static char *fill_word(const char *word, const char *before, const char *path, int *replaced)
 {
     size_t room = strlen(word) + 1, each = strlen(before) + strlen(path);
@@ -128,7 +128,7 @@ static void free_words(char **words)
     free(words);
 }
 
-/* The command for `path`, to be freed with free_words; NULL: out of memory. */
+/* Return the command for `path`, to be freed with free_words; NULL: out of memory. */
 static char **fill_words(const sgt_filter *f, const char *path)
 {
     const char *before = *path == '-' ? "./" : "";
@@ -145,7 +145,8 @@ static char **fill_words(const sgt_filter *f, const char *path)
 
 /* ---- children ---- */
 
-/* posix_spawnp with all that a child must not take over from us. Returns an errno value. */
+/* Call posix_spawnp so that the child inherits nothing it should not have. Return an errno
+ * value. */
 static int spawn(pid_t *pid, char **words, int out)
 {
     posix_spawn_file_actions_t files;
@@ -190,7 +191,8 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-/* 1: the child has ended, and *status says how. 0: not yet. -1: somebody else was told. */
+/* Return 1 if the child has ended, with its status in *status; 0 if it has not; -1 if its status is
+ * lost because the caller's program has waited for it. */
 static int has_ended(const sgt_child *child, int *status)
 {
     pid_t got;
@@ -227,7 +229,7 @@ void sgt_filter_stop(sgt_child *child)
     kill(-child->pid, SIGTERM);
     for (int tries = 0; tries < 110 && !has_ended(child, &status); tries++) {
         pause_ms(10);
-        if (tries == 100) kill(-child->pid, SIGKILL); /* it has had a second */
+        if (tries == 100) kill(-child->pid, SIGKILL); /* a second has passed since SIGTERM */
     }
     child->pid = 0;
 }

@@ -1,15 +1,16 @@
-/* filter.h: files that are read through the standard output of a command.
+/* filter.h: read files through the standard output of a command.
  *
  *     sgt_filter f;
  *     if (sgt_filter_set(&f, "pdf=pdftotext {} -", 0, &err) < 0) ...;
- *     if (sgt_filter_ends(&f, "a/b.pdf") && sgt_filter_start(&f, "a/b.pdf", &child, &err) == 0) ... read child.fd ...
+ *     if (sgt_filter_ends(&f, "a/b.pdf") && sgt_filter_start(&f, "a/b.pdf", &child, &err) == 0)
+ *         ... read child.fd ...
  *     sgt_filter_stop(&child);
  *     sgt_filter_free(&f);
  *
- * EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is words with white space between
- * them, and no shell: '...' is taken as it stands, in "..." and outside quotes a backslash takes
- * the next character as it stands. {} is the path, wherever it stands; without one it is the last
- * word. One that begins with - has ./ before it. */
+ * A filter is EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is words separated by
+ * white space; no shell runs it. '...' is taken literally; in "..." and outside quotes a backslash
+ * makes the next character literal. Each {} becomes the path; without {} the path is the last word.
+ * A path that begins with - gets ./ in front. */
 #ifndef SGT_FILTER_H
 #define SGT_FILTER_H
 
@@ -19,31 +20,33 @@
 #include "base/error.h"
 
 typedef struct sgt_filter {
-    char *ending; /* ".pdf" */
-    char **words; /* of the command, NULL after the last */
+    char *ending; /* ending of its files: ".pdf" */
+    char **words; /* words of the command, NULL after the last */
     size_t count;
-    int lines; /* it prints JSONL */
+    int lines; /* the command prints JSONL */
 } sgt_filter;
 
-/* lines: what it prints where it does not say. SGT_EUSAGE. */
+/* Parse `said`. lines: whether the command prints JSONL if `said` does not tell. Return 0 or
+ * SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
-/* whether it is one of those; upper case counts too */
+/* Return whether `path` has the filter's ending; case is ignored. */
 int sgt_filter_ends(const sgt_filter *f, const char *path);
 
 typedef struct sgt_child {
-    pid_t pid; /* 0: it has ended, and how is known */
-    int fd;    /* its standard output */
+    pid_t pid; /* 0: it has ended and was waited for */
+    int fd;    /* read end of its standard output */
 } sgt_child;
 
-/* Starts the command for `path`: with the signals' defaults, nothing open but an empty standard
- * input, its output and our standard error, in a process group of its own. */
+/* Start the command for `path`, in its own process group, with default signals. Nothing is open but
+ * an empty standard input, its output, and our standard error. */
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err);
-/* After the end of its output, waits for it to end too: an error where that is not with exit code
+/* Wait until the command ends, after the end of its output. Return an error unless its exit code is
  * 0. */
 int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, const sgt_stop *stop,
                    const sgt_stop *cancel, sgt_error *err);
-/* Closes fd; ends the child's process group where it still runs. */
+/* Close fd. If the child still runs, end its process group (SIGTERM, and SIGKILL after a
+ * second). */
 void sgt_filter_stop(sgt_child *child);
 
 #endif

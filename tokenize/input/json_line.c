@@ -1,5 +1,5 @@
-/* json_line.c: JSON read from left to right, once. A newline ends every line and may stand nowhere
- * in one, so nothing here asks how much is left: whatever is wanted, a newline is not it. */
+/* json_line.c: read JSON once, from left to right. A newline ends every line and is not allowed
+ * inside one. So no code here checks how much is left: a newline never matches what is expected. */
 #include "json_line.h"
 
 #include <string.h>
@@ -25,8 +25,7 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 
 /* ---- strings ---- */
 
-/* From s on, the first byte that does not simply go on: a quote, a backslash, or a control
- * character. */
+/* Return the first byte from s on that is a quote, a backslash or a control character. */
 static uint8_t *after_plain(uint8_t *s)
 {
 #if defined(__SSE2__)
@@ -45,7 +44,7 @@ static uint8_t *after_plain(uint8_t *s)
 #endif
 }
 
-/* The value of a hex digit + 1; 0: it is none. */
+/* The value of a hex digit + 1; 0: not a hex digit. */
 static const uint8_t hex_digits[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -56,14 +55,14 @@ static int is_hex4(const uint8_t *s)
     return hex_digits[s[0]] && hex_digits[s[1]] && hex_digits[s[2]] && hex_digits[s[3]];
 }
 
-/* Of four hex digits. */
+/* Return the value of four hex digits. */
 static unsigned hex4(const uint8_t *s)
 {
     return (unsigned)(hex_digits[s[0]] << 12) + (unsigned)(hex_digits[s[1]] << 8) +
            (unsigned)(hex_digits[s[2]] << 4) + hex_digits[s[3]] - 0x1111;
 }
 
-/* What \c stands for; 0: no such escape (\u is one, but another matter). */
+/* Return the character that \c stands for; 0: there is no such escape, or it is \u. */
 static uint8_t simple_escape(uint8_t c)
 {
     static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -77,12 +76,12 @@ typedef struct scan {
     uint8_t *s; /* the next byte */
     uint8_t *scratch;
     const sgt_json_path *path;
-    const char *why; /* NULL: all is well */
-    size_t depth;    /* objects and arrays open */
-    size_t matched;  /* how many of them, counted from the outermost, the path leads through */
-    found found;     /* of the field */
+    const char *why; /* why the line is bad; NULL: it is not */
+    size_t depth;    /* number of open objects and arrays */
+    size_t matched;  /* number of them, from the outermost, that the path leads through */
+    found found;     /* kind of the field's value */
     uint8_t *text, *text_end;
-    uint8_t objects[SGT_JSON_DEPTH / 8]; /* a bit for each that is open: it is an object */
+    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit for each open container: it is an object */
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -91,7 +90,7 @@ static int wrong(scan *c, const char *why)
     return -1;
 }
 
-/* The string whose opening quote is at c->s. *escaped: a backslash is in it. */
+/* Read the string whose opening quote is at c->s. *escaped: it contains a backslash. */
 static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
 {
     uint8_t *s = *text = c->s + 1;
@@ -133,7 +132,7 @@ static uint8_t *put_utf8(uint8_t *out, unsigned cp)
     return out;
 }
 
-/* The \uXXXX at *s, and the second half that belongs to it. */
+/* Write the character of the \uXXXX at *s, including its second surrogate if there is one. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
@@ -150,8 +149,8 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return put_utf8(out, 0xFFFD);
 }
 
-/* Copies s[..end) to out up to the first backslash, past both of which 16 bytes may be touched.
- * Returns how many. */
+/* Copy s[..end) to out, up to the first backslash. Return the number of bytes. Up to 16 bytes
+ * beyond both ends may be read and written. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -172,8 +171,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes
- * out is never longer, but 16 bytes at a time cannot go in place. */
+/* Decode the escapes of text[n], which has been checked, and return the new length. The result is
+ * never longer, but copying 16 bytes at a time does not work in place. */
 static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -197,7 +196,7 @@ static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surr
     return n;
 }
 
-/* ---- everything else ---- */
+/* ---- values and lines ---- */
 
 static void skip_space(scan *c)
 {
@@ -260,7 +259,7 @@ static void close_container(scan *c)
     c->s++;
 }
 
-/* A member's name and its colon. 1: the path leads to its value. */
+/* Read a member's name and its colon. Return 1 if the path leads to its value. */
 static int read_name(scan *c)
 {
     uint8_t *name, *end;
@@ -277,7 +276,7 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* A value, of a container only its opening: 1. */
+/* Read a value. For a container, read only its opening and return 1. */
 static int read_value(scan *c, int on_path)
 {
     size_t depth = c->depth;
@@ -333,7 +332,7 @@ static int read_object(scan *c)
 
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
 {
-    scan c; /* its last member is not set: it is 8 KiB, and read only where it was written */
+    scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
     c.s = line;
     c.scratch = scratch;
     c.path = p;

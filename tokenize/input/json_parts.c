@@ -1,5 +1,4 @@
-/* json_parts.c: where lines begin and end, and what becomes of each. How one is read is
- * json_line.h's. */
+/* json_parts.c: divide parts into lines, and make a document of each. json_line.c reads a line. */
 #include "json_parts.h"
 
 #include <stdlib.h>
@@ -14,8 +13,8 @@ typedef struct unfolding {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
     sgt_json_path path;
-    int valid;     /* all of the part is UTF-8 */
-    sgt_part next; /* what comes after the last document: its lines, until one is a document */
+    int valid;     /* the whole part is known to be UTF-8 */
+    sgt_part next; /* the lines after the last document, until one of them holds a document */
 } unfolding;
 
 static int add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
@@ -30,7 +29,7 @@ static int add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* The part that goes on where the last one ended. */
+/* Begin a part where the last one ended. */
 static void begin_next(sgt_part *next)
 {
     next->offset = next->end;
@@ -45,7 +44,7 @@ static int is_blank(const uint8_t *line)
     return *line == '\n';
 }
 
-/* The document in line[n]: NULL, or what is wrong with it, and at which byte. */
+/* Find the document in line[n]. Return NULL, or what is wrong and at which byte. */
 static const char *read_document(unfolding *f, uint8_t *line, size_t n, sgt_json_text *t)
 {
     size_t good = f->valid ? n : sgt_utf8_valid(line, n);
@@ -54,8 +53,8 @@ static const char *read_document(unfolding *f, uint8_t *line, size_t n, sgt_json
     return "not UTF-8";
 }
 
-/* The line at text + at, of n bytes and what ends it, which belongs to f->next. 1: it ends it
- * all. */
+/* Handle the line of n bytes at text + at, which belongs to f->next. Return 1 if the line is bad
+ * and ends the unit. */
 static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_t position,
                        sgt_error *err)
 {
@@ -82,7 +81,7 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
     return 1;
 }
 
-/* 1: a bad line ended it. */
+/* Unfold the lines of a part. Return 1 if a bad line ended it. */
 static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
 {
     uint8_t *text = f->u->text + p->at;
@@ -94,7 +93,7 @@ static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
     f->next.end = p->offset;
     begin_next(&f->next);
     for (size_t at = 0; at < p->length && !rc;) {
-        /* one follows a file's last line, too */
+        /* a newline follows a file's last line, too */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
         size_t n = (size_t)(newline - (text + at)),
                after = at + n < p->length ? at + n + 1 : p->length;

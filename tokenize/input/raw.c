@@ -1,4 +1,4 @@
-/* raw.c: reading files and standard input. */
+/* raw.c: read files, standard input and the output of filters. */
 #include "raw.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define DROP ((uint64_t)8 << 20) /* pages are dropped so many bytes at a time */
+#define DROP ((uint64_t)8 << 20) /* pages are dropped this many bytes at a time */
 
-/* Whether the middle of the file is in memory: somebody may want it there. */
+/* Return whether the middle of the file is in the page cache: another program may want it there. */
 static int is_cached(const sgt_raw *r)
 {
     char byte;
@@ -24,7 +24,7 @@ int sgt_raw_open(sgt_raw *r, sgt_error *err)
     r->at = r->dropped = 0;
     r->fd = STDIN_FILENO;
     if (f->stream) return SGT_OK;
-    /* were it a pipe by now, open would wait */
+    /* O_NONBLOCK: do not wait if the path has become a pipe */
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return sgt_fail_errno(err, "%s", f->path);
     int rc = fstat(fd, &r->opened) < 0 ? sgt_fail_errno(err, "%s", f->path) : SGT_OK;
@@ -58,8 +58,7 @@ void sgt_raw_close(sgt_raw *r)
     if (r->file->filter) sgt_filter_stop(&r->child);
 }
 
-/* Waits until a stream or a filter has something to say, looking up now and then whether to
- * stop. */
+/* Wait until a stream or filter can be read, checking at intervals whether to stop. */
 static int wait_stream(const sgt_raw *r, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -69,7 +68,7 @@ static int wait_stream(const sgt_raw *r, int fd, sgt_error *err)
             return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
-    return SGT_OK; /* an error of poll's is read's to report */
+    return SGT_OK; /* read will report an error of poll */
 }
 
 static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
@@ -88,8 +87,7 @@ static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt
     return SGT_OK;
 }
 
-/* At the last byte that was expected, or at an early end: is this still the file that was
- * opened? */
+/* Check, at the last expected byte or an early end, that this is still the file that was opened. */
 static int check_end(sgt_raw *r, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = r->file;

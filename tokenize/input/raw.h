@@ -1,9 +1,9 @@
-/* raw.h: the bytes of an input as the system has them, before anything is unpacked: a file's,
- * standard input's, or what a filter prints. What source.h is made of. One thread at a time.
+/* raw.h: read the bytes of an input as the system delivers them, before anything is unpacked: a
+ * file, standard input, or the output of a filter. source.h is built on it. One thread at a time.
  *
- * A file must have the size it had when the inputs were listed, and neither its size nor its time
- * stamp may change until its last byte is read: what was read may never have been its content. Of a
- * file of 8 MiB or more, what was not in the page cache before is not left there. */
+ * A file must have the size it had when the inputs were listed. Its size and time stamp must not
+ * change until its last byte is read; otherwise the bytes read may never have been its content. For
+ * a file of 8 MiB or more, pages that were not in the page cache before are not left there. */
 #ifndef SGT_RAW_H
 #define SGT_RAW_H
 
@@ -18,21 +18,21 @@
 typedef struct sgt_raw {
     const sgt_corpus_file *file;
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
-    int fd;                        /* of the file, or of standard input */
-    sgt_child child;               /* of a file's filter, whose output is read in its place */
+    int fd;                        /* descriptor of the file, or of standard input */
+    sgt_child child;               /* the file's filter, whose output is read instead of the file */
     uint64_t at;                   /* bytes read */
     struct stat opened;
-    int passing;      /* its pages are dropped behind */
-    uint64_t dropped; /* up to here they are */
+    int passing;      /* drop pages from the page cache once they are read */
+    uint64_t dropped; /* bytes whose pages were dropped */
 } sgt_raw;
 
-/* r->file, stop and cancel are the caller's to set, and live until sgt_raw_close, which is due
- * after success alone. */
+/* Open r->file. The caller sets r->file, stop and cancel, which must live until sgt_raw_close. Call
+ * sgt_raw_close only after success. */
 int sgt_raw_open(sgt_raw *r, sgt_error *err);
-/* Goes on at byte `at`; not of streams and filters. */
+/* Continue at byte `at`; not for standard input and filters. */
 int sgt_raw_seek(sgt_raw *r, uint64_t at, sgt_error *err);
-/* Reads on into p[*n ... want), as much as there is. *end is set to 1 once the last byte is known
- * to be the last. */
+/* Read on into p[*n ... want), as much as there is. Set *end to 1 once the last byte is known to be
+ * the last. */
 int sgt_raw_read(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 void sgt_raw_close(sgt_raw *r);
 

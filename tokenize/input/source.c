@@ -1,4 +1,4 @@
-/* source.c: a file's raw bytes, unpacked where it is packed. */
+/* source.c: a file's raw bytes, unpacked if the file is packed. */
 #include "source.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "raw.h"
 #include "unpack.h"
 
-/* packed bytes in memory: zstd's largest block, and what a read costs little for */
+/* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)
 
 struct sgt_source {
@@ -15,7 +15,7 @@ struct sgt_source {
     sgt_unpack *unpack; /* NULL: the stream is the raw bytes */
     uint8_t *in;        /* packed bytes */
     size_t in_at, in_size;
-    int in_end; /* and none after them */
+    int in_end; /* there are no more after these */
 };
 
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
@@ -51,7 +51,7 @@ void sgt_source_close(sgt_source *s)
 uint64_t sgt_source_raw(const sgt_source *s)
 {
     uint64_t size = s->raw.file->size;
-    /* how far it is, it does not say */
+    /* a filter does not tell how far it has read: its output is the estimate */
     if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size;
     return s->raw.at - (s->in_size - s->in_at);
 }

@@ -69,7 +69,7 @@ void sgt_unit_trim(sgt_unit *u, size_t bytes)
     if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
 }
 
-/* Counts the part's ill-formed units; the first of the unit are noted where they lie in the
+/* Count the part's ill-formed units, and record where the first ones of the unit lie in the
  * file. */
 static void locate_invalid(sgt_unit *u, sgt_part *p)
 {
@@ -91,7 +91,7 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const
                         "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
                         u->invalid[0].offset);
     if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        /* at best one byte becomes three */
+        /* each ill-formed unit has at least one byte and becomes three */
         int rc = sgt_unit_reserve_scratch(u, *n + 2 * p->invalid, err);
         if (rc < 0) return rc;
         *n = sgt_utf8_replace(u->scratch, *text, *n);
@@ -100,7 +100,7 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const
     return SGT_OK;
 }
 
-/* The length of the longest end of text[n] that could be the beginning of a literal. */
+/* Return the length of the longest end of text[n] that could begin the literal. */
 static size_t begun_literal(const uint8_t *text, size_t n, const char *special, size_t bytes)
 {
     size_t k = n < bytes - 1 ? n : bytes - 1;
@@ -111,9 +111,9 @@ static size_t begun_literal(const uint8_t *text, size_t n, const char *special, 
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special)
 {
     if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
-    /* What stands between two literals is a text of its own: a cut just after a literal is always
-     * safe, and a cut of the text after the last one is safe as long as it is not in a literal that
-     * has begun. */
+    /* The text between two literals is encoded separately. So a cut just after a literal is always
+     * safe; a cut in the text after the last one is safe unless it lies in a literal that has
+     * begun. */
     const size_t bytes = strlen(special);
     size_t after = 0;
     const uint8_t *found;

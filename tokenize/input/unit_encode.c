@@ -1,4 +1,4 @@
-/* unit_encode.c: the text of one unit of work to token ids. */
+/* unit_encode.c: turn the text of one unit of work into token ids. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const ui
     return SGT_OK;
 }
 
-/* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has
- * it. */
+/* Encode a literal end of text as its id, and the text on either side separately, as tiktoken
+ * does. */
 static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text,
                           size_t n, sgt_error *err)
 {

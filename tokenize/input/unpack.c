@@ -1,4 +1,4 @@
-/* unpack.c: zlib and zstd behind one call: a row each of the table `ways`. */
+/* unpack.c: zlib and zstd behind one call, each with a row in the table `ways`. */
 #include "unpack.h"
 
 #include <inttypes.h>
@@ -12,19 +12,19 @@ typedef struct way way;
 struct sgt_unpack {
     const way *way;
     const char *path;
-    /* a member: it has begun and not ended; a file begins inside one, for it may not be empty */
+    /* a member has begun and not ended; a file begins inside one, because it must not be empty */
     int inside;
-    int padding; /* zeros after the last member */
+    int padding; /* zeros followed the last member */
     z_stream gz;
     ZSTD_DStream *zst;
-    int between; /* two frames of it */
+    int between; /* zst is between two frames */
 };
 
 struct way {
     const char *name;
     int (*begin)(sgt_unpack *u); /* 0, or -1: out of memory */
     void (*end)(sgt_unpack *u);
-    /* as sgt_unpack_some, which calls it again */
+    /* does some of the work of sgt_unpack_some, which calls it repeatedly */
     int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err);
 };
 
@@ -42,7 +42,7 @@ static void end_gzip(sgt_unpack *u) { inflateEnd(&u->gz); }
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
-/* Between two members: zeros, or the next. */
+/* Between two members, skip zeros or begin the next member. */
 static int begin_member(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
     while (io->in_at < io->in_size && io->in[io->in_at] == 0) {
@@ -65,7 +65,7 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     }
     size_t in = at_most(io->in_size - io->in_at, 1u << 30),
            out = at_most(io->out_size - io->out_at, 1u << 30);
-    /* zlib reads it alone, but does not say so */
+    /* zlib only reads it, although its type is not const */
     z->next_in = (Bytef *)(uintptr_t)(io->in + io->in_at);
     z->avail_in = (uInt)in;
     z->next_out = io->out + io->out_at;
@@ -90,8 +90,8 @@ static int begin_zstd(sgt_unpack *u)
 
 static void end_zstd(sgt_unpack *u) { ZSTD_freeDStream(u->zst); }
 
-/* Frames of zstd before 0.8, for which libzstd has decoders of their time: without our bound on
- * memory, and with failures that depend on how a frame comes in. */
+/* Return whether a frame is older than zstd 0.8. libzstd's decoders for these ignore our memory
+ * limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
 static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
@@ -155,6 +155,6 @@ int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
         size_t in = io->in_at, out = io->out_at;
         int rc = u->way->some(u, io, err);
         if (rc < 0 || io->out_at == io->out_size) return rc;
-        if (io->in_at == in && io->out_at == out) return SGT_OK; /* it wants more */
+        if (io->in_at == in && io->out_at == out) return SGT_OK; /* it needs more input */
     }
 }

@@ -1,4 +1,4 @@
-/* digests.c: the record of each document, appended as it ends. */
+/* digests.c: append the record of each document when it ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 struct sgt_digests {
     int fd;
     char *path;
-    XXH3_state_t *hash; /* of a document of several texts */
+    XXH3_state_t *hash; /* state for a document with more than one text */
     uint64_t length;
     size_t used;
     sgt_dedup_record records[RECORDS];

@@ -1,4 +1,4 @@
-/* journal.c: lines with checksums, appended and read back. */
+/* journal.c: append lines with checksums, and read them back. */
 #include "journal.h"
 
 #include <errno.h>
@@ -14,14 +14,15 @@
 #include "base/file.h"
 #include "writer.h"
 
-#define MAX_BYTES ((size_t)1 << 30) /* two million shards take 700 MB */
+#define MAX_BYTES ((size_t)1 << 30) /* size limit; two million shards take 700 MB */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
 
 /* ---- writing ---- */
 
-/* Appends line[n], which has no newline yet, and its checksum to *text. 0, or -1: out of memory. */
+/* Append `line`, which has no newline yet, and its checksum to *text. Return 0, or -1: out of
+ * memory. */
 static int add_line(char **text, const char *line)
 {
     char *more;
@@ -53,7 +54,7 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    /* known */
+    /* already known */
     if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
         return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
@@ -112,7 +113,7 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
                 : sgt_write_all(j->fd, text, strlen(text), j->path, err);
     if (!rc && fsync(j->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", j->path);
     free(text);
-    if (rc < 0) { /* what is not on disk is not known */
+    if (rc < 0) { /* forget the shards that are not on disk */
         memcpy(j->count, before, sizeof before);
         return rc;
     }
@@ -124,7 +125,7 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
 
 /* ---- reading ---- */
 
-/* Reads one number in `base` and what must follow it. */
+/* Read one number in `base` and the character that must follow it. Return 0 or -1. */
 static int take(const char **s, int base, char after, uint64_t *v)
 {
     char *end;
@@ -136,8 +137,8 @@ static int take(const char **s, int base, char after, uint64_t *v)
     return 0;
 }
 
-/* The line at *at of text[n], its checksum taken off and NUL at its end, *at behind it; NULL: no
- * good line there. */
+/* Return the line at *at of text[n], without its checksum and ended by NUL, and move *at past it.
+ * Return NULL if there is no good line. */
 static char *next_line(char *text, size_t n, size_t *at)
 {
     char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -204,8 +205,8 @@ static int read_state(sgt_journal *j, const char *line)
     return 0;
 }
 
-/* Takes in text[n]; returns how much of it counts: up to the last good state, or the first line; 0:
- * not a journal. */
+/* Parse text[n]. Return the bytes that count: up to the last good state, or the first line; 0 if
+ * this is not a journal. */
 static size_t read_lines(sgt_journal *j, char *text, size_t n)
 {
     size_t at = 0, good, counts[SGT_SPLITS] = {0}, invalid = 0;
@@ -239,7 +240,7 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
     if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
-    /* what was not understood is not damaged: nothing is to be done anew */
+    /* out of memory is no damage: fail, so that nothing is started over */
     if (j->lost) rc = sgt_fail_memory(err, j->path);
     free(text);
     if (rc < 0 || !good) {

@@ -1,5 +1,5 @@
-/* out.c: claims OUT, completes it, lets it go. What may be gone on with is decided in
- * out_compare.c. */
+/* out.c: claim OUT, complete it and release it. out_compare.c decides whether a run can be
+ * resumed. */
 #include "out.h"
 
 #include <dirent.h>
@@ -19,10 +19,10 @@
 #include "shards/shard.h"
 #include "writer.h"
 
-/* in .work: held by ranks that write shards for the one that has the lock */
+/* file in .work, locked by ranks that write shards for the rank that holds the lock */
 #define HELPERS "helpers"
 #define WAIT_MS 50
-#define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
+#define WAIT_TURNS 200 /* ten seconds: a rank sets OUT up in less */
 
 static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
                                              SGT_DEDUP_FILE};
@@ -33,8 +33,7 @@ static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sou
 
 /* ---- names ---- */
 
-/* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its
- * number. */
+/* Return whether `name` is a shard or its index, SPLIT_NNNNNN.bin or .idx. *index is its number. */
 static int shard_name(const char *name, int *split, uint64_t *index)
 {
     for (*split = 0; *split < SGT_SPLITS; ++*split) {
@@ -55,7 +54,8 @@ static int listed(const char *name, const char *const *names, size_t count)
     return 0;
 }
 
-/* In OUT: what a complete set consists of, but for the shards that `j` (NULL: none) knows. */
+/* Return whether `name` in OUT belongs to a complete set and is not a shard that `j` (NULL: none)
+ * lists. */
 static int stale_in_out(const char *name, const sgt_journal *j)
 {
     int split;
@@ -64,8 +64,8 @@ static int stale_in_out(const char *name, const sgt_journal *j)
     return shard_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
-/* In .work: all we ever make there but the lock, and but the shards that `j` has begun or made
- * whole. */
+/* Return whether `name` in .work is one of our files. The lock is not one; with `j`, only temporary
+ * files count, and not those of the shard that `j` has begun. */
 static int stale_in_work(const char *name, const sgt_journal *j)
 {
     char known[64];
@@ -81,7 +81,7 @@ static int stale_in_work(const char *name, const sgt_journal *j)
     return 1;
 }
 
-/* Removes from `folder` the files that `stale` names. */
+/* Remove the files from `folder` for which `stale` returns 1. */
 static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *),
                  const sgt_journal *j, sgt_error *err)
 {
@@ -112,7 +112,7 @@ static int remove_parts(const char *work, sgt_error *err)
     return rc;
 }
 
-/* gone: set to 1 where there is no such file, which is an error where gone is NULL. */
+/* Rename a file. If it does not exist, set *gone to 1; that is an error if gone is NULL. */
 static int move(const char *from_folder, const char *to_folder, const char *from, const char *to,
                 int *gone, sgt_error *err)
 {
@@ -129,22 +129,22 @@ static int move(const char *from_folder, const char *to_folder, const char *from
 
 /* ---- the lock ---- */
 
-/* .work is a folder of OUT's own: a link would have us remove temporaries wherever it leads, or
- * wait for good where it leads nowhere. */
+/* Make .work, which must be a real folder. Refuse a symbolic link: cleaning up would delete files
+ * somewhere else, and a link that leads nowhere would make us wait for ever. */
 static int make_work(const char *work, sgt_error *err)
 {
     struct stat st;
-    /* or its journal may be lost, and OUT nobody's */
+    /* otherwise .work and its journal could be lost, and OUT would have no owner */
     if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    return SGT_OK; /* or it went with the run that ended just now */
+    return SGT_OK; /* or the run that just ended has removed it */
 }
 
-/* Holds OUT/.work/lock, LOCK_EX: alone, LOCK_SH: with others who do so. 1: somebody else holds it
- * otherwise. A run that ends removes the file, so the one that was locked must be the one that is
- * there. */
+/* Lock OUT/.work/lock, with LOCK_EX alone or with LOCK_SH shared. Return 1 if a lock of another run
+ * prevents it. A run that ends removes the file, so check that the locked file is the one that
+ * exists. */
 static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, "lock");
@@ -153,7 +153,7 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
     for (int done = 0; !rc && !done;) {
         if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        /* .work went with the run that ended just now */
+        /* the run that just ended has removed .work */
         if (o->lock < 0 && errno == ENOENT) continue;
         if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(o->lock, how | LOCK_NB) < 0)
@@ -182,24 +182,24 @@ static void unlock(sgt_out *o)
     o->lock = -1;
 }
 
-/* Takes away .work, as far as it is ours, and the lock with it. */
+/* Remove .work, as far as we made it, and the lock with it. */
 static void remove_work(sgt_out *o)
 {
     char *path = sgt_join(o->work, "lock");
     sweep(o->work, stale_in_work, NULL, NULL);
     remove_parts(o->work, NULL);
     if (path) unlink(path);
-    rmdir(o->work); /* fails where somebody else keeps something there */
+    rmdir(o->work); /* fails if another program keeps something there */
     free(path);
 }
 
 /* ---- claiming ---- */
 
-/* What speaks against OUT as a whole, before anything in it is touched. */
+/* Check whether OUT may be used at all, before anything in it is changed. */
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* another rank may be making it this moment */
+    /* another rank may be making it just now */
     static const char *const harmless[] = {"lost+found", ".work"};
     if (stat(r->path, &st) < 0)
         return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
@@ -217,8 +217,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     return SGT_OK;
 }
 
-/* Forgets any earlier run: from the journal on, what the old one left is stale, and is then
- * removed. */
+/* Start over, ignoring any earlier run. Once the new journal exists, the old files are stale, and
+ * are then removed. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -230,8 +230,8 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
         return rc;
-    /* The manifest goes first and durably: OUT must not look complete with some of its shards
-     * gone. */
+    /* The manifest is removed first and durably: OUT must never look complete without some of its
+     * shards. */
     char *manifest = sgt_join(o->path, "manifest.json");
     rc = manifest ? SGT_OK : sgt_fail_memory(err, o->path);
     if (!rc && unlink(manifest) < 0 && errno != ENOENT)
@@ -240,24 +240,23 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 ||
         (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
         return rc;
-    /* Parts are begun from a clean OUT: until the journal has a state, whoever comes starts
-     * over. */
+    /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */
     const sgt_manifest_shard none[SGT_SPLITS] = {0};
     return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err)
                               : SGT_OK;
 }
 
-/* Moved to OUT as `name` after what the journal still says: back to .work as `as`, where the
- * journal has it. */
+/* Move `name` from OUT back to .work as `as`, where the journal expects it. It was moved to OUT
+ * after the last line of the journal that survived. */
 static int take_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return move(o->path, o->work, name, as, NULL, err);
 }
 
-/* A file of the shard that is still being written: as long as the journal has it, or longer. It is
- * in OUT where the journal's last lines were lost after the shard was whole, as on a disk that
- * forgets what it said it had written. */
+/* Check a file of the unfinished shard: it has at least the bytes that the journal says. It is in
+ * OUT if the journal lost its last lines after the shard was completed. That happens on a disk that
+ * loses acknowledged writes. */
 static int check_begun_file(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                             sgt_error *err)
 {
@@ -276,8 +275,8 @@ static int check_begun(const sgt_out *o, int split, sgt_error *err)
     return rc < 0 ? rc : check_begun_file(o, split, "idx", 8 * now->documents[split], err);
 }
 
-/* Completes what the journal knows: shards that are whole but still in .work. Everything else there
- * or in OUT is removed. */
+/* Resume: move the complete shards that the journal lists to OUT, and remove everything else of
+ * ours in .work and OUT. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -302,7 +301,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Under the lock: is OUT complete, or what is there of it? */
+/* Under the lock, find out whether OUT is complete or a run can be resumed; otherwise start
+ * over. */
 static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = sgt_out_is_complete(r, err);
@@ -312,13 +312,13 @@ static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = sgt_out_may_resume(o->journal, r, o->work, err);
-    /* parts go on by themselves */
+    /* parts resume by themselves */
     if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* What can be said without a lock. 1: OUT is complete, and not touched at all: it may be
- * read-only. */
+/* Check what needs no lock. Return 1 if OUT is complete; it is then not changed at all, as it may
+ * be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -351,7 +351,7 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* With a share of the lock: do those who have the others do the same as we? */
+/* With a shared lock, check that the ranks which share it do the same work. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = sgt_out_is_complete(r, err);
@@ -382,7 +382,7 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 
 void sgt_out_share_no_more(sgt_out *o) { unlock(o); }
 
-/* A descriptor that holds .work/helpers, or a negative SGT_E*. */
+/* Return a descriptor that locks .work/helpers, or a negative SGT_E*. */
 static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, HELPERS);
@@ -413,7 +413,8 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    int helpers = lock_helpers(o, r, LOCK_EX, err); /* those of a rank that died are still at it */
+    /* helpers of a rank that died may still be writing */
+    int helpers = lock_helpers(o, r, LOCK_EX, err);
     if (helpers < 0) return helpers;
     close(helpers);
     if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
@@ -433,8 +434,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in
- * .work: a file system that fails to say so would have the set completed without it. */
+/* Move a file from .work to OUT. If it is no longer in .work, it must be in OUT. Only rename may
+ * say that it is gone: on a file system with wrong lookups, the set could be completed without
+ * it. */
 static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
 {
     int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
@@ -447,7 +449,7 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
     int rc = SGT_OK;
     for (size_t i = 0; i < COUNT(suffixes) && !rc; i++) {
         char name[64], temporary[80];
-        size_t n = strlen(s->file) - 3; /* up to "bin" */
+        size_t n = strlen(s->file) - 3; /* without "bin" */
         snprintf(name, sizeof name, "%.*s%s", (int)n, s->file, suffixes[i]);
         snprintf(temporary, sizeof temporary, "%s.tmp", name);
         rc = move_if_there(o, temporary, name, err);
@@ -468,10 +470,10 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) <
-            0 || /* of a part alone */
+            0 || /* only a part has this file */
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
-    /* Every other name must be durable before the one that says they all are. */
+    /* Every other name must be durable before the manifest, which says that they all are. */
     if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
         (rc = move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
@@ -487,7 +489,7 @@ void sgt_out_release(sgt_out *o, int keep)
 {
     if (!keep) {
         if (o->lock >= 0) remove_work(o);
-        else rmdir(o->work); /* made, but no lock in it */
+        else rmdir(o->work); /* it was made but never locked */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);

@@ -1,23 +1,23 @@
-/* out.h: the folder OUT: whose it is, whether a run may write there, where an earlier one stopped,
- * and how it becomes complete.
+/* out.h: the folder OUT: decide whether a run may write there, find where an earlier run stopped,
+ * and complete the folder.
  *
  *     sgt_out o;
  *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);
- *     if (rc == 1) ...;                                      // complete already, nothing to do or to release
+ *     if (rc == 1) ...;              // already complete: nothing to do or to release
  *     if (rc == 0) {
  *         ... work in o.work, from o.journal->now on ...
  *         sgt_out_publish(&o, &manifest, vocab, &err);
  *         sgt_out_release(&o, keep);
  *     }
  *
- * Several ranks fill one OUT together: each joins it (sgt_out_join) and makes a part of it, a set
- * in a folder of its own under OUT/.work (parts.h); when all parts are whole, one of them has OUT
- * alone (sgt_out_alone) and completes it.
+ * Several ranks can fill one OUT together. Each rank joins it (sgt_out_join) and makes a part,
+ * which is a set in its own folder under OUT/.work (parts.h). When all parts are complete, one rank
+ * takes OUT alone (sgt_out_alone) and completes it.
  *
- * OUT belongs to one run at a time (a lock in OUT/.work, which ranks share). OUT with other options
- * or from other inputs, and a folder with anything in it that sgt-tokenize did not make, are
- * refused unless `force`; then only files with the names of our own are replaced. Complete means:
- * manifest.json is there, which is the last thing written. */
+ * OUT belongs to one run at a time (by a lock in OUT/.work, which ranks share). Unless `force` is
+ * set, these are refused: an OUT with other options or from other inputs, and a folder that holds
+ * anything that sgt-tokenize did not make. `force` replaces only files that have the names of our
+ * own. OUT is complete if manifest.json exists, which is written last. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -33,58 +33,60 @@ typedef struct sgt_out_request {
     const char *path;
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
-    /* JSON object text: what changes bytes. Keys are the program's options with _ for - */
+    /* options that change the output, as JSON text of an object; keys are the program's options, _
+     * for - */
     const char *options;
-    /* the same and what decides how OUT is divided into parts; NULL: it is not */
+    /* the same, and what divides OUT into parts; NULL: OUT is not made by parts */
     const char *journal_options;
     int force;
     sgt_notice notice;
     const sgt_stop *stop;
 } sgt_out_request;
 
-#define SGT_OUT_PARTS 1000000     /* parts are numbered with six digits */
-#define SGT_OUT_SORTING "sorting" /* in .work: documents on their way into another order */
+#define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
+#define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
 
 typedef struct sgt_out {
-    const char *path; /* the request's */
+    const char *path; /* path of OUT; belongs to the request */
     char *work;       /* OUT/.work */
-    int lock;         /* descriptor, -1: not held */
-    int made;         /* OUT was not there before */
-    int had_work;     /* .work was */
+    int lock;         /* descriptor of the lock; -1: not held */
+    int made;         /* OUT did not exist before */
+    int had_work;     /* .work existed before */
     sgt_journal *journal;
 } sgt_out;
 
-/* 0: OUT is ours, *o filled in. 1: it is complete, made by the same options from the same inputs.
- * Else a negative SGT_E*. sgt_out_release is due after 0 alone. */
+/* Claim OUT for this run. Return 0 if it is ours, with *o filled in; 1 if it is complete, made with
+ * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after
+ * 0. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* The same for a rank of several: OUT is ours together with all who ask for the same. Nothing of
- * OUT itself may be written before sgt_out_alone. Waits for one that is setting OUT up or
- * completing it, for ten seconds. */
+/* Do the same for one rank of several, which share OUT with all ranks of the same request. Nothing
+ * in OUT itself may be written before sgt_out_alone. While a rank sets OUT up or completes it, wait
+ * up to ten seconds. */
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* After sgt_out_join, with our part whole: gives up our share of OUT. */
+/* Give up our share of OUT, after sgt_out_join, when our part is complete. */
 void sgt_out_share_no_more(sgt_out *o);
-/* After that: waits until no other rank is at work here. 0: OUT is ours alone; 1: it is complete by
- * now. */
+/* Wait, after sgt_out_share_no_more, until no other rank works on OUT. Return 0 if OUT is ours
+ * alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* While another rank has OUT alone: to write shards beside it. Whoever has OUT alone after a death
- * waits for our end. */
+/* Lock OUT as a helper, to write shards while another rank has OUT alone. If that rank dies, the
+ * next rank to take OUT alone waits until we end. */
 int sgt_out_help(sgt_out *o, sgt_error *err);
-/* Lets go of an OUT that was joined; one in which nobody has begun a part is left as it was
- * before. */
+/* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);
 
-/* "part-000007", into name[32]. */
+/* Write "part-000007" into name[32]. */
 void sgt_out_part_name(char name[32], uint32_t part);
 
-/* Moves the shard files of a committed checkpoint from .work to OUT. */
+/* Move the shard files of a committed checkpoint from .work to OUT. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
-/* sources.jsonl (from .work), tokenizer.json and, last, manifest.json; then .work is gone. */
+/* Complete OUT: sources.jsonl (from .work), tokenizer.json and, last, manifest.json. Then remove
+ * .work. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);
 
-/* Lets go of OUT. keep 0: nothing is left of an OUT that has no whole shard. */
+/* Release OUT. If keep is 0, an OUT without a complete shard is removed. */
 void sgt_out_release(sgt_out *o, int keep);
 
 #endif

@@ -1,4 +1,4 @@
-/* out_compare.c: OUT against the command at hand. */
+/* out_compare.c: compare OUT with the command at hand. */
 #include "out_compare.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "vocab/vocab.h"
 #include "writer.h"
 
-#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json, as sgt_vocab_load takes them */
+#define MAX_TOKENIZER ((size_t)64 << 20) /* maximum bytes of tokenizer.json, as in sgt_vocab_load */
 
 /* ---- files ---- */
 
@@ -79,7 +79,7 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 
 /* ---- options ---- */
 
-/* A value as it would stand on the command line, malloc'd. */
+/* Return a value as it would be typed on the command line, malloc'd. */
 static char *as_typed(const json_t *v)
 {
     return json_is_string(v) ? strdup(json_string_value(v))
@@ -134,8 +134,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
                     out, made, sgt_vocab_fingerprint(v));
 }
 
-/* The vocabulary of a whole set, by the tokenizer.json in it: the set's fingerprint may be of an
- * older release, which left the merges out, so they are compared themselves. */
+/* Compare the vocabulary of a complete set by its tokenizer.json. The set's fingerprint may come
+ * from an older release, which left the merges out, so the merges themselves are compared. */
 static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
 {
     char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
@@ -165,7 +165,7 @@ done:
 
 /* ---- inputs ---- */
 
-/* `line` (NULL: the list is at its end) is not input i of the corpus: says how it is not. */
+/* Fail, and say how `line` (NULL: the list has ended) differs from input i of the corpus. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)
 {
@@ -200,7 +200,7 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* Line i of a list against input i. *touched counts those with another time stamp. */
+/* Compare line i of a list with input i. *touched counts inputs with another time stamp. */
 static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i,
                         uint64_t *touched, sgt_error *err)
 {
@@ -214,7 +214,7 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
     return same ? SGT_OK : other_input(out, line, c, i, err);
 }
 
-/* The list FOLDER/NAME, a line an input, against the corpus. */
+/* Compare the list FOLDER/NAME, one line per input, with the corpus. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name,
                           sgt_error *err)
 {
@@ -317,8 +317,7 @@ int sgt_out_predates(const char *out, const char *key)
     return lacks;
 }
 
-/* What the journal says must make sense for these inputs and options: it is not believed further
- * than that. */
+/* Check that the journal makes sense for these inputs and options; its contents are not trusted. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f =
@@ -353,7 +352,7 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
         (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
-    /* no whole shard: nothing is lost */
+    /* there is no complete shard, so nothing is lost */
     if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;
     return !r->corpus->stream;
 }

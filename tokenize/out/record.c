@@ -1,12 +1,12 @@
-/* record.c: encoded units onto disk, and checkpoints that a killed run goes on from.
+/* record.c: write encoded units to disk, with checkpoints from which a killed run resumes.
  *
- * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then
- * stand at the part's beginning and `skip` says how many of its tokens are out already. A later run
- * encodes from the part's first byte again and leaves so many away; parts begin where no token is
- * cut, so however they are cut then, the tokens are the same.
+ * A checkpoint is taken when a shard is full, perhaps in the middle of a part. All counts then
+ * refer to the part's beginning, and `skip` is the number of its tokens that are already written. A
+ * later run encodes from the part's first byte and skips these tokens. Parts begin where no token
+ * crosses, so any division into parts gives the same tokens.
  *
- * Where documents' digests are taken (dedup.h), which cannot be gone on with in the middle of a
- * document, everything stands at the document's beginning instead. */
+ * With digests (dedup.h), which cannot resume in the middle of a document, all counts refer to the
+ * document's beginning instead. */
 #include "record.h"
 
 #include <assert.h>
@@ -29,13 +29,13 @@ struct sgt_record {
     FILE *sources;
     char *sources_path;
     sgt_checkpoint now;
-    uint64_t tokens;       /* in all shards and splits */
-    uint64_t done;         /* bytes on disk of the files that have ended */
-    uint64_t reading;      /* and of the one that has not, as far as it is read */
+    uint64_t tokens;       /* tokens in all shards and splits */
+    uint64_t done;         /* bytes on disk of the files that are done */
+    uint64_t reading;      /* bytes read of the current file */
     sgt_digests *digests;  /* NULL: none are taken */
-    sgt_checkpoint begun;  /* `now` as it was before the document at hand */
-    uint64_t begun_tokens; /* of it, in parts that are recorded */
-    int inside;            /* a document is at hand */
+    sgt_checkpoint begun;  /* value of `now` before the current document */
+    uint64_t begun_tokens; /* tokens of it in parts that are already recorded */
+    int inside;            /* a document is being recorded */
 };
 
 static int open_sources(sgt_record *r, sgt_error *err)
@@ -87,7 +87,7 @@ uint64_t sgt_record_bytes(const sgt_record *r) { return r->now.all_bytes; }
 uint64_t sgt_record_read(const sgt_record *r) { return r->done + r->reading; }
 uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 
-/* Where a later run is to go on. */
+/* Return the checkpoint from which a later run resumes. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
     if (!r->digests || !r->inside) return r->now;
@@ -98,9 +98,9 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     return at;
 }
 
-/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run
- * that is killed in between leaves shards in .work that its successor moves. finish: shards that
- * are not full are whole as well. */
+/* Flush everything to disk, commit it to the journal, then move complete shards to OUT. If the run
+ * is killed in between, the next run moves the shards left in .work. finish: shards that are not
+ * full are complete too. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -128,7 +128,7 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 
 int sgt_record_save(sgt_record *r, sgt_error *err) { return checkpoint(r, 0, err); }
 
-/* The line of sources.jsonl of the file that ended. */
+/* Write the line of sources.jsonl for the file that ended. */
 static int record_source(sgt_record *r, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
@@ -231,7 +231,7 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     return u->bad.why ? bad_line(r, &u->bad, err) : SGT_OK;
 }
 
-/* [{"path": ..., "offset": N}, ...] of the ill-formed UTF-8 the journal noted, malloc'd. */
+/* Return [{"path": ..., "offset": N}, ...], malloc'd, for the ill-formed UTF-8 in the journal. */
 static char *invalid_places(const sgt_record *r)
 {
     const sgt_journal *j = r->o->journal;

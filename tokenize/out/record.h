@@ -1,5 +1,5 @@
-/* record.h: what a run has done so far, and putting it on disk: ids into shards, sources.jsonl, and
- * checkpoints in the journal. Takes encoded units in the order of the text. One thread. */
+/* record.h: write the results of a run to disk: ids into shards, sources.jsonl, and checkpoints in
+ * the journal. Takes encoded units in the order of the text. One thread at a time. */
 #ifndef SGT_RECORD_H
 #define SGT_RECORD_H
 
@@ -8,24 +8,24 @@
 
 typedef struct sgt_record sgt_record;
 
-/* Goes on where o->journal stands. o, corpus and vocab must live as long as the record. digests:
- * leave the record of each document that dedup.h wants. */
+/* Continue from the state of o->journal. o, corpus and vocab must outlive the record. digests: also
+ * write the record of each document that dedup.h needs. */
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
                     uint64_t shard_tokens, int digests, sgt_error *err);
-void sgt_record_close(sgt_record *r); /* NULL is fine */
+void sgt_record_close(sgt_record *r); /* NULL is allowed */
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err);
 
-/* Everything up to the last unit on disk and in the journal, so that a later run goes on from
- * here. */
+/* Write everything up to the last unit to disk and commit it to the journal, so that a later run
+ * resumes here. */
 int sgt_record_save(sgt_record *r, sgt_error *err);
 
-/* After the last unit: the shards that are not full, and the manifest of it all (options and
- * vocabulary are the caller's to fill in; free it with sgt_manifest_free). */
+/* Finish after the last unit: write the shards that are not full, and fill in the manifest. The
+ * caller adds options and vocabulary, and frees it with sgt_manifest_free. */
 int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err);
 
-uint64_t sgt_record_bytes(const sgt_record *r); /* of text, in all runs so far */
-/* of files, as they lie on disk, that lie behind it */
+uint64_t sgt_record_bytes(const sgt_record *r); /* bytes of text, in all runs so far */
+/* Return the bytes of files, as stored on disk, that are done. */
 uint64_t sgt_record_read(const sgt_record *r);
 uint64_t sgt_record_tokens(const sgt_record *r);
 

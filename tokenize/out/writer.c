@@ -1,4 +1,4 @@
-/* writer.c: 16-bit ids into shards. */
+/* writer.c: write 16-bit ids into shards. */
 #include "writer.h"
 
 #include <assert.h>
@@ -15,22 +15,22 @@
 #include "base/file.h"
 #include "shards/shard.h"
 
-#define ID_BUFFER ((size_t)1 << 18)    /* ids */
-#define START_BUFFER ((size_t)1 << 12) /* document starts */
+#define ID_BUFFER ((size_t)1 << 18)    /* in ids */
+#define START_BUFFER ((size_t)1 << 12) /* in document starts */
 
-/* One file being appended to through a buffer. */
+/* A file that is appended to through a buffer. */
 typedef struct sink {
-    int fd; /* -1: not open */
+    int fd; /* descriptor; -1: not open */
     char *path;
     char *buffer;
-    size_t used, size; /* bytes */
+    size_t used, size; /* in bytes */
 } sink;
 
 struct sgt_writer {
     sgt_writer_options o;
     uint64_t index, tokens, documents; /* of the shard being written */
     sink bin, idx;
-    XXH3_state_t *hash; /* of the token bytes that left the buffer */
+    XXH3_state_t *hash; /* hash of the token bytes that left the buffer */
 };
 
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix)
@@ -46,8 +46,7 @@ static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags
     sgt_writer_name(name, w->o.split, w->index, suffix);
     free(s->path);
     if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail_memory(err, name);
-    /* The folder is ours alone (locked); O_NOFOLLOW in case someone has laid a link there all the
-     * same. */
+    /* Only we use this folder, which is locked; O_NOFOLLOW guards against a link all the same. */
     s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
 }
@@ -90,7 +89,7 @@ static void sink_close(sink *s)
     s->used = 0;
 }
 
-/* Cuts the file of an earlier run to `size` bytes, which it must have, and stands at its end. */
+/* Cut the file of an earlier run to `size` bytes, which it must have, and move to its end. */
 static int sink_cut(sink *s, uint64_t size, sgt_error *err)
 {
     struct stat st;
@@ -109,7 +108,7 @@ static int sink_cut(sink *s, uint64_t size, sgt_error *err)
 
 static int begin_shard(sgt_writer *w, sgt_error *err)
 {
-    static const uint8_t no_header[SGT_SHARD_HEADER]; /* written for good when the shard is whole */
+    static const uint8_t no_header[SGT_SHARD_HEADER]; /* overwritten when the shard is complete */
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->index >= SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",

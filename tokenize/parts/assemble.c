@@ -1,4 +1,4 @@
-/* assemble.c: documents into shards. */
+/* assemble.c: write documents into shards. */
 #include "assemble.h"
 
 #include <fcntl.h>
@@ -13,18 +13,19 @@
 #include "out/writer.h"
 #include "shards/shard.h"
 
-/* Where in the order the next token to be written lies. */
+/* The position in the order of the next token to write. */
 typedef struct reader {
     sgt_order *order;
-    uint64_t at; /* of all tokens; where no document is at hand, it is sought */
-    /* of the document at hand, and how many of them are out; equal: none is at hand */
+    uint64_t at; /* index in all tokens; a document is sought there if there is none */
+    /* tokens of the current document, and how many are written; equal: there is no document */
     uint64_t tokens, begun;
-    int known; /* order stands where `at` says */
-    /* of all tokens, where this rank's share begins; how far into it was last said to be */
+    int known; /* `order` is positioned at `at` */
+    /* first token of this rank's share, and the progress last reported within it */
     uint64_t first, told;
 } reader;
 
-/* A shard that is in OUT already. 0: it is not. */
+/* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
+ * SGT_E*. */
 static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens,
                  sgt_manifest_shard *s, sgt_error *err)
 {
@@ -65,11 +66,11 @@ static int rename_into_out(const sgt_out *o, const char *temporary, const char *
     return rc;
 }
 
-/* The index first: where the shard is, its index is too. */
+/* Move the index first, so that a shard in OUT always has its index. */
 static int publish(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
 {
     char name[64], temporary[80];
-    int n = (int)strlen(s->file) - 3; /* up to "bin" */
+    int n = (int)strlen(s->file) - 3; /* without "bin" */
     snprintf(name, sizeof name, "%.*sidx", n, s->file);
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
     int rc = rename_into_out(o, temporary, name, err);
@@ -90,7 +91,7 @@ static int next_document(reader *r, sgt_error *err)
                    : rc;
 }
 
-/* The next `tokens` tokens of the order as shard k. */
+/* Write the next `tokens` tokens of the order as shard k. */
 static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, reader *r,
                       sgt_manifest_shard *s, sgt_error *err)
 {

@@ -1,4 +1,4 @@
-/* buckets.c: many files, appended to in turn. */
+/* buckets.c: append to many files in turn. */
 #include "buckets.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ size_t sgt_buckets_count(uint64_t bytes, uint64_t want)
     return count;
 }
 
-/* Appends p[n] to a file; it must be there, or where `made` is set, be made. */
+/* Append p[n] to a file that must exist; if `made` is set, create the file. */
 static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, int made, int sync,
                   sgt_error *err)
 {

@@ -1,4 +1,4 @@
-/* dedup.c: equal records found by sorting, a file of them at a time. */
+/* dedup.c: find equal records by sorting one file of them at a time. */
 #include "dedup.h"
 
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 #include "out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)32 << 20)
-#define READ 4096 /* records at a time */
+#define READ 4096 /* records per read */
 
-/* A record on its way through a file: which document it is of. */
+/* A record in a bucket file, with the document it belongs to. */
 typedef struct where {
     sgt_dedup_record r;
-    uint64_t number; /* in the input */
-    uint64_t place;  /* in its split */
+    uint64_t number; /* index of the document in the input */
+    uint64_t place;  /* index of the document in its split */
 } where;
 
 struct sgt_dedup {
@@ -115,7 +115,7 @@ static int same_text(const where *x, const where *y)
            ((x->r.length ^ y->r.length) & ~SGT_DEDUP_VAL) == 0;
 }
 
-/* Equal ones side by side, the first of the input first. */
+/* Order equal records side by side, the first of the input first. */
 static int in_order(const void *a, const void *b)
 {
     const where *x = a, *y = b;

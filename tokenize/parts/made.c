@@ -1,4 +1,4 @@
-/* made.c: shards and their indexes behind two windows, which move forwards. */
+/* made.c: read shards and their indexes through two windows, which move forwards. */
 #include "made.h"
 
 #include <assert.h>
@@ -13,15 +13,16 @@
 #include "out/journal.h"
 #include "shards/shard.h"
 
-#define STARTS ((size_t)1 << 13) /* of documents, in their window */
+#define STARTS ((size_t)1 << 13) /* number of documents' starts in their window */
 
-/* The shards of a split, first[i] what lies before shard i: first[count] is all of it. */
+/* The shards of a split. tokens[i] and documents[i] are those before shard i; [count] is the
+ * total. */
 typedef struct run {
-    size_t from, count; /* in the manifest's list */
+    size_t from, count; /* extent in the manifest's list */
     uint64_t *tokens, *documents;
 } run;
 
-/* Elements [at, at + n) of a run, as they are in `bytes`. */
+/* Elements [at, at + n) of a split, held in `bytes`. */
 typedef struct window {
     int split;
     uint64_t at;
@@ -34,7 +35,7 @@ struct sgt_made {
     sgt_manifest m;
     run runs[SGT_SPLITS];
     window ids, starts;
-    int fds[2]; /* the last shard and the last index read */
+    int fds[2]; /* descriptors of the last shard and the last index read */
     const sgt_manifest_shard *open[2];
 };
 
@@ -111,8 +112,8 @@ uint64_t sgt_made_documents(const sgt_made *s, int split)
     return s->runs[split].documents[s->runs[split].count];
 }
 
-/* The last i below count with first[i] <= at: among equal ones the last, as a shard may hold no
- * document's beginning. */
+/* Return the last i below count with first[i] <= at. Equal values occur because a shard may contain
+ * no start of a document. */
 static size_t find(const uint64_t *first, size_t count, uint64_t at)
 {
     size_t low = 0, high = count;
@@ -124,7 +125,7 @@ static size_t find(const uint64_t *first, size_t count, uint64_t at)
     return low;
 }
 
-/* Opens shard i of a split (index 0) or its document index (1); *path is malloc'd. */
+/* Open a shard (index 0) or its document index (1). *path is malloc'd. */
 static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char **path,
                      sgt_error *err)
 {
@@ -142,7 +143,7 @@ static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, ch
     return SGT_OK;
 }
 
-/* Elements of `size` bytes from `at` on, until the window is full or the split ends. */
+/* Read elements of a split from `at` on, until the window has `room` of them or the split ends. */
 static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_t room,
                 sgt_error *err)
 {

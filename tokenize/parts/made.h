@@ -1,14 +1,13 @@
-/* made.h: a finished set of shards, read again: the tokens of each split as one long run, and where
- * its documents begin.
+/* made.h: read a finished set of shards again: the tokens of each split as one sequence, and the
+ * starts of its documents.
  *
  *     sgt_made *s;
  *     if (sgt_made_open(&s, "out", &err) < 0) ...;
- *     sgt_made_start(s, 0, 7, &at, &err);              // document 7 of the train split begins at token `at`
- *     sgt_made_ids(s, 0, at, 100, &ids, &err);         // 100 tokens from there on
+ *     sgt_made_start(s, 0, 7, &at, &err);        // document 7 of the train split begins at `at`
+ *     sgt_made_ids(s, 0, at, 100, &ids, &err);   // 100 tokens from there on
  *     sgt_made_close(s);
  *
- * One thread at a time. Reads in the order of the set are buffered, and no file is open before the
- * first of them. */
+ * One thread at a time. Sequential reads are buffered. No file is open before the first read. */
 #ifndef SGT_MADE_H
 #define SGT_MADE_H
 
@@ -18,14 +17,14 @@
 #include "base/error.h"
 #include "shards/manifest.h"
 
-#define SGT_MADE_WINDOW ((size_t)1 << 19) /* tokens of one read at most */
+#define SGT_MADE_WINDOW ((size_t)1 << 19) /* maximum tokens per read */
 
 typedef struct sgt_made sgt_made;
 
-/* reads the manifest; *out only on success */
+/* Open a set by reading its manifest; *out is set only on success. */
 int sgt_made_open(sgt_made **out, const char *path, sgt_error *err);
-void sgt_made_close(sgt_made *s); /* NULL is fine */
-/* closes its files and gives back its buffers, until the next read */
+void sgt_made_close(sgt_made *s); /* NULL is allowed */
+/* Close the files and free the buffers, until the next read. */
 void sgt_made_rest(sgt_made *s);
 
 const char *sgt_made_path(const sgt_made *s);
@@ -33,11 +32,12 @@ const sgt_manifest *sgt_made_manifest(const sgt_made *s);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
 uint64_t sgt_made_documents(const sgt_made *s, int split);
 
-/* n tokens (at most SGT_MADE_WINDOW, all of them in the split) from token `at` on; *ids is valid
- * until the next call. */
+/* Return n tokens (at most SGT_MADE_WINDOW, all of them in the split) from token `at` on. *ids is
+ * valid until the next call. */
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids,
                  sgt_error *err);
-/* The first token of document `index`; of one past the last: the number of tokens. */
+/* Return the first token of document `index` in *at; after the last document, the number of
+ * tokens. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* order.c: walks the parts one after the other, or leaves it to shuffle.c. */
+/* order.c: walk the parts one after the other, or hand over to shuffle.c. */
 #include "order.h"
 
 #include <inttypes.h>
@@ -8,11 +8,11 @@
 
 struct sgt_order {
     sgt_order_request r;
-    uint64_t *before;       /* tokens of the parts before part i; of all for i = count */
-    uint64_t *numbers;      /* of the first document of part i */
-    size_t part;            /* the one being walked; count: it is over */
-    uint64_t document;      /* in it, the next */
-    uint64_t start, tokens; /* of the last one given out, in the part */
+    uint64_t *before;       /* tokens of the parts before part i; of all parts for i = count */
+    uint64_t *numbers;      /* index in the split of the first document of part i */
+    size_t part;            /* index of the current part; count: the end */
+    uint64_t document;      /* index in that part of the next document */
+    uint64_t start, tokens; /* extent in the part of the last document delivered */
     sgt_shuffle *shuffle;   /* NULL: the order is the input's */
 };
 
@@ -28,7 +28,7 @@ static uint64_t documents_here(const sgt_order *o)
     return sgt_made_documents(o->r.parts[o->part], o->r.split);
 }
 
-/* The next document of the part at hand, a duplicate too. */
+/* Turn to the next document of the current part, duplicate or not. */
 static int step(sgt_order *o, sgt_error *err)
 {
     sgt_made *s = o->r.parts[o->part];
@@ -61,8 +61,8 @@ static int next_of_part(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* How many tokens each part has for this order: where duplicates are left out, its documents are
- * gone through. */
+/* Count the tokens that each part has in this order. If duplicates are left out, walk its
+ * documents. */
 static int add_up(sgt_order *o, sgt_error *err)
 {
     uint64_t number = 0;
@@ -92,7 +92,7 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
         o->before && o->numbers ? add_up(o, err) : sgt_fail_memory(err, "the order of documents");
     sgt_shuffle *shuffle = NULL;
     if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
-    o->shuffle = shuffle; /* from here on it is that order */
+    o->shuffle = shuffle; /* set last: sgt_shuffle_open reads o in input order */
     if (rc < 0) sgt_order_close(o);
     else *out = o;
     return rc;

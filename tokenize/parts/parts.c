@@ -1,4 +1,4 @@
-/* parts.c: ranks side by side, and what becomes of their parts. */
+/* parts.c: run the ranks in parallel, and assemble their parts. */
 #include "parts.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include "shards/json_dumps.h"
 #include "vocab/vocab.h"
 
-#define FILE_COST 4096 /* bytes of text that opening a file takes the time of, about */
-#define SUMS 4         /* over ranks, that each rank takes part in */
-/* a shared file system may show another machine's files so much later */
+#define FILE_COST 4096 /* bytes of text that take about as long as opening a file */
+#define SUMS 4         /* number of sums over ranks that each rank takes part in */
+/* maximum delay until another machine's files appear on a shared file system */
 #define APPEAR_SECONDS 120
 
 typedef struct parts {
@@ -35,15 +35,15 @@ typedef struct parts {
     uint32_t rank, ranks;
     size_t *first; /* files of rank i: first[i] ... first[i + 1] - 1 */
     sgt_out out;
-    sgt_made **sets; /* of the parts that have files, in order */
+    sgt_made **sets; /* sets of the parts that have files, in order */
     char **paths;
     size_t count;
-    int helped; /* all ranks have put their share of OUT together */
-    /* the first pass: bytes done, in all (0: nobody knows), tokens */
+    int helped; /* all ranks have assembled their shares of OUT */
+    /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
-    /* the second: tokens shuffled, and tokens in shards of our share */
+    /* second pass: tokens shuffled, and tokens in the shards of our share */
     uint64_t behind[2][SGT_SPLITS];
-    uint64_t second; /* tokens that it goes over */
+    uint64_t second; /* tokens that the second pass goes over */
 } parts;
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
@@ -53,7 +53,7 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 
 void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
 {
-    /* A file goes where its middle falls; long double holds 64 bits. */
+    /* A file goes to the rank in whose share its middle falls. long double holds 64 bits. */
     long double all = (long double)c->bytes + (long double)c->count * FILE_COST, before = 0;
     uint32_t rank = 0;
     first[0] = 0;
@@ -66,13 +66,13 @@ void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
     while (rank < ranks) first[++rank] = c->count;
 }
 
-/* ---- one bar for both passes, by the bytes that they read ---- */
+/* ---- one progress bar for both passes, by the bytes that they read ---- */
 
-/* How often the second pass goes over as many tokens as our part has, about. */
+/* Return about how many tokens the second pass goes over, as a multiple of those of our part. */
 static uint64_t times_again(const parts *p)
 {
     const uint64_t shuffled = p->o->shuffle != 0;
-    /* another rank's work, most likely */
+    /* most likely, another rank will do it */
     if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
     if (p->o->dedup) return p->ranks * (1 + shuffled);
     return p->rank ? 1 : 1 + p->ranks * shuffled;
@@ -108,7 +108,7 @@ static void tell_shuffled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 0,
 
 static void tell_assembled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
 
-/* With all parts open: what the second pass has before it. Of the first, all is behind. */
+/* Start the progress of the second pass, when all parts are open. The first pass is done. */
 static void begin_second(parts *p, uint32_t shares)
 {
     uint64_t all = 0;
@@ -137,7 +137,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     mine.files += from;
     mine.count = to - from;
     mine.bytes = mine.line_files = 0;
-    mine.skipped = 0; /* those are counted for OUT as a whole */
+    mine.skipped = 0; /* files skipped are counted for OUT as a whole */
     for (size_t i = 0; i < mine.count; i++) {
         mine.bytes += mine.files[i].size;
         mine.line_files += mine.files[i].lines != 0;
@@ -148,14 +148,14 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     o.out = path;
     o.progress = first_pass;
     o.progress_ctx = p;
-    p->read_bytes = mine.bytes; /* where it is whole already, too */
+    p->read_bytes = mine.bytes; /* set even if the part is complete already */
     int rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
     free(path);
     return rc;
 }
 
-/* 1: the part is whole; only a system that says for sure that its manifest is not there is believed
- * that it is not. */
+/* Return 1 if the part is complete, or 0 if its manifest certainly does not exist. Any other
+ * failure of stat is an error, not an incomplete part. */
 static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
 {
     struct stat st;
@@ -167,7 +167,7 @@ static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
     return rc;
 }
 
-/* How many parts of others are not whole yet. */
+/* Count the parts of other ranks that are not complete yet. */
 static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 {
     *missing = 0;
@@ -224,7 +224,7 @@ static int append_file(FILE *to, const char *path, sgt_error *err)
     return rc;
 }
 
-/* The parts' lists of what they read, one after the other. */
+/* Concatenate the parts' sources.jsonl. */
 static int join_sources(const parts *p, sgt_error *err)
 {
     char *path = sgt_join(p->out.work, "sources.jsonl");
@@ -245,7 +245,7 @@ static int join_sources(const parts *p, sgt_error *err)
     return rc;
 }
 
-/* The first places of ill-formed UTF-8, of all parts. */
+/* Join the first places of ill-formed UTF-8 of all parts. */
 static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
 {
     json_t *all = json_array(), *place;
@@ -264,7 +264,7 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     return m->invalid ? SGT_OK : sgt_fail_memory(err, p->o->out);
 }
 
-/* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
+/* Assemble share `share` of `shares` of the shards. With 0 shares, only shuffle. */
 static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares,
                            int force, sgt_manifest *m, sgt_error *err)
 {
@@ -306,7 +306,7 @@ static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
     return rc;
 }
 
-/* OUT from all parts; it is ours alone. */
+/* Complete OUT from all parts; we have OUT alone. */
 static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -331,7 +331,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         if (!rc) rc = sgt_out_publish(&p->out, &m, p->vocab, err);
         *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
         sgt_pipeline_result(result, &m);
-        p->read += 2 * p->second; /* less, if duplicates were left out; and all is behind */
+        p->read += 2 * p->second; /* all is done, even if duplicates made it less */
         p->read_bytes += p->read_bytes ? 2 * p->second : 0;
         p->tokens = m.tokens;
         tell(p, 0);
@@ -353,7 +353,7 @@ static int already_complete(const parts *p, sgt_tokenize_result *result, sgt_err
 
 /* ---- ranks ---- */
 
-/* Other machines' parts are whole: until they are seen here. */
+/* Wait until the complete parts of other machines are visible here. */
 static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
 {
     int rc;
@@ -380,7 +380,7 @@ static int sum(const parts *p, uint64_t *n, sgt_error *err)
     return rc;
 }
 
-/* Connected ranks: each puts its share of the shards together. Rank 0, which holds OUT, passes
+/* Help, as a connected rank: assemble our share of the shards. Rank 0, which holds OUT, passes
  * `ready` 1 if there is something to do; the others pass 0. Only rank 0 knows the duplicates, so
  * with dedup it works alone. */
 static int help(parts *p, uint64_t ready, sgt_error *err)
@@ -404,7 +404,7 @@ static int help(parts *p, uint64_t ready, sgt_error *err)
     return rc < 0 ? rc : sum(p, &none, err);
 }
 
-/* The rank that completes OUT, with all parts whole. */
+/* Finish as the rank that completes OUT, when all parts are complete. */
 static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
                       sgt_error *err)
 {
@@ -414,7 +414,7 @@ static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *r
     return mine ? complete(p, r->options, result, err) : already_complete(p, result, err);
 }
 
-/* With our own part whole. */
+/* Finish, when our own part is complete. */
 static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
 {
     int connected = sgt_ranks_connected(p->o->ranks);
@@ -429,18 +429,19 @@ static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *resul
         return rc < 0 ? rc : sum(p, &none, err); /* rank 0 has completed it */
     }
     rc = connected ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
-    if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0; /* another was quicker */
+    /* another rank has completed OUT */
+    if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0;
     result->waiting = missing;
     if (rc < 0 || missing) return rc;
     rc = finish_all(p, r, result, err);
     return rc < 0 ? rc : sum(p, &none, err);
 }
 
-/* The options, and into how many parts OUT is divided. malloc'd. */
+/* Return the options, including the number of parts of OUT, malloc'd. */
 static char *with_ranks(const char *options, uint32_t ranks)
 {
     char *text;
-    size_t n = strlen(options) - 1; /* up to its closing brace */
+    size_t n = strlen(options) - 1; /* without its closing brace */
     if (ranks < 2) return strdup(options);
     return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, ranks) < 0 ? NULL
                                                                                         : text;

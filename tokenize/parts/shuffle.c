@@ -1,4 +1,4 @@
-/* shuffle.c: documents scattered by their keys, and each file sorted when its turn comes. */
+/* shuffle.c: scatter documents by their keys, and sort each file when its turn comes. */
 #include "shuffle.h"
 
 #include <fcntl.h>
@@ -15,18 +15,18 @@
 #include "out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-/* a larger file is not read whole: its tokens are fetched one by one */
+/* a larger file is not loaded; its documents are read one by one */
 #define MEMORY_BYTES ((uint64_t)96 << 20)
 #define MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
 
-/* Before each document in its file. */
+/* The header of each document in its file. */
 typedef struct head {
     uint64_t key, number, tokens;
 } head;
 
-/* A document of the file at hand. */
+/* A document of the current file. */
 typedef struct entry {
-    uint64_t key, number, at; /* its head's byte in the file */
+    uint64_t key, number, at; /* at: byte of its header in the file */
 } entry;
 
 typedef struct bucket {
@@ -39,14 +39,14 @@ struct sgt_shuffle {
     uint64_t memory;
     size_t count;
     bucket *buckets;
-    size_t bucket; /* the one at hand */
-    int fd;        /* -1: it is not loaded */
+    size_t bucket; /* index of the current bucket */
+    int fd;        /* descriptor of its file; -1: the bucket is not loaded */
     char *path;
-    char *bytes; /* all of it; NULL: it is too large */
+    char *bytes; /* the whole file; NULL: it is too large */
     entry *entries;
-    size_t next;           /* of the entries */
-    uint64_t from, tokens; /* the last document given out: the first byte of its ids; how many */
-    uint16_t *ids;         /* SGT_MADE_WINDOW */
+    size_t next;           /* index of the next entry */
+    uint64_t from, tokens; /* last document delivered: first byte of its ids, and their number */
+    uint16_t *ids;         /* buffer of SGT_MADE_WINDOW ids */
 };
 
 /* ---- scattering ---- */
@@ -54,7 +54,7 @@ struct sgt_shuffle {
 static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const head *h,
                         sgt_error *err)
 {
-    /* the leading bits: files in turn are keys in order */
+    /* the leading bits: the files in sequence then hold the keys in order */
     size_t i = s->count == 1 ? 0 : (size_t)(h->key >> (64 - __builtin_ctzll(s->count)));
     int rc = sgt_buckets_put(b, i, h, sizeof *h, err);
     for (uint64_t at = 0; at < h->tokens && !rc;) {
@@ -88,7 +88,7 @@ static int scatter(sgt_shuffle *s, const sgt_order_request *r, sgt_order *input,
     return rc;
 }
 
-/* ---- the table: MAGIC, the buckets, and a checksum of all that ---- */
+/* ---- the table: MAGIC, the buckets, and a checksum of both ---- */
 
 static int write_table(const sgt_shuffle *s, const char *path, sgt_error *err)
 {
@@ -103,7 +103,8 @@ static int write_table(const sgt_shuffle *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* 1: it is there, and of as many buckets. */
+/* Read the table. Return 1 if it is valid and has as many buckets, 0 if not, or a negative
+ * SGT_E*. */
 static int read_table(sgt_shuffle *s, const char *path, sgt_error *err)
 {
     char *text = NULL;
@@ -174,7 +175,7 @@ static int in_order(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* n bytes of the bucket at hand into p. */
+/* Read n bytes of the current bucket, from byte `at` on, into p. */
 static int fetch(const sgt_shuffle *s, void *p, size_t n, uint64_t at, sgt_error *err)
 {
     if (!s->bytes) return sgt_pread_all(s->fd, p, n, at, s->path, err);
@@ -182,7 +183,7 @@ static int fetch(const sgt_shuffle *s, void *p, size_t n, uint64_t at, sgt_error
     return SGT_OK;
 }
 
-/* The bucket at hand: its bytes, if they are not too many, and its heads in order. */
+/* Load the current bucket: its bytes, if they are not too many, and its sorted headers. */
 static int load(sgt_shuffle *s, sgt_error *err)
 {
     const bucket *b = &s->buckets[s->bucket];
