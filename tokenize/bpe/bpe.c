@@ -1,13 +1,14 @@
-/* bpe.c: the bytes of a piece become ids: of all adjacent pairs that some merge joins, the one of
- * the lowest id is joined, the leftmost first, until none is left.
+/* bpe.c: turns the bytes of a piece into ids. Of all adjacent pairs that have a merge, the pair
+ * with the lowest merged id is merged, the leftmost first, until no pair has one.
  *
- * A piece takes the first of these ways that fits:
- *   words   up to 15 bytes, see words.h: nearly all of them
- *   longs   up to 126 bytes that were met before
+ * A piece takes the first of these methods that fits:
+ *   words   up to 15 bytes: nearly all pieces (words.h)
+ *   longs   up to 126 bytes, if the piece is in the table of long words (long_words.h)
  *   scan    up to 64 bytes: the definition itself, on the stack
- *   runs    longer ones, where the definition would be quadratic, see runs.h
- * and a piece for the last two is first cut wherever two bytes meet that no token holds side by
- * side. */
+ *   runs    longer pieces, for which the definition would be quadratic (runs.h)
+ *
+ * A piece of up to 512 bytes is cut before scan or runs wherever no token holds two adjacent
+ * bytes. */
 #include "bpe.h"
 
 #include <stdlib.h>
@@ -23,12 +24,13 @@
 
 struct sgt_encoder {
     const sgt_vocab *v;
-    sgt_arena memory; /* what is pointed to, in huge pages, touched when used */
+    /* memory of the tables, in huge pages that are faulted in on first use */
+    sgt_arena memory;
     sgt_long_words longs;
     sgt_runs runs;
     sgt_words words;
-    sgt_pattern *rule; /* NULL: GPT-2's */
-    sgt_error failure; /* of the rule */
+    sgt_pattern *rule; /* pattern to split by; NULL: GPT-2's */
+    sgt_error failure; /* last failure of `rule` */
 };
 
 static const sgt_words_level *words_level(void)
@@ -85,7 +87,7 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 
 /* ---- text ---- */
 
-/* Words that start so near to the text's end that 16 bytes cannot be read there. */
+/* Encode words that start too near the text's end for 16 bytes to be read there. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           uint16_t *ids)
 {
@@ -97,7 +99,7 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     return n;
 }
 
-/* `left` bytes may be read from s on, and that many ids written. */
+/* Encode `count` words. From s on, `left` bytes may be read and as many ids written. */
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                            size_t left, uint16_t *ids)
 {
@@ -119,7 +121,7 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
                                : sgt_encode_long(&e->longs, s, n, ids);
 }
 
-/* By GPT-2's rule, to ids in merge order. */
+/* Split by GPT-2's rule, and encode to ids in merge order. */
 static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
@@ -135,7 +137,8 @@ static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *
     return count;
 }
 
-/* By the vocabulary's own rule, likewise. */
+/* Split by the vocabulary's own rule, and encode to ids in merge order. Returns SGT_ENCODE_FAILED
+ * on error, with the cause in e->failure. */
 static size_t encode_by_rule(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;

@@ -1,6 +1,6 @@
-/* bpe.h: one piece's bytes to ids, for the files of tokenize/ and their tests (users have
- * sgt_encode). Any bytes at all; ids must have room for n; each call returns how many there are.
- * All give the same ids. */
+/* bpe.h: encodes the bytes of one piece, for the files of tokenize/ and their tests (users have
+ * sgt_encode). A piece may hold any bytes, and ids must have room for n. Each call returns the
+ * number of ids, and all functions give the same ids. */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 
@@ -10,16 +10,16 @@
 extern "C" {
 #endif
 
-/* bytes that sgt_bpe_scan takes at most; about there the other way is as fast */
+/* most bytes that sgt_bpe_scan takes; at about this length the other ways are as fast */
 #define SGT_BPE_SCAN_MAX 64
 
-/* the fastest way for n */
+/* the fastest way for this n */
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* the definition: quadratic */
+/* the definition, in quadratic time */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
-/* runs.h: linear */
+/* linear time, by steps (runs.h) */
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* runs.h: linear, and faster */
+/* linear time, by windows and steps, and faster (runs.h) */
 size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
 #ifdef __cplusplus

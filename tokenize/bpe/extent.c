@@ -1,21 +1,21 @@
-/* extent.c: places at which the tokens of a long piece have a border, whatever follows. */
+/* extent.c: borders between the tokens of a long piece that hold for any text behind it. */
 #include "extent.h"
 
 #include <stdlib.h>
 
 #include "text/split.h"
 
-/* bytes at the end that are looked at, and left to the next part; or a quarter */
+/* bytes at the end that serve as look-ahead and go to the next part, or a quarter of the piece */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* borders that are tried */
+#define TRIES 24 /* most borders that are tried */
 
 typedef struct extent {
     sgt_encoder *e;
     const sgt_vocab *v;
-    const uint8_t *s; /* the piece */
-    size_t n;         /* and how far it goes at least */
-    size_t longest;   /* bytes of a token */
-    uint16_t *ids;    /* (n) */
+    const uint8_t *s; /* start of the piece */
+    size_t n;         /* least number of its bytes */
+    size_t longest;   /* bytes of the longest token */
+    uint16_t *ids;    /* (n): room for the ids of the piece */
 } extent;
 
 static size_t longest_token(const sgt_vocab *v)
@@ -26,16 +26,16 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* How many of text[n] bytes are characters that are wholly in sight, whatever follows. */
+/* Return how many of text[n] bytes are characters that are complete whatever follows. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* nothing but continuation bytes: each stands alone */
+    /* only continuation bytes: each is a separate unit */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
-/* The longest piece of text[n]: its length, and where it starts. */
+/* Find the longest piece of text[n]. Returns its length, and its start in *from. */
 static size_t longest_piece(const uint8_t *text, size_t n, size_t *from)
 {
     sgt_splitter sp = sgt_splitter_start(text, n);
@@ -50,12 +50,13 @@ static size_t longest_piece(const uint8_t *text, size_t n, size_t *from)
     return most;
 }
 
-/* Whether the tokens of the piece have a border at b, where `last` ends, whatever follows s[0 ...
- * t). */
+/* Return whether the tokens of the piece have a border at b, where `last` ends, whatever follows
+ * s[0 ... t). */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    uint16_t *ids = x->ids + b; /* those before b are no longer than its text */
+    /* ids + b leaves room for the tokens before b: they are no more than its bytes */
+    uint16_t *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!sgt_bpe_runs(x->e, x->s + b, a - b, ids)) return 0;
         if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0], SGT_NO_TOKEN)) return 0;
@@ -64,8 +65,8 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* A border of the tokens up to `until`, near to it, that stands, and where text may be cut as
- * well. */
+/* Return a border between the tokens, before `until` and near it, that holds whatever follows, and
+ * where the split rule allows a cut; or 0. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
@@ -85,11 +86,11 @@ size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, s
     size_t from = 0, ahead;
     x.n = longest_piece(text, in_sight(text, n), &from);
     x.s = text + from;
-    /* white space before other text gives its last character away */
+    /* the text behind a piece of white space may take its last character */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* as good as none: the caller takes more text, or fails */
+    /* without memory, as if no cut were found: the caller takes more text, or fails */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

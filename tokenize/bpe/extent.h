@@ -1,21 +1,24 @@
-/* extent.h: a safe cut through text that is one piece for a megabyte and more (zero bytes, one
- * letter, spaces, random letters), where sgt_split_cut knows none. So no input has to be in memory
- * whole, whatever is in it.
+/* extent.h: finds a safe cut in text that is one piece for a megabyte and more, where sgt_split_cut
+ * finds none: zero bytes, one letter, spaces, random letters. So no input has to be in memory
+ * whole, whatever it holds.
  *
- * Where a token ends may depend on what follows, but not from afar: a merge reaches over another
- * only if it goes before it, and of equal merges the left one does. (M. Berglund, B. van der Merwe,
- * "Formalizing BPE Tokenization", 2023: how far to look ahead is bounded by the vocabulary alone.)
- * How far here is not worked out but tried, and what is found is proven:
+ * Where a token ends may depend on the text behind it, but not on text far away. A merge can affect
+ * another only if it goes first, and of equal merges the left one goes first. (M. Berglund, B. van
+ * der Merwe, "Formalizing BPE Tokenization", 2023: the vocabulary alone bounds the look-ahead.) The
+ * bound is not computed here. Borders are tried instead, and one that is accepted is proven:
  *
- *   Let a piece start at f and go on at least to t, b a place between, and M the bytes of the longest token. Whatever
- *   the piece's end, one of its tokens ends at some place a of t-M+1 ... t, since none is longer than M. The tokens as
- *   far as a are those of f ... a (runs.h: neighbours fit, so they are what the merges make of their bytes). If for
- *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece have it.
- *   And the tokens of f ... a have a border at b exactly where the last token T of f ... b and the first token of
- *   b ... a fit beside each other: one look, and for all the places but few different first tokens.
+ *   Let a piece start at f and reach at least to t. Let b be a place between them, and M the
+ *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at some
+ *   place a in t-M+1 ... t, since none is longer than M. The tokens up to a are those of f ... a
+ *   alone (runs.h: adjacent tokens fit, so they are what the merges make of their bytes). If for
+ *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece
+ *   have it too.
+ *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first
+ *   token of b ... a fit beside each other. That is one look-up, and the M places have only a few
+ *   different first tokens.
  *
- * The tokens of the two parts are then those of the whole: tokens in a row are what the merges make
- * of their bytes. */
+ * The tokens of the two parts are then those of the whole, because fitting tokens in a row are what
+ * the merges make of their bytes. */
 #ifndef SGT_EXTENT_H
 #define SGT_EXTENT_H
 
@@ -25,12 +28,13 @@
 extern "C" {
 #endif
 
-/* bytes of a vocabulary's longest token, at most: longer ones are not cut by */
+/* most bytes of a token; sgt_extent_cut makes no cut for a vocabulary with longer tokens */
 #define SGT_EXTENT_TOKEN 1024
 
-/* A safe cut of text[n], as sgt_split_cut has it, in the longest of its pieces; 0: none was found.
- * The text starts as a text does or at a safe cut. Takes about as long as to encode it. e: an
- * encoder of v, which has no rule of its own. One thread at a time for an encoder. */
+/* Return a safe cut (see sgt_split_cut) in the longest piece of text[n], or 0 if none was found.
+ * The text starts at the beginning of a text or at a safe cut. Takes about as long as encoding the
+ * text. e: an encoder of v, which must use GPT-2's rule. Only one thread at a time may use an
+ * encoder. */
 size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
 
 #ifdef __cplusplus

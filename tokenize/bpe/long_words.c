@@ -1,5 +1,5 @@
-/* long_words.c: words that are too long for the table of words.h, and the table of those up to 126
- * bytes. */
+/* long_words.c: words that are too long for the table of words.h, and the table of those of up to
+ * 126 bytes. */
 #include "long_words.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "runs.h"
 
 #define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
-#define LONG_BYTES 126 /* of a word that is kept, at most */
+#define LONG_BYTES 126 /* most bytes of a word that is kept */
 #define LONG_IDS 64
-#define RUN_BYTES 512 /* from here on the fixed costs of runs.h are small */
+#define RUN_BYTES 512 /* above this length the fixed costs of runs.h are small */
 
 typedef struct long_word {
-    uint8_t n, count; /* bytes, 0: empty; ids */
+    uint8_t n, count; /* number of bytes (0: empty), and of ids */
     uint8_t text[LONG_BYTES];
     uint16_t ids[LONG_IDS];
 } long_word;
@@ -24,7 +24,7 @@ static size_t encode_apart(const sgt_long_words *l, const uint8_t *s, size_t n, 
                                  : sgt_runs_encode(l->runs, s, n, ids);
 }
 
-/* In parts that no token spans. */
+/* Encode in parts that no token spans. */
 static size_t encode_parts(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
 {
     size_t count = 0;
@@ -42,7 +42,7 @@ static inline uint64_t load64(const uint8_t *p)
     return x;
 }
 
-/* n >= 16 */
+/* Return the table index of s[0..n), n >= 16. */
 static inline size_t long_line(const uint8_t *s, size_t n)
 {
     uint64_t h = load64(s + n - 8) ^ n;

@@ -1,6 +1,7 @@
-/* long_words.h: words of 16 bytes or more. Those of up to 126 bytes are kept in a table with their
- * ids; the others are cut where no token spans the cut, and merged part by part (scan.c,
- * runs.h). */
+/* long_words.h: encodes words of 16 bytes or more. Those of up to 126 bytes are cached in a table
+ * with their ids. A word of up to 512 bytes that is not in the table is cut wherever no token spans
+ * the cut, and its parts are merged separately (scan.c, runs.h). Longer words are merged whole
+ * (runs.h). */
 #ifndef SGT_LONG_WORDS_H
 #define SGT_LONG_WORDS_H
 
@@ -10,15 +11,15 @@
 extern "C" {
 #endif
 
-#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* of the table */
+#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table */
 
 typedef struct sgt_long_words {
     const sgt_vocab *v;
     struct sgt_runs *runs;
-    void *table; /* SGT_LONG_WORDS_BYTES bytes, 0 at first */
+    void *table; /* SGT_LONG_WORDS_BYTES bytes, zeroed */
 } sgt_long_words;
 
-/* Encode s[0..n), n > 15, into ids, which has room for n. Return the number of ids. */
+/* Encode s[0..n), n > 15, into ids, which has room for n. Returns the number of ids. */
 size_t sgt_encode_long(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* merge.inc.h: merging the bytes of words of up to 15 bytes, LANES words side by side. Each step of
- * one word waits for the one before it (the lowest pair, then what its neighbours make of the new
- * token: some 50 cycles), so several are under way at once, without a branch on any of them.
+/* merge.inc.h: merges the bytes of words of up to 15 bytes, LANES words side by side. Each step of
+ * a word depends on the step before (find the lowest pair, then look up the new token's pairs: some
+ * 50 cycles). So several words are processed at once, without a branch that depends on any of them.
  *
- * Of one word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): what the
- * token at a position and its right neighbour merge to, SGT_NO_PAIR: nothing. alive: a bit for each
- * position where a token begins, and for those two. A merge at p with its neighbour q: ids[p]
- * becomes what they make, q is no longer alive. */
+ * In each word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): the
+ * token that the one at a position and its right neighbour merge to, or SGT_NO_PAIR. alive: a bit
+ * for each position where a token begins, and for positions 0 and n + 1. A merge at p with its
+ * neighbour q writes the new token to ids[p] and clears q's bit in alive. */
 #if defined(__AVX2__)
 
 enum { LANES = 4 };
@@ -44,7 +44,7 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
         _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)(beyond + 16 - n)));
 }
 
-/* The lanes of v that `at` names (a bit, number `i`) set to x. */
+/* Return v with one lane set to x. The lane is given both as a bit and as its index i. */
 INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -58,8 +58,8 @@ INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* One merge of word j, or nothing where none is left: then 1. Position 0 is the lowest only where
- * all are alike. */
+/* Do one merge of word j. Return 1, and change nothing, if none is left. Position 0 is the lowest
+ * only if all ranks are equal. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     __m256i r = g->ranks[j];
@@ -91,11 +91,11 @@ INLINE void merge_end(const merging *g, int j, uint16_t *ids)
 {
     const uint16_t *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit is the end's */
+        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the end */
 }
 
-/* keys[j] becomes ids at out[j]; starts[j]: a bit for each byte where a token starts, and for the
- * end. */
+/* Merge keys[j] to the ids out[j]. Set a bit in starts[j] for each byte where a token starts, and
+ * for the end. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
                         uint32_t starts[LANES])
 {

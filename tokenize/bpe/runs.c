@@ -1,4 +1,4 @@
-/* runs.c: long pieces by steps and by windows. */
+/* runs.c: encodes long pieces by steps and by windows. */
 #include "runs.h"
 
 #include <assert.h>
@@ -6,25 +6,27 @@
 
 #include "bpe.h"
 
-/* bytes merged at once where two windows do not fit: the rest of one and all of the next */
+/* most bytes merged at once where two windows do not fit: the rest of one and all of the next */
 #define REPAIR 40
-#define TAIL 60 /* and after the last window */
-/* bytes by steps where windows fail, and twice as many each time, so that repetitive text is */
+#define TAIL 60 /* most bytes merged at once after the last window */
+/* bytes encoded by steps when windows fail, doubled each time: repetitive text is soon all steps */
 #define STEPS_FIRST 64
-#define STEPS_MOST ((size_t)1 << 20) /* all by steps soon, and random text is not */
+/* upper bound of that doubling; random text, where windows work, does not get there */
+#define STEPS_MOST ((size_t)1 << 20)
 
 /* ---- steps ---- */
 
-/* The tokens laid so far: ids[0..count) cover s[0..at), and every two neighbours fit. */
+/* The tokens so far: ids[0..count) cover s[0..at), and all adjacent ones fit. */
 typedef struct laid {
     const uint8_t *s;
     size_t n, at, count;
-    /* so many at least were not found by steps: longer tokens were not tried in their places */
+    /* At least this many tokens come from windows, so longer tokens were not tried in their
+     * places. */
     size_t by_windows;
     uint16_t *ids;
 } laid;
 
-/* Goes on until `until` is passed, or to the end. */
+/* Append tokens until `until` is passed, or to the end. */
 static void step(sgt_runs *r, laid *l, size_t until)
 {
     const sgt_vocab *v = r->v;
@@ -42,8 +44,8 @@ static void step(sgt_runs *r, laid *l, size_t until)
         } else if (len > 1) {
             token = sgt_vocab_longest(v, l->s + l->at, len - 1, &len);
         } else {
-            /* Dead end: never come here again. A mark that another overwrites costs time, not
-             * exactness. */
+            /* Dead end: mark the place, so that it is not tried again. A mark that another
+             * overwrites costs time, not exactness. */
             assert(l->count > 0);
             r->marks[(r->place + l->at) % SGT_RUN_MARKS] = r->place + l->at;
             token = l->ids[--l->count];
@@ -66,16 +68,17 @@ size_t sgt_runs_steps(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
 
 /* ---- windows ---- */
 
-/* Some bytes merged by themselves. */
+/* A window: some bytes merged alone. */
 typedef struct window {
     size_t from;     /* offset of the first byte */
-    uint64_t starts; /* bit i: a token starts at byte i; and a bit for the end */
+    uint64_t starts; /* bit i: a token starts at byte i; one more bit for the end */
     const uint16_t *ids;
 } window;
 
 static inline uint64_t below(unsigned bit) { return ((uint64_t)1 << bit) - 1; }
 
-/* How many bits are set; the compiler's own is a call where any x86-64 is to run this. */
+/* Return the number of set bits. Code for any x86-64 would call a function for the compiler's
+ * builtin. */
 static inline unsigned ones(uint64_t x)
 {
     x -= x >> 1 & 0x5555555555555555u;
@@ -83,7 +86,7 @@ static inline unsigned ones(uint64_t x)
     return (unsigned)(((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
 }
 
-/* Lays the tokens of `w` from l->at up to byte `to` of it. */
+/* Append the tokens of `w` from l->at up to its byte `to`. */
 static inline void lay(laid *l, const window *w, unsigned to)
 {
     unsigned at = (unsigned)(l->at - w->from);
@@ -94,14 +97,14 @@ static inline void lay(laid *l, const window *w, unsigned to)
     l->at = w->from + to;
 }
 
-/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too,
- * so that this is true of `next`. 0: there is none. */
+/* Move from `w`, which holds the last token laid, to `next`: append w's tokens up to and including
+ * one that `next` holds too. Returns 0 if there is no such token. */
 static inline int change(laid *l, const window *w, const window *next)
 {
     unsigned on = (unsigned)(next->from - w->from);
     uint64_t a = w->starts >> on, b = next->starts;
     for (uint64_t both = a & b; both & (both - 1); both &= both - 1) {
-        /* where either's token ends */
+        /* where the token of w or of `next` ends */
         uint64_t later = (a | b) & ~(both ^ (both - 1)), end = later & -later;
         if (!(a & b & end)) continue;
         unsigned to = (unsigned)__builtin_ctzll(end) + on;
@@ -112,9 +115,9 @@ static inline int change(laid *l, const window *w, const window *next)
     return 0;
 }
 
-/* Merges from the last token laid up to `end`, at most `most` bytes, into ids (8 more). 0: too many
- * bytes, or the last token is not the first of what they merge to: then it takes more to the
- * left. */
+/* Merge the bytes from the last token laid up to `end` into ids, which has room for 8 more than
+ * `most`. Returns 0 if they are more than `most` bytes, or if the first token is not the last one
+ * laid: then bytes further left are needed. */
 static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, window *w,
                   uint16_t *ids)
 {
@@ -130,7 +133,7 @@ static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, win
     return 1;
 }
 
-/* The same, taking back a few tokens where it is the last one that does not fit. */
+/* Repair; if the last token does not fit, take back up to four tokens and try again. */
 static int repair_further(const sgt_runs *r, laid *l, size_t end, window *w, uint16_t *ids)
 {
     for (int back = 0; back < 4; back++) {
@@ -141,10 +144,10 @@ static int repair_further(const sgt_runs *r, laid *l, size_t end, window *w, uin
     return 0;
 }
 
-/* By windows as far as they fit: to the very end, where nothing goes wrong. */
+/* Encode by windows as far as they fit; to the very end, unless one fails. */
 static void by_windows(const sgt_runs *r, laid *l)
 {
-    enum { GROUP = 16, LAST = 4 }; /* windows at a time */
+    enum { GROUP = 16, LAST = 4 }; /* windows merged at a time */
     sgt_word_ids ids[2][GROUP + 1];
     uint16_t repaired[2][REPAIR + 8], tail[TAIL + 8];
     uint32_t starts[GROUP];

@@ -5,7 +5,7 @@
 
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    /* what ids[i] and ids[i + 1] make; the last is never anything */
+    /* the id that ids[i] and ids[i + 1] merge to; the last entry is always SGT_NO_PAIR */
     uint16_t merged[SGT_BPE_SCAN_MAX];
     if (!n) return 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,34 +1,37 @@
-/* words.inc.h: the loop of words.h, written once and compiled once a level: the including file
- * names the level's table SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
+/* words.inc.h: the loop of words.h, compiled once for each CPU level. The including file defines
+ * the level's table SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
  *
- * Four passes over a batch, each without a branch that depends on the text (where words are short,
- * misses apart):
- *   fill   bytes to a key, a hash, a place in the table, and a prefetch of it
- *   look   the key against what is there; where to find its ids, or a number in the list of the missing
- *   merge  the missing, four side by side, because each step of merging waits for the one before it
- *   emit   16 bytes copied wherever they are found, the output moved on by the count
- * and then the missing are put into the table, when nothing points there any more.
+ * Four passes over a batch. None has a branch that depends on the text if words are short, apart
+ * from misses:
+ *   fill   Turn a word's bytes into a key, a hash and a place in the table; prefetch that place.
+ *   look   Compare the key with the table. Note where the ids are, or add the word to the missing.
+ *   merge  Merge the missing words four side by side: each merging step waits for the one before.
+ *   emit   Copy 16 bytes of ids from where they are, and advance the output by their number.
+ * Then the missing words are put into the table, once no pointer into it is in use.
  *
- * Where the time goes, ns a word of 70 MB of English / code / many scripts (one thread, AVX-512,
- * AMD EPYC Zen 4, 2026-11-21; the machine is shared, other hours gave up to twice as much): fill
- * 3.5 / 2.8 / 2.9, look 2.1 / 1.5 / 1.6, merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3
- * / .4. Missing are 4.5 / 2.5 / 2.5 % of words, those that a second place has included, at 60 to 70
- * ns each. What was tried (ns a piece or a word without the splitter's share):
- *   pieces cut by the splitter's vectors, not byte by byte behind it: English 18.8 to 12.8, scripts 25.4 to 16.3
- *   two tokens looked up, and the rest of a merge made, without branches: a missing word 100 to 69
- *   four words merged side by side: nothing, 19 to 21, until those branches were gone
- *   a perfect hash of pairs for open addressing: 19.2 to 18.6, 9.6 to 9.2, 25.0 to 25.7
- *   words of 63 to 126 bytes kept as well: code 2.5 to 1.8 in emit
- *   batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
- *   the table's part chosen by masks from a table of lengths, without a branch: fill on code 2.8 to 3.4, look 1.5 to
- *   2.1; those branches are predicted well enough
- *   one table for all threads: two encoders that take turns on one thread, each of which has to meet every word itself,
- *   lose 8 % on English, 6 % on code, 7 % on scripts to one encoder, and that is all there is to win. Without a lock
- *   entries of 32 bytes can be shared only if none is ever replaced: then one thread loses 7 % on English, 8 % on code,
- *   12 % on scripts. New words handed from thread to thread at the end of a unit, worked out and not tried:
- *   four in five never come there, and to put one into the table takes a fifth of the time of merging it
- * A vocabulary's own tokens are not put there beforehand: of the different words of a text they are
- * 8 to 14 %. */
+ * Time in ns a word, for 70 MB of English / code / many scripts (one thread, AVX-512, AMD EPYC Zen
+ * 4, 2026-11-21; on this shared machine other hours took up to twice as long): fill 3.5 / 2.8 /
+ * 2.9, look 2.1 / 1.5 / 1.6, merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3 / .4. 4.5 /
+ * 2.5 / 2.5 % of the words are missing, counting those found in a second place, at 60 to 70 ns
+ * each.
+ *
+ * Measured choices, in ns a piece or a word without the splitter's share:
+ *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
+ *     scripts 25.4 to 16.3
+ *   - two look-ups a merge, and the rest of it, without branches: a missing word 100 to 69
+ *   - four words merged side by side: a gain only once those branches were gone (before: 19 to 21)
+ *   - a perfect hash of pairs instead of open addressing: 19.2 to 18.6, 9.6 to 9.2, 25.0 to 25.7
+ *   - words of 63 to 126 bytes kept as well: code 2.5 to 1.8 in emit
+ *   - batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
+ *   - the table's part is chosen by branches, which predict well: with masks from a table of
+ *     lengths, fill on code rises from 2.8 to 3.4 and look from 1.5 to 2.1
+ *   - each encoder has its own table: one table for all threads gains at most 8 % on English,
+ *     6 % on code, 7 % on scripts (two encoders on one thread, in turns, against one). Sharing
+ *     entries of 32 bytes without a lock forbids replacing them, which costs 7 %, 8 % and 12 %.
+ *     Passing new words between threads after each unit would not pay: four in five never occur
+ *     in the other thread, and storing a word takes a fifth of the time of merging it.
+ * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
+ * words. */
 #include <string.h>
 
 #include "bpe.h"
@@ -52,7 +55,7 @@ static inline uint64_t load64(const void *p)
     return x;
 }
 
-/* The lower n bytes, n <= 8. */
+/* Return the lower n bytes of x, n <= 8. */
 static inline uint64_t low_bytes(uint64_t x, size_t n)
 {
 #if defined(__BMI2__)
@@ -93,7 +96,7 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* How many are missing. */
+/* Look all words up in the first places, and return the number of missing ones. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
     size_t missing = 0;
@@ -117,7 +120,7 @@ INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k-
 
 #include "merge.inc.h"
 
-/* The ids of the key in the second place of its line, or NULL. */
+/* Return the ids of the key from the second place of its line, or NULL. */
 INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k,
                                     uint16_t *count)
 {
@@ -134,8 +137,8 @@ INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sg
     return (const uint16_t *)(const void *)(p + 8);
 }
 
-/* The ids of those of the missing that are in a second place, in `merged`; the numbers in `missing`
- * of the others. */
+/* Look the missing words up in the second places, and copy the ids of those found to `merged`.
+ * Store the indices in `missing` of those not found in left, and return their number. */
 INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
     size_t count = 0;
@@ -189,7 +192,7 @@ INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size
     return ids;
 }
 
-/* The missing come first in their lines. */
+/* Put the missing words into the first places of their lines. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
@@ -200,7 +203,7 @@ INLINE void keep(sgt_words *w, size_t missing)
         if (n == 0 || n > most) continue;
         uint64_t tagged[2] = {k->low, k->high};
         tagged[k->high != 0] |= (uint64_t)n << COUNT_SHIFT;
-        if (!memcmp(p, tagged, size / 2)) continue; /* it was missing twice */
+        if (!memcmp(p, tagged, size / 2)) continue; /* the batch held it twice */
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);
         memcpy(p + size / 2, w->found[i], size / 2);

@@ -1,4 +1,4 @@
-/* words_avx512.c: words to ids with AVX-512. */
+/* words_avx512.c: encodes words with AVX-512. */
 #include "bpe/words.h"
 
 #if defined(__x86_64__)

@@ -1,16 +1,17 @@
-/* encode.c: text to GPT-2's ids and back through libsgt-tokenize, a line of standard input after
- * the other.
+/* encode.c: converts text to GPT-2's ids and back with libsgt-tokenize, line by line from standard
+ * input.
  *
- *     cc encode.c $(pkg-config --cflags --libs sgt-tokenize) -o encode && echo 'Hello, world!' | ./encode [VOCAB]
+ *     cc encode.c $(pkg-config --cflags --libs sgt-tokenize) -o encode
+ *     echo 'Hello, world!' | ./encode [VOCAB]
  *
- * VOCAB is any file that sgt_vocab_load reads. Ids are printed with what they stand for. */
+ * VOCAB is any file that sgt_vocab_load reads. Each id is printed with the bytes it stands for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sgt_tokenize.h>
 
-/* A line's ids, each with its bytes; and what they decode to has to be the line. */
+/* Print a line's ids, each with its bytes. Fails if the ids do not decode to the line. */
 static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n,
                 uint16_t *ids, sgt_error *err)
 {

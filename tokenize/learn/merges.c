@@ -1,8 +1,8 @@
-/* merges.c: the training loop. It knows of every pair how often it is met and in which words
- * (pieces) it may be, keeps pairs in a heap by count, and at each merge looks at the words of that
- * pair alone. Counts in the heap may be too high, as merges take away from pairs beside them: one
- * that comes up with an old count goes back with the new. Only pairs with the token just made can
- * grow, within the step that makes it, so none in the heap is ever too low. */
+/* merges.c: the training loop. It knows for every pair how often it occurs and which words (pieces)
+ * may hold it. A heap orders the pairs by count, and a merge only visits the words of its pair.
+ * Counts in the heap may be too high, because merges take occurrences from neighbouring pairs. A
+ * pair that is popped with an outdated count is pushed back with the current one. Only pairs with
+ * the newest token can grow, in the step that makes it, so no count in the heap is ever too low. */
 #include "merges.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #define IDS 65536u
 
 typedef struct pair {
-    uint32_t key;     /* left << 16 | right; 0: free, for id 0 is in no pair */
-    uint32_t words_n; /* in trainer.lists */
+    uint32_t key;     /* left << 16 | right; 0: free slot (no pair has id 0) */
+    uint32_t words_n; /* words that may hold the pair, in trainer.lists from words_at on */
     int64_t count;
     uint64_t words_at;
 } pair;
@@ -25,13 +25,13 @@ typedef struct ranked {
     uint32_t key;
 } ranked;
 
-/* What the step at hand makes of the pairs beside the merged one, by the other token of the
+/* What the current merge changes in the pairs beside the merged one, by the other token of each
  * pair. */
 typedef struct side {
     int64_t *change;  /* (IDS) */
-    uint32_t *words;  /* (IDS): how many words go with it */
-    uint64_t *last;   /* (IDS): the last of them + 1 */
-    uint32_t *listed; /* (IDS): tokens that have any of these */
+    uint32_t *words;  /* (IDS): number of words to list */
+    uint64_t *last;   /* (IDS): the last of these words + 1 */
+    uint32_t *listed; /* (IDS): tokens with an entry in these arrays */
     size_t count;
 } side;
 
@@ -40,22 +40,22 @@ typedef struct note {
 } note;
 
 typedef struct trainer {
-    uint16_t *ids;     /* words' tokens, each from starts[word] on */
+    uint16_t *ids;     /* tokens of the words; word w's from starts[w] on */
     uint64_t *starts;  /* (words) */
-    uint32_t *lengths; /* (words): tokens now */
+    uint32_t *lengths; /* (words): current number of tokens */
     uint64_t *counts;  /* (words) */
     size_t words;
     pair *pairs;
     size_t pair_room, pair_count;
-    uint32_t *lists; /* words of pairs */
+    uint32_t *lists; /* lists of the words of each pair */
     size_t used, list_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    /* (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
+    /* pairs (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
     side lost_left, lost_right, left, right;
     note *left_notes, *right_notes;
     size_t left_count, left_room, right_count, right_room;
-    uint32_t *token_n; /* (IDS): bytes */
+    uint32_t *token_n; /* (IDS): bytes of each token */
 } trainer;
 
 /* ---- pairs ---- */
@@ -88,7 +88,7 @@ static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
     return SGT_OK;
 }
 
-/* Room in the lists for n words more. */
+/* Reserve room in the lists for n more words. */
 static int reserve_list(trainer *t, size_t n, sgt_error *err)
 {
     if (t->used + n <= t->list_room) return SGT_OK;
@@ -156,7 +156,7 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
                         p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
-        if (!s->count || s->n < 2) continue; /* one byte is in no pair */
+        if (!s->count || s->n < 2) continue; /* a single byte has no pair */
         t->starts[t->words] = at;
         t->lengths[t->words] = (uint32_t)s->n;
         t->counts[t->words++] = s->count;
@@ -165,8 +165,8 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Counts all pairs of bytes, and lists the words of each: twice over the words, to count and to
- * list. */
+/* Count all pairs of bytes, and list the words of each. Passes over the words twice: to count and
+ * to list. */
 static int count_pairs(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -214,7 +214,7 @@ static void change(side *s, uint32_t other, int64_t by)
     s->change[other] += by;
 }
 
-/* Word w holds a new pair with `other`. */
+/* Note that word w holds a new pair with `other`. */
 static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w,
                      sgt_error *err)
 {
@@ -244,8 +244,8 @@ static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_er
     return note_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
 }
 
-/* Puts `made` wherever l and r stand side by side in word w, from the left, and takes down what
- * that does to the pairs on either side. */
+/* Replace adjacent l and r by `made` in word w, from left to right. Note how the counts of the
+ * pairs on either side change. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint16_t *s = t->ids + t->starts[w];
@@ -259,7 +259,7 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
         }
         if (to) {
             uint32_t x = s[to - 1];
-            /* (made, l) is a new pair */
+            /* if x is `made`, the pair lost is (made, l), which the merge before this one gained */
             change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count);
             rc = gain_left(t, x, w, count, err);
         }
@@ -274,7 +274,7 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
     return rc;
 }
 
-/* Takes from the pairs that are there what they have lost. */
+/* Subtract the losses from the existing pairs. */
 static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -287,7 +287,7 @@ static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
     s->count = 0;
 }
 
-/* Enters the new pairs with their words. */
+/* Add the new pairs with their words. */
 static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
                       int made_is_right, sgt_error *err)
 {
@@ -295,7 +295,7 @@ static int settle_new(trainer *t, side *s, const note *notes, size_t note_count,
     pair *p;
     for (size_t i = 0; i < s->count && !rc; i++) {
         uint32_t x = s->listed[i], key = made_is_right ? x << 16 | made : made << 16 | x;
-        s->last[x] = t->used; /* from here on: where its next word goes */
+        s->last[x] = t->used; /* from here on `last` is the position of its next word */
         t->used += s->words[x];
         if (s->change[x] <= 0 || (rc = add_pair(t, key, &p, err)) < 0) continue;
         p->count = s->change[x];
@@ -326,7 +326,7 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
         rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
     settle_lost(t, &t->lost_left, l, 1);
     settle_lost(t, &t->lost_right, r, 0);
-    /* it is nowhere any more, whatever its neighbours in a run of one token have counted */
+    /* the pair is gone, whatever the pairs beside it in a run of one token have counted */
     t->pairs[at].count = 0;
     if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
     if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
@@ -335,7 +335,8 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 
 /* ---- the whole ---- */
 
-/* Writes a token's bytes to out; how many (at most `max`, beyond which nothing is written). */
+/* Write a token's bytes to out and return their number, or write nothing and return 0 if they are
+ * more than `max`. */
 static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id,
                     uint8_t *out, size_t max)
 {
@@ -349,8 +350,8 @@ static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a
     return n + spell(t, m, a, half[1], out + n, max - n);
 }
 
-/* Whether a merge would make the text of the special token, which is that one's alone. Only a
- * pattern other than GPT-2's leaves that text in one piece. */
+/* Return whether a merge would make the text of the end-of-text token, which no other token may
+ * have. Only a pattern other than GPT-2's leaves that text in one piece. */
 static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
 {
     const size_t want = sizeof EOT - 1;

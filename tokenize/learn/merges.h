@@ -1,13 +1,13 @@
-/* merges.h: trains a byte-level BPE's merges on counted pieces, to the same result as Hugging
+/* merges.h: trains a byte-level BPE's merges on counted pieces. The result equals that of Hugging
  * Face's BpeTrainer:
  *
- *     the pair of neighbouring tokens that is met most often in all pieces is merged wherever it stands, from the left;
- *     of pairs met equally often that of the lower left id, then of the lower right one; and so on, until there are
- *     `size` tokens, or no pair is left.
+ *     Merge the most frequent pair of adjacent tokens wherever it occurs, from left to right.
+ *     Of equally frequent pairs take that of the lower left id, then of the lower right id.
+ *     Repeat until there are `size` tokens, or no pair is left.
  *
- * Ids are as that trainer gives them: 0 the end of text, 1-256 the bytes in GPT-2's order (which is
- * that of their characters' code points), 257 + n what merge n makes. Counts are of 64 bits. The
- * result does not depend on the order of the pieces. */
+ * Ids are as that trainer gives them. 0 is the end of text, 1-256 are the bytes in GPT-2's order,
+ * and 257 + n is the token that merge n makes. (GPT-2's order is that of the characters' code
+ * points.) Counts have 64 bits. The result does not depend on the order of the pieces. */
 #ifndef SGT_MERGES_H
 #define SGT_MERGES_H
 
@@ -20,9 +20,10 @@ typedef struct sgt_merges {
     uint32_t count;
 } sgt_merges;
 
-/* Memory: for each byte of the distinct pieces at most 2 for its token, 4 for the pair it begins,
- * and 16 for those that merges make of it; and 32 a distinct pair. m->pairs is malloc'd, the
- * caller's to free. */
+/* Train merges until there are `size` tokens. m->pairs is malloc'd, the caller's to free. Returns 0
+ * or a negative SGT_E*, SGT_ESTOPPED if `stop` was requested. Memory for each byte of the distinct
+ * pieces: at most 2 bytes for its token, 4 for the pair it begins, and 16 for pairs that merges
+ * make of it; and 32 for each distinct piece. */
 int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop,
                      sgt_error *err);
 

@@ -1,4 +1,4 @@
-/* pieces.c: an open-addressing table of distinct pieces, their bytes laid end to end beside it. */
+/* pieces.c: an open-addressing table of distinct pieces; their bytes lie end to end beside it. */
 #include "pieces.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* vocab_train.c: a vocabulary from inputs: threads take units from the feed, split them and count
- * the pieces each for itself; the counts are laid together, and merges are trained on them
- * (merges.h). Sums do not depend on who counted what, so the vocabulary depends on no thread. */
+/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them
+ * and counts the pieces in its own table. Then the tables are added up, and merges are trained on
+ * the sums (merges.h). The sums do not depend on which thread counted which unit, so the vocabulary
+ * does not depend on the threads. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,11 +23,11 @@
 #include "vocab/vocab_file.h"
 
 #define PIECE ((size_t)256 << 10)
-#define ENDS 320 /* split.h: 64 more than are worth a call */
+#define ENDS 320 /* 64 more than make a call worthwhile (split.h) */
 #define EOT "<|endoftext|>"
 #define EOT_BYTES (sizeof EOT - 1)
 
-/* Lines of JSONL that end in a unit, for the number of a bad one. */
+/* Number of JSONL lines that end in a unit, to compute the number of a bad line. */
 typedef struct line_count {
     uint64_t ticket, file, lines;
 } line_count;
@@ -34,14 +35,14 @@ typedef struct line_count {
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    const char *rule;     /* NULL: GPT-2's */
-    pthread_mutex_t lock; /* all that follows, and the calls of progress */
+    const char *rule;     /* pattern to split by; NULL: GPT-2's */
+    pthread_mutex_t lock; /* protects the fields below, and the calls of progress */
     sgt_text_feed *feed;
     uint64_t ticket, documents, bytes, invalid, raw;
     line_count *lines;
     size_t line_units, line_room;
     int ended, rc;
-    uint64_t failed; /* the first unit that did */
+    uint64_t failed; /* ticket of the first unit that failed */
     sgt_bad_line bad;
     sgt_error err;
 } counting;
@@ -130,8 +131,8 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
     return SGT_OK;
 }
 
-/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text
- * counts. */
+/* Record the result of unit `ticket`; the caller holds the lock. Of several failures, the first in
+ * the text counts. */
 static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
@@ -201,13 +202,13 @@ static int start(counting *c, counter *all, size_t threads, sgt_error *err)
         if (!rc) rc = sgt_unit_new(&all[i].unit, err);
         if (!rc && c->rule) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
     }
-    /* This thread is the first: where no other can be started it does all. */
+    /* The calling thread is the first, and does everything if no other can be started. */
     for (size_t i = 1; i < threads && !rc; i++)
         all[i].running = sgt_thread_start(&all[i].thread, count_units, &all[i]) == 0;
     return rc;
 }
 
-/* Counts everything into all[0].pieces. */
+/* Count all pieces into all[0].pieces. */
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     int rc = start(c, all, threads, err);
@@ -228,7 +229,7 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Tokens and merges with the ids they were trained under. */
+/* Fill in the tokens and merges, under the ids they were trained with. */
 static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
 {
     sgt_alphabet a;
@@ -238,7 +239,8 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
         rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
     for (uint32_t i = 0; i < m->count && !rc; i++) {
         const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
-        uint8_t *text = malloc(l.n + r.n); /* apart from the list it goes to, which may move */
+        /* a copy, because adding to the list may move its bytes */
+        uint8_t *text = malloc(l.n + r.n);
         if (!text) return sgt_fail_memory(err, p->path);
         memcpy(text, p->bytes + l.at, l.n);
         memcpy(text + l.n, p->bytes + r.at, r.n);

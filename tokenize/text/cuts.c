@@ -1,12 +1,12 @@
-/* cuts.c: first bytes are put together, two groups at a time, where that forbids the fewest cuts,
- * until eight are left. */
+/* cuts.c: merges groups of first bytes, each time the two whose union forbids the fewest cuts,
+ * until eight groups are left. */
 #include "cuts.h"
 
 #include <string.h>
 
 typedef struct group {
-    uint64_t before[4]; /* bytes that some token has before one of its members */
-    uint64_t members;   /* first bytes, by their lower 6 bits */
+    uint64_t before[4]; /* bit set: bytes that some token has before a member */
+    uint64_t members;   /* bit set: first bytes, by their lower 6 bits */
 } group;
 
 static int bits(const uint64_t x[4])
@@ -16,7 +16,7 @@ static int bits(const uint64_t x[4])
     return n;
 }
 
-/* How many pairs of bytes could no longer be cut if a and b were one. */
+/* Return how many pairs of bytes could no longer be cut if a and b were one group. */
 static int cost(const group *a, const group *b)
 {
     uint64_t both[4];

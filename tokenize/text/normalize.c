@@ -1,6 +1,6 @@
-/* normalize.c: normal forms through utf8proc's tables. Its own loop over whole texts is not used:
- * it sorts combining marks by swapping neighbours, which takes quadratic time where there are many,
- * and holds four bytes a byte. */
+/* normalize.c: normal forms through utf8proc's tables. utf8proc's own loop over whole texts is not
+ * used: it sorts combining marks by swapping neighbours, in quadratic time for long runs of marks,
+ * and needs four bytes of memory per byte of text. */
 #include "normalize.h"
 
 #include <stdlib.h>
@@ -14,16 +14,15 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Characters that begin what they decompose to with a starter that composes with nothing before it
- * (held to utf8proc's tables by a test): scripts in which most non-ASCII text is written, and
- * emoji. */
+/* Characters whose decomposition begins with a starter that composes with nothing before it (a test
+ * checks this against utf8proc's tables): the scripts of most non-ASCII text, and emoji. */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* Characters of these that are their own normal forms, both (likewise). */
+/* Those of them that are their own normal form in both forms (checked by the same test). */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
@@ -95,7 +94,8 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Combining marks in a row by their class, equals as they stood: p[n] through `other` (n). */
+/* Sort a row of combining marks p[0..n) by their class; marks of one class keep their order.
+ * `other` is room for n. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {
     size_t count[257] = {0};
@@ -110,7 +110,7 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* Orders, composes and appends what has been decomposed. */
+/* Sort, compose and append the decomposed extent. */
 static int end_stretch(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -127,13 +127,14 @@ static int end_stretch(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Whether a character ends the extent before it. */
+/* Return whether a character ends the extent before it. */
 static int ends_stretch(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* The extent from s on, up to the next boundary behind its first character; its bytes. */
+/* Normalize and append the extent from s up to the next boundary behind its first character.
+ * Returns the number of bytes taken. */
 static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                            int *rc, sgt_error *err)
 {
@@ -177,7 +178,7 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = ascii_length(s + from, n - from) + from) {
-        /* the last may combine with what follows */
+        /* the last ASCII character may combine with the next one */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;
@@ -190,7 +191,7 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
 
 /* ---- cuts ---- */
 
-/* Whether what ends at text[p] is white space. */
+/* Return whether the character that ends at text[p] is white space. */
 static int space_before(const uint8_t *text, size_t p)
 {
     uint32_t cp;

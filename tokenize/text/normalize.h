@@ -1,39 +1,42 @@
-/* normalize.h: text in Unicode's normal form C or KC (utf8proc), piece by piece: memory for the
- * text that comes out and for the longest extent without a boundary, time linear in the text.
+/* normalize.h: text in Unicode's normal form C or KC, through utf8proc. Time is linear in the text.
+ * Memory holds the output and the longest extent without a boundary.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;
  *     sgt_normalizer_free(&z);
  *
- * Ill-formed units (utf8.h) are kept as they are, and what stands on either side is normalized by
- * itself, as it is beside U+FFFD. The Unicode version is that of the utf8proc at hand. */
+ * Ill-formed units (utf8.h) are copied unchanged. The text on either side of one is normalized
+ * separately, as beside U+FFFD. The Unicode version is that of the installed utf8proc. */
 #ifndef SGT_NORMALIZE_H
 #define SGT_NORMALIZE_H
 
 #include "sgt_tokenize.h"
 
-/* Zeros to begin with. One thread at a time. */
+/* Starts as all zeros. Only one thread may use it at a time. */
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
-    int32_t *points; /* of one extent, decomposed; then as many again to sort with */
+    int32_t *points; /* code points of one decomposed extent, then as much room for sorting */
     size_t count, point_room;
 } sgt_normalizer;
 
 void sgt_normalizer_free(sgt_normalizer *z);
 
-/* *out is z's, or s where nothing changes, until the next call. */
+/* Normalize s[0..n). *out points to z's memory, valid until the next call, or to s if nothing
+ * changes. Returns 0, or SGT_ENOMEM. */
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err);
 
-/* Whether a text may be cut before this character: in both forms what stands before it and what
- * begins with it are normalized each by itself. Not known of every character for which it holds. */
+/* Return whether text may be cut before this character: in both forms, the text before it and the
+ * text from it on can be normalized separately. May return 0 for a character that would allow
+ * it. */
 int sgt_normalize_boundary(uint32_t cp);
 
-/* Like sgt_split_cut, for text that is normalized before it is split by GPT-2's rule: before a
- * white-space character of ASCII that follows something else. Normalizing does not reach across
- * ASCII, and makes no white space at the end of what is none; and a piece of text never holds white
- * space after other characters. */
+/* Return a safe cut, as sgt_split_cut does, for text that is normalized and then split by GPT-2's
+ * rule. The cut is before an ASCII white-space character that follows a character which is not
+ * white space. It is safe because normalizing never reaches across ASCII and never turns other
+ * characters at the end into white space. Also, no piece holds white space after other
+ * characters. */
 size_t sgt_normalize_cut(const uint8_t *text, size_t n);
 
 #endif

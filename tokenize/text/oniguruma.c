@@ -1,34 +1,34 @@
-/* oniguruma.c: one pass over a pattern, which copies what means the same in both dialects and
- * replaces what does not.
+/* oniguruma.c: one pass over a pattern that copies what means the same in both dialects and
+ * replaces the rest.
  *
- * Oniguruma is taken as Hugging Face's tokenizers build it: its own syntax (doc/RE,
- * "ONIG_SYNTAX_ONIGURUMA"), UTF-8, no options. tests/data/compare_huggingface.py holds this file
- * against that library. */
+ * Oniguruma means the library as Hugging Face's tokenizers build it: its own syntax (doc/RE,
+ * "ONIG_SYNTAX_ONIGURUMA"), UTF-8, no options. tests/data/compare_huggingface.py compares this file
+ * with that library. */
 #include "oniguruma.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GROWTH 8      /* no construct becomes longer than this many times itself */
-#define MAX_DEPTH 250 /* of groups, as PCRE2 has it */
+#define GROWTH 8      /* most by which a construct's length grows, as a factor */
+#define MAX_DEPTH 250 /* nesting of groups, PCRE2's own limit */
 
 typedef struct translator {
-    const char *begin, *p; /* the pattern; what is read next */
+    const char *begin, *p; /* the pattern; the next byte to read */
     char *out;
-    size_t n;         /* bytes in out */
-    int to;           /* to Oniguruma, not from it */
-    int depth;        /* of groups */
-    char last;        /* the letter before where case is ignored, in lower case; 0: none */
-    const char *what; /* of the failure: the construct starts here and has `length` bytes; */
+    size_t n;         /* bytes in `out` */
+    int to;           /* 1: to Oniguruma, 0: from it */
+    int depth;        /* current nesting of groups */
+    char last;        /* previous letter in lower case if case is ignored; 0: none */
+    const char *what; /* failure: start of the construct, of `length` bytes */
     size_t length;
     const char *why;
 } translator;
 
-/* What stands at one place of a pattern. */
+/* One element of a pattern. */
 typedef struct atom {
     enum { ATOM_CHAR, ATOM_SET, ATOM_GROUP, ATOM_ANCHOR } kind; /* an anchor cannot be repeated */
-    int empty;                                                  /* can match nothing */
+    int empty;                                                  /* can match the empty string */
 } atom;
 
 static const char not_ascii[] = "case is ignored, and sgt knows how for ASCII letters alone";
@@ -56,7 +56,7 @@ static void copy(translator *t, size_t n)
     t->p += n;
 }
 
-/* `s` takes the place of the next n bytes of the pattern. */
+/* Write `s` in place of the next n bytes of the pattern. */
 static int replace(translator *t, size_t n, const char *s)
 {
     put(t, s);
@@ -74,14 +74,14 @@ static void insert(translator *t, size_t at, const char *s)
 
 /* ---- escapes ---- */
 
-/* \p{Lu}, \P{^N}: the general categories, which both libraries know by the same names. */
+/* Translate \p{Lu}, \P{^N}: the general categories, which have the same names in both libraries. */
 static int read_property(translator *t)
 {
     static const char *const kinds[] = {"Lultmo", "Mnce", "Ndlo",  "Pcdseifo",
                                         "Smcko",  "Zslp", "Ccfosn"};
     const char *name = t->p + 3 + (t->p[2] == '{' && t->p[3] == '^'),
                *end = t->p[2] == '{' ? strchr(t->p, '}') : NULL;
-    /* \pL, which Oniguruma takes for the letters p and L */
+    /* \pL, which Oniguruma reads as the letters p and L */
     if (t->to && t->p[2] && strchr("LMNPSZC", t->p[2])) {
         const char whole[] = {'\\', t->p[1], '{', t->p[2], '}', 0};
         return replace(t, 3, whole);
@@ -95,7 +95,7 @@ static int read_property(translator *t)
     return refuse(t, end ? (size_t)(end + 1 - t->p) : 3, differs);
 }
 
-/* \x41, \x{1F600}, and Oniguruma's \u00E9. */
+/* Translate \x41, \x{1F600}, and Oniguruma's \u00E9. */
 static int read_code(translator *t, int caseless)
 {
     const int braced = t->p[1] == 'x' && t->p[2] == '{';
@@ -124,7 +124,7 @@ static int read_escape(translator *t, int in_class, int caseless, atom *a)
     const char c = t->p[1];
     *a = (atom){ATOM_CHAR, 0};
     if (!c) {
-        copy(t, 1); /* PCRE2 says what is wrong */
+        copy(t, 1); /* PCRE2 reports the mistake */
         return 0;
     }
     if (strchr("tnrfae", c) || (ispunct((unsigned char)c) && c != '`')) {
@@ -148,7 +148,7 @@ static int read_escape(translator *t, int in_class, int caseless, atom *a)
     return 0;
 }
 
-/* One character as it stands, of one byte or more. */
+/* Copy one literal character of one or more bytes. */
 static int read_char(translator *t, int caseless)
 {
     size_t n = 1;
@@ -170,7 +170,8 @@ static int read_member(translator *t, int caseless, atom *a)
     return t->p[1] && strchr(":.=", t->p[1]) ? refuse(t, 2, differs) : replace(t, 1, "\\[");
 }
 
-/* A hyphen stands for itself at either end, and else between two characters. */
+/* Translate a class. A hyphen is an ordinary character at either end; elsewhere it must stand
+ * between two characters. */
 static int read_class(translator *t, int caseless)
 {
     atom a;
@@ -197,8 +198,8 @@ static int read_class(translator *t, int caseless)
 
 static int read_alternatives(translator *t, int caseless, int *empty);
 
-/* (?i), (?m-i: and their like, up to their last character, which stays to be read: Oniguruma's m is
- * PCRE2's s. Returns the length of what was read, or 0: other letters. */
+/* Translate flags such as (?i) or (?m-i: up to their last character, which remains to be read.
+ * Oniguruma's m is PCRE2's s. Returns the number of bytes read, or 0 if there are other letters. */
 static size_t read_flags(translator *t, int *caseless)
 {
     size_t n = 2;
@@ -219,7 +220,7 @@ static size_t read_flags(translator *t, int *caseless)
     return n;
 }
 
-/* The rest of a group, whose opening has been read. */
+/* Translate the rest of a group whose opening has been read. */
 static int read_group_end(translator *t, int caseless, atom *a)
 {
     if (++t->depth > MAX_DEPTH) return refuse(t, 1, "groups within groups, too many");
@@ -243,7 +244,7 @@ static int read_group(translator *t, int caseless, atom *a)
         if (strncmp(t->p, openings[i], n)) continue;
         copy(t, n);
         if (read_group_end(t, caseless, a) < 0) return -1;
-        if (i > 1) *a = (atom){ATOM_ANCHOR, 1}; /* it looks, and takes nothing */
+        if (i > 1) *a = (atom){ATOM_ANCHOR, 1}; /* a look-around matches no text itself */
         return 0;
     }
     for (int i = 0; i < 2 && t->to; i++)
@@ -253,7 +254,7 @@ static int read_group(translator *t, int caseless, atom *a)
         }
     const char *start = t->p;
     if (!read_flags(t, &caseless)) return refuse(t, 3, differs);
-    /* what follows it in a group or in an alternative is not the same in both */
+    /* flags for the rest of a group or alternative have different scopes in the two libraries */
     if (*t->p == ')') {
         t->p = start;
         return refuse(t, strcspn(start, ")") + 1, "it is not at the beginning of the pattern");
@@ -264,8 +265,8 @@ static int read_group(translator *t, int caseless, atom *a)
 
 /* ---- repeats ---- */
 
-/* The length of {2}, {2,}, {2,5} and Oniguruma's {,5} at p, and whether none will do; 0: a brace
- * like any other. */
+/* Return the length of {2}, {2,}, {2,5} or Oniguruma's {,5} at p, or 0 if the brace is an ordinary
+ * character. *exact: it has one number; *none: zero repeats are allowed. */
 static size_t read_bounds(const char *p, int *exact, int *none)
 {
     size_t low = strspn(p + 1, "0123456789"), n = 1 + low;
@@ -284,14 +285,14 @@ static int repeats(const char *p)
     return *p && (strchr("*+?", *p) || (*p == '{' && read_bounds(p, &exact, &none)));
 }
 
-/* A{1,3}+ is possessive in PCRE2, and in Oniguruma a repeat of a repeat. `from`: where A begins in
- * t->out. */
+/* Translate a repeat in braces. A{1,3}+ is possessive in PCRE2, and a repeat of a repeat in
+ * Oniguruma. `from`: offset in t->out at which A begins. */
 static int read_braces(translator *t, size_t from, int caseless, atom *a)
 {
     int exact, none;
     size_t n = read_bounds(t->p, &exact, &none);
     if (t->p[1] == ',' && t->to) return refuse(t, n, differs);
-    /* Oniguruma writes a short repeat out, and then takes "ss" for one letter */
+    /* Oniguruma expands short repeats, and then takes "ss" for one letter */
     if (caseless && a->kind != ATOM_SET)
         return refuse(t, n, "it repeats a letter whose case is ignored");
     if (t->p[1] == ',') {
@@ -326,8 +327,8 @@ static int read_repeat(translator *t, size_t from, int caseless, atom *a)
 
 /* ---- the whole ---- */
 
-/* Where case is ignored, Oniguruma takes these for one letter as well: U+00DF, U+FB00 to U+FB02,
- * U+FB06. */
+/* Refuse two letters that Oniguruma also matches with one if case is ignored: U+00DF, U+FB00 to
+ * U+FB02, U+FB06. */
 static int check_pair(translator *t, char before)
 {
     static const char *const pairs[] = {"ss", "ff", "fi", "fl", "st"};
@@ -365,7 +366,7 @@ static int read_atom(translator *t, int caseless, atom *a)
 
 static int read_alternatives(translator *t, int caseless, int *empty)
 {
-    int all = 1; /* of the alternative so far: everything in it can match nothing */
+    int all = 1; /* 1: all elements of the alternative so far can match the empty string */
     *empty = 0;
     while (*t->p && *t->p != ')') {
         atom a;
@@ -392,7 +393,7 @@ static int translate(translator *t)
         copy(t, 1);
     }
     if (read_alternatives(t, caseless, &empty) < 0) return -1;
-    if (*t->p) { /* a parenthesis too many: PCRE2 says so */
+    if (*t->p) { /* one parenthesis too many, which PCRE2 reports */
         copy(t, strlen(t->p));
         return 0;
     }

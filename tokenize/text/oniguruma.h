@@ -1,17 +1,23 @@
-/* oniguruma.h: a pattern of Hugging Face's, which Oniguruma matches, as one of ours, which PCRE2
- * matches; and back.
+/* oniguruma.h: translates patterns between Oniguruma, which Hugging Face's library uses, and PCRE2,
+ * which sgt uses.
  *
  *     char *rule;
- *     if (sgt_pattern_translate(&rule, regex, SGT_FROM_ONIGURUMA, &err) < 0) ...;   // err: at which byte, and why
+ *     // on failure, err says at which byte, and why
+ *     if (sgt_pattern_translate(&rule, regex, SGT_FROM_ONIGURUMA, &err) < 0) ...;
  *
- * The two libraries read many patterns differently. ^ and $ are the ends of a line in Oniguruma and
- * of the text here, \h is a hex digit or a blank, \v one character or seven, (?m) is what (?s) is
- * here, a{1,3}+ is (?:a{1,3})+ or possessive, and [a[b]] and && are sets of sets or plain
- * characters. What both can say is translated. What is left is refused, and so is whatever is not
- * known to be the same: \w and \b (each library has its own word characters), all properties but
- * the general categories, letters past ASCII where case is ignored (Oniguruma takes "ss" for
- * U+00DF), and patterns that can match nothing (Oniguruma splits there, PCRE2 is made to look for a
- * longer match). */
+ * The two libraries read many patterns differently. In Oniguruma, ^ and $ match at line ends; here
+ * they match at the ends of the text. \h is a hex digit in Oniguruma and a blank in PCRE2; \v is
+ * one character in Oniguruma and any of seven in PCRE2. Oniguruma's (?m) is PCRE2's (?s). a{1,3}+
+ * is (?:a{1,3})+ in Oniguruma and possessive in PCRE2. [a[b]] and && are set operations in
+ * Oniguruma and plain characters in PCRE2.
+ *
+ * Whatever both libraries can express is translated. The rest is refused, and so is whatever is not
+ * known to mean the same:
+ *   - \w and \b, because each library has its own word characters
+ *   - all properties but the general categories
+ *   - non-ASCII letters if case is ignored (Oniguruma takes "ss" for U+00DF)
+ *   - patterns that can match the empty string (Oniguruma splits there; PCRE2 is told to look for a
+ *     longer match) */
 #ifndef SGT_ONIGURUMA_H
 #define SGT_ONIGURUMA_H
 
@@ -23,9 +29,10 @@ extern "C" {
 
 typedef enum sgt_translation { SGT_FROM_ONIGURUMA, SGT_TO_ONIGURUMA } sgt_translation;
 
-/* `pattern` in the other dialect, malloc'd: the same bytes where both read them alike. 0,
- * SGT_ENOMEM, or SGT_EUNSUPPORTED: "at byte N: ..." says what has no equal. A pattern that is wrong
- * is handed on, for PCRE2 to say how. */
+/* Translate `pattern` into the other dialect. *out is malloc'd and the caller's to free; it has the
+ * same bytes if both libraries read them alike. Returns 0, SGT_ENOMEM, or SGT_EUNSUPPORTED with a
+ * message "at byte N: ..." that names the construct without an equivalent. An invalid pattern is
+ * passed on, so that PCRE2 reports the mistake. */
 int sgt_pattern_translate(char **out, const char *pattern, sgt_translation way, sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed
- * text is matched as its replaced twin (U+FFFD for each ill-formed unit), and places in the twin
- * are counted back into the text unit by unit. */
+/* pattern.c: runs PCRE2 on text that may be ill-formed. PCRE2 needs well-formed UTF-8, so
+ * ill-formed text is matched as a copy, the twin, with U+FFFD for each ill-formed unit. Offsets in
+ * the twin are converted to offsets in the text unit by unit. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "pattern.h"
 
@@ -12,7 +12,7 @@
 #include "unicode.h"
 #include "utf8.h"
 
-/* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
+/* bytes; PCRE2's default of 32 KiB is too small for patterns that backtrack over long runs */
 #define JIT_STACK_MAX (8u << 20)
 
 struct sgt_pattern {
@@ -20,11 +20,11 @@ struct sgt_pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    const uint8_t *text; /* as given */
-    size_t n, at;        /* at: the end of the last piece */
-    uint8_t *twin;       /* NULL: the text itself is matched */
+    const uint8_t *text; /* as the caller gave it */
+    size_t n, at;        /* at: offset of the end of the last piece */
+    uint8_t *twin;       /* copy with U+FFFD; NULL: the text itself is matched */
     size_t twin_n, twin_at;
-    /* > 0: a match that ends here (in what is matched) waits behind the gap before it */
+    /* > 0: end of a match that comes after the gap just returned (offset in the matched text) */
     size_t pending;
 };
 
@@ -39,8 +39,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compiles a pattern that nothing in is left to spell out. Rust's and so tiktoken's $ is the end of
- * the text alone. */
+/* Compile a pattern whose classes are already spelled out. $ matches at the end of the text only,
+ * as in Rust and so in tiktoken. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -59,8 +59,8 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where,
                         (const char *)why);
     }
-    /* Where JIT cannot be had (hardened systems forbid it), the interpreter gives the same pieces,
-     * slower. */
+    /* Without JIT, which hardened systems forbid, the interpreter gives the same pieces more
+     * slowly. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
     p->context = pcre2_match_context_create(NULL);
@@ -76,7 +76,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- classes by our table ---- */
 
-/* Appends the ranges of `class`, or of all that is not in it, as they stand between [ and ]. */
+/* Append the ranges of `class`, or of its complement, in the form that stands between [ and ]. */
 static void put_ranges(FILE *f, sgt_class class, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
@@ -90,8 +90,8 @@ static void put_ranges(FILE *f, sgt_class class, int negated)
 
 static void put_class(FILE *f, sgt_class class) { put_ranges(f, class, 0); }
 
-/* The length of \s, \S, \pL, \p{L}, \P{^N} and their like at p, and what it stands for; 0:
- * something else. */
+/* Return the length of \s, \S, \pL, \p{L}, \P{^N} or the like at p, and the class it means; 0 if p
+ * holds anything else. */
 static size_t read_class(const char *p, sgt_class *class, int *negated)
 {
     *class = SGT_CLASS_SPACE;
@@ -108,7 +108,7 @@ static size_t read_class(const char *p, sgt_class *class, int *negated)
     return (size_t)(letter - p) + 1 + (p[2] == '{');
 }
 
-/* Whether some (?flags) of the pattern has this one. */
+/* Return whether some (?flags) of the pattern names this flag. */
 static int has_flag(const char *p, char flag)
 {
     while ((p = strstr(p, "(?"))) {
@@ -118,8 +118,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* The length of what stands for itself at p, outside a class or within: \Q...\E, (?#...),
- * [:alpha:], an escape. */
+/* Return the length of the next element at p that is copied unchanged, outside a class or inside:
+ * \Q...\E, (?#...), [:alpha:], an escape, or one character. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -133,8 +133,8 @@ static size_t read_plain(const char *p, int in_class)
     return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
 }
 
-/* Where case is ignored somewhere, a class outside [ ] says that it is not: no letter's other case
- * is in it. */
+/* Write the pattern with its classes spelled out. If the pattern ignores case anywhere, each class
+ * outside [ ] switches that off, so that it gets no letters of the other case. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
@@ -151,7 +151,7 @@ static void spell_out(FILE *f, const char *p)
         if (n == 1 && *p == '[' && !in_class) {
             in_class = 1;
             n += p[n] == '^';
-            n += p[n] == ']'; /* the first is a bracket like any other character */
+            n += p[n] == ']'; /* a ] in first place is an ordinary character */
         } else if (n == 1 && *p == ']') {
             in_class = 0;
         }
@@ -163,8 +163,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* As it is first: what is wrong with it is said where it stands. White space and comments in it
-     * are not read. */
+    /* Compile the original first, so that errors give its offsets. A pattern with (?x) is not
+     * spelled out, because white space and comments in it are not parsed here. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -203,7 +203,7 @@ static void put_gpt2(FILE *f)
     put_class(f, SGT_CLASS_NUMBER);
     fputs("]+|[", f);
     put_class(f, SGT_CLASS_SPACE);
-    fputs("]+(?![^", f); /* \S is what is not \s */
+    fputs("]+(?![^", f); /* \S is the complement of \s */
     put_class(f, SGT_CLASS_SPACE);
     fputs("])|[", f);
     put_class(f, SGT_CLASS_SPACE);
@@ -242,7 +242,7 @@ int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err
     return SGT_OK;
 }
 
-/* The next piece ends at `to` in what is matched: at which place of the text? */
+/* End the next piece at offset `to` of the matched text. Returns its end in the caller's text. */
 static size_t end_piece(sgt_pattern *p, size_t to)
 {
     if (!p->twin) return p->at = p->twin_at = to;

@@ -1,5 +1,5 @@
-/* pattern.h: splitting by a regular expression through PCRE2 (UTF, JIT where the system lets it
- * compile): the second opinion on split.h, and the way any other pattern is split by.
+/* pattern.h: splits text by a regular expression with PCRE2 (in UTF mode, with its JIT if the
+ * system allows it). It runs every pattern but GPT-2's, and tests compare split.h with it.
  *
  *     sgt_pattern *p;
  *     if (sgt_pattern_gpt2(&p, &err) < 0 || sgt_pattern_start(p, text, n, &err) < 0) ...;
@@ -9,9 +9,9 @@
  *         for (int i = 0; i < count; from = ends[i++]) use(text + from, ends[i] - from);
  *     sgt_pattern_free(p);
  *
- * Pieces are the matches one after another, and the extents between them that nothing matches: laid
- * end to end they are the text. Ill-formed units (utf8.h) are matched as U+FFFD and keep their
- * bytes. One thread at a time per pattern. */
+ * Pieces are the successive matches and the extents between them that nothing matches. Laid end to
+ * end, they are the text. Ill-formed units (utf8.h) are matched as U+FFFD and keep their bytes.
+ * Only one thread may use a pattern at a time. */
 #ifndef SGT_PATTERN_H
 #define SGT_PATTERN_H
 
@@ -23,32 +23,33 @@
 extern "C" {
 #endif
 
-/* GPT-2's rule, as its expression says it. */
+/* GPT-2's rule as a regular expression */
 #define SGT_PIECE_RULE \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 typedef struct sgt_pattern sgt_pattern;
 
-/* GPT-2's rule, with \s, \p{L} and \p{N} spelled out from unicode.h's table: PCRE2 has its own
- * Unicode version, and takes U+180E for white space. */
+/* Compile GPT-2's rule, with \s, \p{L} and \p{N} spelled out from unicode.h's table. PCRE2 has its
+ * own Unicode version, and treats U+180E as white space. */
 int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err);
 
-/* Any PCRE2 pattern (UTF-8). \s, \S, \p{L}, \P{L}, \p{N} and \P{N} are unicode.h's, as tiktoken has
- * them; every other class is PCRE2's own, by Unicode properties (\w and \d too), and so are those
- * of a pattern with (?x). $ is the end of the text alone. SGT_EUSAGE says what is wrong with it and
- * where. */
+/* Compile any PCRE2 pattern (UTF-8). \s, \S, \p{L}, \P{L}, \p{N} and \P{N} are replaced by
+ * unicode.h's classes, which are tiktoken's. All other classes, \w and \d among them, are PCRE2's
+ * own, by Unicode properties; in a pattern with (?x), all classes are. $ matches at the end of the
+ * text only. SGT_EUSAGE says what is wrong with the pattern and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
-/* Whether a pattern is GPT-2's rule in one of the ways that OpenAI and Hugging Face write it:
- * split.h does as well. */
+/* Return whether a pattern is GPT-2's rule in one of the forms that OpenAI and Hugging Face write.
+ * If so, split.h can be used instead. */
 int sgt_pattern_is_gpt2(const char *pattern);
 void sgt_pattern_free(sgt_pattern *p); /* NULL is fine */
 
-/* Starts on text[0..n), which must stay as it is until the last piece. */
+/* Start splitting text[0..n). The caller must keep the text unchanged until the last piece. */
 int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err);
 
-/* The next pieces: ends[i] is the offset just past piece i. Returns how many, 0 at the end, or a
- * negative SGT_E* (a pattern that backtracks beyond PCRE2's limits; never GPT-2's). */
+/* Find the next pieces: ends[i] is the offset just past piece i. Returns the number of pieces, 0 at
+ * the end, or a negative SGT_E* if the pattern backtracks beyond PCRE2's limits (GPT-2's never
+ * does). */
 int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err);
 
 #ifdef __cplusplus

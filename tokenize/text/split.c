@@ -1,7 +1,7 @@
-/* split.c: where GPT-2's pieces end, and where text may be cut. Here is the definition, a character
- * at a time; what programs run takes 64 bytes at a time (split_blocks.h). The rule reads forward
- * only, so a piece depends on nothing before its start: to the definition a splitter is its
- * position. */
+/* split.c: where GPT-2's pieces end, and where text may be cut. The definition here takes one
+ * character at a time; programs run code that takes 64 bytes at a time (split_blocks.h). The rule
+ * only reads forward, so a piece depends on nothing before its start. For the definition, a
+ * splitter is therefore just its position. */
 #include "split.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "unicode.h"
 #include "utf8.h"
 
-/* One unit of text: its class, how long it is, and whether it is a character. */
+/* One unit of text: its class, its length in bytes, and whether it is well formed. */
 typedef struct unit {
     sgt_class class;
     size_t len;
@@ -27,7 +27,7 @@ static inline unit look(const uint8_t *s, size_t n)
     return (unit){sgt_unicode_class(cp), len, cp != SGT_UTF8_ILL_FORMED};
 }
 
-/* The length of a contraction at s[0] == '\'', or 0. */
+/* Return the length of the contraction at s, where s[0] is a quote, or 0. */
 static size_t contraction(const uint8_t *s, size_t n)
 {
     if (n < 2) return 0;
@@ -38,7 +38,7 @@ static size_t contraction(const uint8_t *s, size_t n)
     return 0;
 }
 
-/* A run of one class that is not white space, from i on: where it ends. */
+/* Return the end of a run of one class, not white space, from i on. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
 {
     while (i < n) {
@@ -49,9 +49,10 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
     return i;
 }
 
-/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last
- * character; where that leaves nothing, \s+ takes the one character. (A single U+0020 before text
- * has been taken by the caller: it joins what follows.) */
+/* Return the end of a piece of white space from i on. \s+(?!\S) takes a whole run at the end of the
+ * text, and else all but the last character of a run. If nothing would remain, \s+ takes the one
+ * character. (The caller has already taken a single U+0020 before text, which joins what
+ * follows.) */
 static size_t space_end(const uint8_t *s, size_t n, size_t i)
 {
     size_t start = i, last = i;
@@ -77,7 +78,7 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
     return run_end(s, n, i + u.len, u.class);
 }
 
-/* Of the next piece, or of its next part. */
+/* Return the end of the next piece, or of its next part if there are cuts. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (!sp->cuts) return piece_end(sp->text, sp->n, sp->at);
@@ -111,9 +112,9 @@ sgt_splitter sgt_splitter_start(const void *text, size_t n)
 
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max) { return s->split(s, ends, max); }
 
-/* The unit that ends at p > 0, where a unit does end: at a byte which continues nothing. Its lead
- * is the nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last
- * byte stands alone, ill-formed. */
+/* Return the unit that ends at p > 0. A unit must end there: s[p] is no continuation byte. Its lead
+ * is the nearest byte before p that is no continuation byte, if that unit reaches to p. Otherwise
+ * the last byte is an ill-formed unit of its own. */
 static unit unit_before(const uint8_t *s, size_t p)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
@@ -122,21 +123,23 @@ static unit unit_before(const uint8_t *s, size_t p)
     return lead + u.len == p ? u : (unit){SGT_CLASS_OTHER, 1, 0};
 }
 
-/* Whether the text may be cut before s[p].
+/* Return whether the text may be cut before s[p]. All of these must hold:
  *
- * 1. s[p] is no continuation byte, so a unit starts there whatever precedes it, and the units on either side are what
- *    they are in the whole: an ill-formed unit broken off by s[p] is as long as one broken off by the end of the text.
- * 2. The character before is not white space. Only white space looks beyond its own end (by one character), and so the
- *    left part's pieces are those of the whole as far as p.
- * 3. One of:
- *    a) The classes differ. A piece that holds a letter, a number or another character goes on with its own class
- *       alone, but for contractions: p ends a piece in the whole, and the right part starts where a piece starts. A
- *       contraction goes from other to letter; it does so from ' to an ASCII letter alone, which is excluded.
- *    b) The classes are equal, s[p] starts a character past ASCII (no contraction starts or goes on there), and no
- *       token holds the byte pair (s[p-1], s[p]). Then the piece falls in two at p, but no merge can ever reach across:
- *       those to the left and those to the right proceed as if apart. The right part's first piece, which begins
- *       within a run, ends with it. Both characters are well formed: others may be replaced before they are encoded,
- *       and U+FFFD has other bytes. */
+ *   1. s[p] is no continuation byte, so a unit starts there whatever precedes it. The units on
+ *      either side are those of the whole text, because an ill-formed unit broken off by s[p] is as
+ *      long as one broken off by the end of the text.
+ *   2. The character before s[p] is not white space. Only white space looks beyond its own end (by
+ *      one character), so the left part's pieces are those of the whole up to p.
+ *   3. One of:
+ *      a) The classes differ. A piece that holds a letter, a number or another character continues
+ *         with that class alone, except in contractions. So a piece ends at p in the whole, and the
+ *         right part begins where a piece begins. A contraction goes from other to letter only
+ *         between ' and an ASCII letter, which is excluded.
+ *      b) The classes are equal, s[p] starts a non-ASCII character (so no contraction starts or
+ *         continues there), and no token holds the byte pair (s[p-1], s[p]). Then the cut divides
+ *         the piece at p, but no merge can reach across it: both sides merge as if apart. The right
+ *         part's first piece begins within a run and ends with it. Both characters are well formed.
+ *         Ill-formed ones may be replaced by U+FFFD before encoding, which has other bytes. */
 static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
 {
     uint8_t before = s[p - 1], after = s[p];
@@ -148,10 +151,10 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
     return joins && after >= 0x80 && a.formed && b.formed && !(joins[pair >> 6] >> (pair & 63) & 1);
 }
 
-/* The units on either side are what they are in the whole, as in 1. above. Left part: its last
- * piece starts where that of the whole does and takes all of the run that it sees (white space too,
- * as at the end of a text). Right part: its first piece takes the rest of the run, or of white
- * space before other text all but the last character, as the whole's does; and it is no
+/* The units on either side are those of the whole, as in 1. of may_cut. The last piece of the left
+ * part starts where that of the whole does. It takes all of the run it sees, white space included,
+ * as at the end of a text. The first piece of the right part takes the rest of the run, as the
+ * whole's does; of white space before other text, all but the last character. It is no
  * contraction. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p)
 {
@@ -160,8 +163,8 @@ int sgt_split_within(const uint8_t *s, size_t n, size_t p)
     return s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7);
 }
 
-/* Whether eight bytes are ASCII of one class, so that no cut is among them. Runs are what is looked
- * at for long. */
+/* Return whether eight bytes are ASCII of one class, so that there is no cut between them. This
+ * skips long runs quickly. */
 static int alike(const uint8_t *s)
 {
     const uint64_t top = WORD_OF(0x80);
@@ -178,10 +181,10 @@ size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins)
     const uint8_t *s = text;
     for (size_t p = n; p-- > 1;) {
         if (p >= 7 && s[p] < 0x80 && alike(s + p - 7)) {
-            p -= 6; /* and one more, where the byte before is not known yet */
+            p -= 6; /* 7 with the loop's own: the byte before the lowest is not known yet */
             continue;
         }
-        /* The character after the cut must be wholly in sight: it takes four bytes at most. */
+        /* The character after the cut must be complete: it has at most four bytes. */
         if ((s[p] < 0x80 || n - p >= 4) && may_cut(s, n, p, joins)) return p;
     }
     return 0;

@@ -6,13 +6,14 @@
  *     uint32_t ends[256];
  *     size_t from = 0, count;
  *     for (; (count = sgt_split(&sp, ends, 256)) > 0; from = sp.at)
- *         for (size_t i = 0; i < count; i++) use(text + from + (i ? ends[i - 1] : 0), text + from + ends[i]);
+ *         for (size_t i = 0; i < count; i++)
+ *             use(text + from + (i ? ends[i - 1] : 0), text + from + ends[i]);
  *
- * Classes are unicode.h's. Text is any bytes: each ill-formed unit (utf8.h) counts as one character
- * that is neither letter, number nor white space, as U+FFFD is, and its bytes are kept. So the
- * pieces of ill-formed text are those of its replaced twin, and pieces laid end to end are always
- * the text. One pass, no look-behind, at most three bytes and one run of white space looked ahead:
- * linear. */
+ * Classes are unicode.h's. The text may be any bytes. Each ill-formed unit (utf8.h) counts as one
+ * character that is neither letter, number nor white space, as U+FFFD does, and keeps its bytes. So
+ * ill-formed text has the same pieces as its copy with U+FFFD in place of each unit. Pieces laid
+ * end to end are always the text. The splitter makes one linear pass: it never looks behind, and
+ * looks ahead at most three bytes and one run of white space. */
 #ifndef SGT_SPLIT_H
 #define SGT_SPLIT_H
 
@@ -25,58 +26,58 @@
 extern "C" {
 #endif
 
-/* What vectors carry from one block of 64 bytes to the next. */
+/* State that the vector code carries from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
-    uint64_t low, high, blank; /* the block before: the bits of its classes (sgt_class), U+0020 */
-    uint64_t clear, set;       /* the next block: what a contraction did to its pieces' starts */
+    uint64_t low, high, blank; /* previous block: the bits of its classes (sgt_class), U+0020 */
+    uint64_t clear, set;       /* next block: piece starts that a contraction removes and adds */
 } sgt_split_carry;
 
-/* Where a splitter stands. Memory only: there is nothing to free, and a copy goes on by itself. */
+/* A splitter's position and state. It owns no memory, so nothing is freed, and a copy continues
+ * independently. */
 typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
-    size_t at; /* where the next piece starts */
-    /* NULL, as it starts; else pieces are handed out in parts, cut wherever they may be */
+    size_t at; /* offset at which the next piece starts */
+    /* NULL at first; if set, pieces are returned in parts, cut wherever these tables allow */
     const sgt_cuts *cuts;
 
-    /* The rest is split.c's, which takes 64 bytes at a time. */
+    /* The fields below belong to split.c, which takes 64 bytes at a time. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* without vectors: of the piece that parts are made of */
+    /* end of the piece whose parts are being returned (sgt_split_ref only) */
     size_t end;
-    size_t block; /* offset of the block to look at next */
-    /* pieces of the block before that were not handed out yet */
+    size_t block; /* offset of the next block to look at */
+    /* piece starts in the previous block that were not returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* classes of a character that goes on in the next block */
+    /* classes of the next block's bytes that end a character begun in this one */
     uint64_t in[2];
 } sgt_splitter;
 
-/* Starts on text[0..n), which must stay as it is until the last piece. No byte outside of it is
- * read. */
+/* Return a splitter at the start of text[0..n). The caller must keep the text unchanged until the
+ * last piece. No byte outside of it is read. */
 sgt_splitter sgt_splitter_start(const void *text, size_t n);
 
-/* The next pieces: ends[i] is where piece i ends, counted from the first one's beginning, which is
- * s->at before the call; after it s->at is where the last one ends. Returns how many, at most `max`
- * (>= 1), perhaps fewer; 0 at the end of the text. ends[] may be written to up to `max`, whatever
- * is returned. Vectors fill it 64 pieces at most at a time, so ask for 64 more than are worth a
- * call. A piece of UINT32_MAX bytes or more comes alone, as UINT32_MAX: s->at says where it
- * ends. */
+/* Find the next pieces. ends[i] is the end of piece i, relative to s->at before the call; after it,
+ * s->at is the end of the last piece. Returns the number of pieces: 1 to `max` (max >= 1), or 0 at
+ * the end of the text. All `max` entries of ends[] may be overwritten, whatever is returned. Vector
+ * code fills ends[] by up to 64 pieces at a time, so pass 64 more than make a call worthwhile. A
+ * piece of UINT32_MAX bytes or more is returned alone, as UINT32_MAX: s->at tells its end. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
-/* A safe cut: a place p, 0 < p < n, as near to n as one is known, where the tokens of all that
- * stands before p, followed by the tokens of all from p on, are the tokens of the whole, and
- * likewise for the count of ill-formed units. That holds whatever follows these n bytes, and
- * whatever came before them if they start at a safe cut themselves. 0 where there is none (white
- * space or one letter all along): look at a longer block. Looks backwards from n. joins: the byte
- * pairs that occur inside tokens (sgt_vocab_joins). With them cuts go through words as well,
- * between bytes that no token holds side by side, so that text without spaces (Chinese, Thai) can
- * be cut too. NULL: without. */
+/* Return a safe cut: an offset p, 0 < p < n, as near to n as one is known. The tokens of the text
+ * before p, followed by those of the text from p on, are the tokens of the whole; counts of
+ * ill-formed units add up the same way. That holds for any text behind these n bytes, and for any
+ * text before them if they start at a safe cut. Returns 0 if no cut is known (all white space, or a
+ * run of one letter): call again with a longer block.
+ *
+ * The search goes backwards from n. joins: byte pairs that occur inside tokens (sgt_vocab_joins),
+ * or NULL. With joins, words are also cut between two bytes that no token holds side by side. That
+ * allows cuts in text without spaces (Chinese, Thai). */
 size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins);
 
-/* Whether a cut before s[p], 0 < p < n, in the midst of a piece, falls between characters that
- * belong to it, and leaves two pieces in its place and all others as they are: whether it is safe
- * is then up to the piece's tokens (bpe/extent.h). 0 also where not enough of s[n] is in sight to
- * say. */
+/* Return whether s[p], 0 < p < n, begins a character in the middle of a piece. A cut there splits
+ * that piece in two and leaves all others unchanged; whether it is safe depends on the piece's
+ * tokens (bpe/extent.h). Also returns 0 if too little of s[n] follows p to tell. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* split_avx2.c: the split rule by AVX2: a block is two vectors of 32 bytes, whose masks are put
- * together. */
+/* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
+ * joined. */
 #include "split_blocks.h"
 
 #if defined(__x86_64__)
@@ -30,8 +30,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
     return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
 }
 
-/* from <= byte < from + count, of bytes without sign: moved down to -128, they are compared with
- * their sign. */
+/* Return the mask of unsigned bytes in from ... from + count - 1. They are shifted down to -128,
+ * because AVX2 compares signed bytes only. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -39,15 +39,15 @@ SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
                     _mm256_cmpgt_epi8(end, _mm256_add_epi8(v.high, down)));
 }
 
-/* Classes of characters past ASCII, at their first bytes: the bits of an sgt_class. */
+/* Classes of non-ASCII characters, as bits at their first bytes: the bits of an sgt_class. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
-/* 16 classes of two bits each, of which unicode.h's table has 64 in a row: bits 0 and 1 of each
- * byte's own. */
+/* Positions of two-bit classes in 16 bytes of unicode.h's table. Those hold the classes of 64
+ * characters that differ in their last byte only. */
 typedef struct last_bytes {
-    __m256i index, low; /* the byte of 16, the lower bit in it */
+    __m256i index, low; /* byte index below 16, and the lower class bit in that byte */
 } last_bytes;
 
 SPLIT_INLINE last_bytes last_of(__m256i v)
@@ -57,17 +57,18 @@ SPLIT_INLINE last_bytes last_of(__m256i v)
                         _mm256_shuffle_epi8(four, _mm256_and_si256(v, BYTES(3)))};
 }
 
-SPLIT_INLINE __m256i has(__m256i t, __m256i bit) /* FF where t has the bit */
+/* Return FF in the bytes of t that have the bit, else 0. */
+SPLIT_INLINE __m256i has(__m256i t, __m256i bit)
 {
     return _mm256_cmpeq_epi8(_mm256_and_si256(t, bit), bit);
 }
 
 SPLIT_INLINE __m256i twice(__m256i v) { return _mm256_add_epi8(v, v); }
 
-/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has
- * in 16 bytes. So the block's are looked up, those of one 64 at once: rarely are there more than a
- * few. r: first bytes, v: the block and what follows each of its bytes, `more`: how many bytes
- * follow. */
+/* Look up classes group by group. Characters that share all bytes but the last form a group of 64,
+ * whose classes are 16 bytes of unicode.h's table. All characters of one group are looked up at
+ * once; a block rarely has more than a few groups. r: first bytes to look up; v: the block, and the
+ * block moved by 1 to 3 bytes; more: bytes that follow a first byte. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -96,9 +97,10 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Chinese and Korean have many groups of 64, but whole eighths of what a first byte leads to (512
- * code points) are letters: a bit each, by the first byte's low four bits. tests/tokenize holds
- * this to the classes. */
+/* Return FF where a character of three bytes belongs to an eighth of its first byte's code points
+ * (512 of 4,096) that are all letters. This covers most Chinese and Korean, which have many groups
+ * of 64. The table has a bit for each eighth, by the first byte's low four bits. tests/tokenize
+ * checks it against the classes. */
 SPLIT_INLINE __m256i all_letters(__m256i first, __m256i second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -111,9 +113,9 @@ SPLIT_INLINE __m256i all_letters(__m256i first, __m256i second)
     return has(_mm256_shuffle_epi8(table, _mm256_and_si256(first, BYTES(15))), bit);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block
- * before. Returns those to carry into the next one. three, four: characters of at least so many
- * bytes. */
+/* Give every byte of a character the class of its first byte. three, four: first bytes of
+ * characters of at least that many bytes; in: bits carried from the previous block. Returns the
+ * bits to carry into the next. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {
@@ -123,7 +125,8 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* A first byte with the right bytes behind it is a character; all other bytes are ill-formed. */
+/* Classify the non-ASCII characters. A first byte with the right bytes behind it is a character;
+ * all other bytes are ill-formed. */
 static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     bytes64 v[4] = {load(p), load(p + 1), load(p + 2), load(p + 3)};
@@ -136,7 +139,7 @@ static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2]
     if (three) {
         found.low |=
             three & top_bits(all_letters(v[0].low, v[1].low), all_letters(v[0].high, v[1].high));
-        three &= ~(equal(v[0], 0xE0) & within(v[1], 0x80, 0x20)); /* longer than it needs to be */
+        three &= ~(equal(v[0], 0xE0) & within(v[1], 0x80, 0x20)); /* overlong forms */
         look_up_groups(p, three & ~found.low, v, 2, &found);
     }
     if (beyond) {
@@ -174,7 +177,7 @@ SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two,
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    /* eight at a time, so that the loop's end is foreseen more often */
+    /* eight at a time, so that the loop's end is predicted more often */
     for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);

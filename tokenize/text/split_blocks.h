@@ -1,30 +1,29 @@
-/* split_blocks.h: GPT-2's split rule over 64 bytes at a time, as algebra on bit masks: what the
- * levels of split.c share. A level brings functions of its own that find the classes of 64 bytes,
- * and one that turns a mask into offsets. Bit i of a mask is byte i of the block.
+/* split_blocks.h: GPT-2's split rule over 64 bytes at a time, as algebra on bit masks. This code is
+ * shared by all CPU levels. Each level supplies functions that find the classes of 64 bytes and one
+ * that turns a mask into offsets. Bit i of a mask is byte i of the block.
  *
  * A piece starts at a byte
- *   - where the class changes, unless U+0020 comes before it: then the piece starts there;
- *   - that begins the last white-space character before something else: \s+(?!\S) left it over, to join what follows
- *     or to stand alone. White space that ends the text stays whole: past the end we read spaces.
- * And contractions: a quote where a piece starts, with s, d, m, t, ll, ve or re behind it, has no
- * piece start at its letter and one behind. The letters of a quote and the character behind a block
- * are looked at ahead, wherever they are; what came before is carried. Ill-formed bytes are in no
- * class's mask, so they are "other", as split.h has it.
+ *   - where the class changes; if U+0020 comes before it, the piece starts at that space instead;
+ *   - that begins the last white-space character before another class: \s+(?!\S) leaves it over, to
+ *     join what follows or to stand alone. White space at the end of the text stays whole, because
+ *     bytes past the end are read as spaces.
+ * Contractions: a quote at a piece start, with s, d, m, t, ll, ve or re behind it, has no piece
+ * start at its letter and one behind the contraction. The letters behind a quote and the character
+ * behind a block are read ahead; what came before is carried. Ill-formed bytes are in no class's
+ * mask, so they are "other", as split.h requires.
  *
- * What it gives: nanoseconds a piece, in a loop over 0.8 MB of English / code / many scripts (4.4,
- * 2.9 and 6.0 bytes a piece), one thread, AMD EPYC Zen 4, 2026-11-21:
- *   a character at a time (split.c's definition; 70 MB)    15.3   9.7  16.1
+ * Nanoseconds a piece, over 0.8 MB of English / code / many scripts (4.4, 2.9 and 6.0 bytes a
+ * piece), one thread, AMD EPYC Zen 4, 2026-11-21:
+ *   one character at a time (split.c's definition; 70 MB)  15.3   9.7  16.1
  *   plain C, words of eight bytes                           5.6   3.4  11.0
  *   AVX2                                                    1.86  1.16  3.62
- *   AVX-512 as first written, three masks of classes        1.05  0.52  2.44
- *     two bits of a class, read by their place; carry in registers   0.88  0.45  2.00
- *     characters past ASCII looked up in line, one copy     0.77  0.39  1.70
- * What did not help: contractions without a branch (AVX-512: 1.03, 0.54, 2.25 against 0.90, 0.46,
- * 2.00), two- and three-byte characters looked up without asking whether there are any (0.91, 0.43,
- * 2.10), four ends at a time in plain C (code: 4.6 against 3.6). No text is far slower: 16 MiB of
- * random bytes go at 0.18 / 1.0 / 1.7 GB/s (plain, AVX2, AVX-512), of random characters of two
- * bytes 0.24 / 0.40 / 2.4, of three 0.36 / 0.77 / 1.1, of four, which are looked up one by one,
- * 0.25 / 0.38 / 0.40. */
+ *   AVX-512 (class bits, state in registers, inlined)       0.77  0.39  1.70
+ * Slower with AVX-512 are branch-free contractions (1.03, 0.54, 2.25 against 0.90, 0.46, 2.00)
+ * and unconditional look-ups of two- and three-byte characters (0.91, 0.43, 2.10). Slower in
+ * plain C are four ends at a time (code: 4.6 against 3.6). 16 MiB of random bytes run at 0.18 /
+ * 1.0 / 1.7 GB/s (plain, AVX2, AVX-512). Random characters of two bytes run at 0.24 / 0.40 /
+ * 2.4, of three at 0.36 / 0.77 / 1.1. Those of four bytes, looked up one by one, run at 0.25 /
+ * 0.38 / 0.40. */
 #ifndef SGT_SPLIT_BLOCKS_H
 #define SGT_SPLIT_BLOCKS_H
 
@@ -35,36 +34,35 @@
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
-enum { SPLIT_READ = 72 }; /* bytes that may be read from a block's beginning on */
+enum { SPLIT_READ = 72 }; /* bytes that may be read from the start of a block */
 
 typedef struct split_block {
-    uint64_t low, high;    /* the bits of an sgt_class: each byte of a character has its class */
+    uint64_t low, high;    /* bits of an sgt_class; each byte of a character has its class */
     uint64_t blank, quote; /* U+0020, ' */
-    uint64_t wide;         /* not ASCII */
-    uint64_t narrow_space, wide_space; /* white space of ASCII; the first byte of any other */
+    uint64_t wide;         /* non-ASCII bytes */
+    uint64_t narrow_space, wide_space; /* ASCII white space; first bytes of any other white space */
 } split_block;
 
 typedef struct split_level {
-    /* What is ASCII of p[0..64): fills *b but for wide_space. */
+    /* Classify the ASCII bytes of p[0..64): fill all of *b but wide_space. */
     void (*look)(const uint8_t *p, split_block *b);
-    /* What is not: adds to low and high, and finds wide_space. in[0] and in[1], for low and high:
-     * on entry this block's bytes of a character that began in the one before, on return the next
-     * one's of a character that begins here. */
+    /* Classify the non-ASCII characters: add to low and high, and find wide_space. in[0] and in[1]
+     * belong to low and high. On entry they hold this block's bytes of a character begun in the
+     * previous block; on return, the next block's bytes of a character begun here. */
     void (*look_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
-    /* The quotes, of `quotes`, that are followed by one of s, d, m, t (two) or of ll, ve, re
-     * (three). */
+    /* Find which of `quotes` are followed by one of s, d, m, t (*two) or by ll, ve, re (*three). */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
-    /* ends[k] = base + place of the k-th bit of starts. May write 64 ends. */
+    /* Set ends[k] = base + position of the k-th set bit of starts. May write 64 ends. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Where the characters of p[0..64) begin that a piece may be cut before. from 0: p[-1] is there
-     * too; 1: p[0] starts the text. */
+    /* Return the first bytes of characters in p[0..64) before which a piece may be cut. from: 0 if
+     * p[-1] can be read, 1 if p[0] starts the text. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
 } split_level;
 
-/* 1: white space. 2: white space may start with it. */
+/* 1: white space; 2: first byte of longer characters, some of which are white space */
 extern const uint8_t sgt_split_space[256];
 
-/* Whether p starts with white space past ASCII. */
+/* Return whether p starts with non-ASCII white space. */
 static inline int split_wide_space(const uint8_t *p)
 {
     unsigned two = (unsigned)p[0] << 8 | p[1], three = two << 8 | p[2];
@@ -78,7 +76,8 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Of white space of more than one byte, what is the last before something else. */
+/* Return the white-space characters of more than one byte that are the last before another
+ * class. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;
@@ -104,8 +103,8 @@ SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsig
     return cuts;
 }
 
-/* Where pieces start in p[0..64), the block after what c and in carry. begin: 1 where the text
- * begins. */
+/* Return the piece starts in p[0..64), given the carry c and `in` of the previous block. begin: 1
+ * if the text begins here. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -115,7 +114,7 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* is it white space? asked only of those that end a block */
+    /* Classify the byte behind the block; only a block that ends in white space needs it. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -137,8 +136,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     return starts;
 }
 
-/* As much of the text's end as is left, in room: a byte of what came before (where `before`) and
- * spaces behind. */
+/* Copy the `left` last bytes of the text into room, with spaces behind them. If `before`, also copy
+ * the byte in front of them. Returns the address that stands for p. */
 static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
                                        size_t left, int before)
 {
@@ -148,7 +147,8 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
     return room + 1;
 }
 
-/* The starts of block `at`. The end of the text is one; its beginning is none. */
+/* Return the piece starts of the block at offset `at`. The end of the text counts as a start, its
+ * beginning does not. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at)
 {
@@ -162,7 +162,7 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Of the starts that s holds back, one after the other. */
+/* Turn the starts that s holds back into ends, one by one. */
 static inline size_t split_take(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;
@@ -180,7 +180,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
 {
     size_t from = s->at, count = split_take(s, ends, max);
     if (s->starts) return count;
-    /* Whole blocks, while there is room for what they may hold. What is carried is in registers. */
+    /* Take whole blocks while ends[] has room for 64 more. The carried state stays in registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;
@@ -191,7 +191,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     }
     if (count) {
         s->at = from + ends[count - 1];
-    } else { /* one that holds some, which are handed out as there is room */
+    } else { /* find the next block with starts, and return as many as fit into ends[] */
         for (; at <= s->n && !s->starts; at += 64) s->starts = split_block_at(level, s, &c, in, at);
     }
     s->block = at;

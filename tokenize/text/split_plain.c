@@ -1,18 +1,18 @@
-/* split_plain.c: the split rule in plain C, for any 64-bit machine: eight bytes in a word at a
- * time, a flag in the top bit of each. */
+/* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
+ * a time, with a flag in the top bit of each. */
 #include "split_blocks.h"
 #include "split_levels.h"
 #include "split_words.h"
 #include "utf8.h"
 
-/* Bit i of the result: the top bit of byte i. The product moves each bit to a place of its own in
- * the top byte. */
+/* Gather the top bits: bit i of the result is the top bit of byte i. The product moves each bit to
+ * its own position in the top byte. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* sgt_utf8_unit, the usual cases first: characters of two and three bytes. */
+/* Do the same as sgt_utf8_unit, with the usual cases first: characters of two and three bytes. */
 SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
@@ -25,8 +25,8 @@ SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Character by character. Continuation bytes of a character that began in the block before are by
- * themselves ill-formed and have no class; those carried from there are added. */
+/* Classify the non-ASCII characters one by one. Continuation bytes of a character begun in the
+ * previous block are ill-formed here and have no class; the carried bits add them. */
 static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

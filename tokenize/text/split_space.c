@@ -1,4 +1,4 @@
-/* split_space.c: which bytes are white space, or may begin a longer character that is. */
+/* split_space.c: which bytes are white space, or may begin a longer white-space character. */
 #include "split_blocks.h"
 
 const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,

@@ -1,4 +1,4 @@
-/* split_vbmi2_avx512.c: the split rule by AVX-512, with VBMI's look-ups in 128 bytes and VBMI2's
+/* split_vbmi2_avx512.c: the split rule with AVX-512, using VBMI's look-ups in 128 bytes and VBMI2's
  * compression. */
 #include "split_blocks.h"
 
@@ -9,7 +9,7 @@
 
 #define BYTES(x) _mm512_set1_epi8((char)(x))
 
-/* ASCII: the bits of an sgt_class at the top, U+0020 and ' below. */
+/* Entries of the ASCII table: the bits of an sgt_class at the top, flags for U+0020 and ' below. */
 enum {
     LETTER = SGT_CLASS_LETTER << 6,
     NUMBER = SGT_CLASS_NUMBER << 6,
@@ -30,7 +30,7 @@ static const uint8_t ascii[128] = {
     0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0,
     R4(0)};
 
-/* table[index], of 256 bytes. */
+/* Return table[index] for each byte of index, from a table of 256 bytes. */
 SPLIT_INLINE __m512i look_up(const uint8_t *table, __m512i index)
 {
     __m512i low =
@@ -40,21 +40,21 @@ SPLIT_INLINE __m512i look_up(const uint8_t *table, __m512i index)
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 
-/* a's bits where mask has ones, b's elsewhere */
+/* Return a's bits where mask has ones, b's elsewhere. */
 SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
 {
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-/* Classes of characters past ASCII, at their first bytes: the bits of an sgt_class. */
+/* Classes of non-ASCII characters, as bits at their first bytes: the bits of an sgt_class. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
-/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has
- * in 16 bytes. So the block's are looked up, those of one 64 at once: rarely are there more than a
- * few. r: first bytes, v: the block and what follows each of its bytes, `more`: how many bytes
- * follow. */
+/* Look up classes group by group. Characters that share all bytes but the last form a group of 64,
+ * whose classes are 16 bytes of unicode.h's table. All characters of one group are looked up at
+ * once; a block rarely has more than a few groups. r: first bytes to look up; v: the block, and the
+ * block moved by 1 to 3 bytes; more: bytes that follow a first byte. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4], int more,
                                  first_classes *found)
 {
@@ -84,7 +84,7 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4
     }
 }
 
-/* Two bytes: 1,920 code points, of which two tables tell everything. */
+/* Classify characters of two bytes: 1,920 code points, all in two tables. */
 SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], first_classes *found)
 {
     const __m512i eight = _mm512_set1_epi64((long long)0x8040201008040201u);
@@ -101,8 +101,8 @@ SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], first_classes *fo
     }
 }
 
-/* Three bytes: most stand among 64 that are all letters, or all none. (So do the forms longer than
- * they need to be, and surrogates: all none.) */
+/* Classify characters of three bytes. Most are in a group of 64 that are all letters, or all
+ * "other". (Overlong forms and surrogates count as all "other".) */
 SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4],
                              first_classes *found)
 {
@@ -116,9 +116,9 @@ SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4
     look_up_groups(p, mixed, v, 2, found);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block
- * before. Returns those to carry into the next one. three, four: characters of at least so many
- * bytes. */
+/* Give every byte of a character the class of its first byte. three, four: first bytes of
+ * characters of at least that many bytes; in: bits carried from the previous block. Returns the
+ * bits to carry into the next. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {
@@ -128,7 +128,8 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* A first byte with the right bytes behind it is a character; all other bytes are ill-formed. */
+/* Classify the non-ASCII characters. A first byte with the right bytes behind it is a character;
+ * all other bytes are ill-formed. */
 SPLIT_INLINE void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     __m512i v[4] = {_mm512_loadu_si512(p), _mm512_loadu_si512(p + 1), _mm512_loadu_si512(p + 2),

@@ -1,13 +1,11 @@
-/* unicode.h: the three classes the split rule asks for: letter (\p{L}), number (\p{N}), white space
- * (\s).
+/* unicode.h: the three character classes of the split rule: letter (\p{L}), number (\p{N}), white
+ * space (\s).
  *
  * Pinned to Unicode 16.0, which tiktoken 0.14 follows (regex-syntax 0.8.11). The table is generated
- * by asking tiktoken itself about every code point, and it states the class of all of them, not
- * only of those that some library version is known to get wrong: a category can change for
- * characters assigned long ago as well (U+180E stopped being white space). So the overlay over
- * utf8proc is complete, nothing is left for utf8proc to say at run time, and no version of it,
- * older or newer, can change a token. tests/tokenize holds the table and the installed utf8proc to
- * one another. */
+ * by asking tiktoken about every code point. It covers all of them, because categories also change
+ * for characters assigned long ago (U+180E stopped being white space). So utf8proc is not asked at
+ * run time, and no version of it can change a token. tests/tokenize compares the table with the
+ * installed utf8proc. */
 #ifndef SGT_UNICODE_H
 #define SGT_UNICODE_H
 
@@ -27,18 +25,19 @@ typedef enum sgt_class {
     SGT_CLASS_SPACE
 } sgt_class;
 
-/* unicode_tables.c: four code points to a byte, low bits first; blocks of 256 code points, equal
- * blocks stored once. */
+/* Defined in unicode_tables.c: four code points to a byte, low bits first, in blocks of 256 code
+ * points; equal blocks are stored once. */
 extern const uint8_t sgt_unicode_block[0x1100];
 extern const uint8_t sgt_unicode_classes[][64];
 
-/* The same again, for vectors. A bit for each code point below U+0800, low bits first: letters;
- * numbers and white space. And two bits for each 64 code points below U+10000, low bits first: 0
- * all are SGT_CLASS_OTHER (or below U+0800), 1 all are SGT_CLASS_LETTER, 2 look each up. */
+/* The same classes, arranged for vector code. The first two tables have one bit for each code point
+ * below U+0800, low bits first: letters, then numbers and white space. The third has two bits for
+ * each 64 code points below U+10000, low bits first. 0: all are SGT_CLASS_OTHER (or below U+0800);
+ * 1: all are SGT_CLASS_LETTER; 2: look up each. */
 extern const uint8_t sgt_unicode_two_letter[256], sgt_unicode_two_rest[256],
     sgt_unicode_groups[256];
 
-/* Code points past U+10FFFF (ill-formed bytes) are SGT_CLASS_OTHER. */
+/* Return the class of a code point. Values past U+10FFFF (ill-formed bytes) are SGT_CLASS_OTHER. */
 static inline sgt_class sgt_unicode_class(uint32_t cp)
 {
     if (cp > 0x10FFFF) return SGT_CLASS_OTHER;

@@ -1,5 +1,5 @@
-/* utf8.c: units of text that may be ill-formed. Table 3-7 of the Unicode standard, read off lead
- * byte by lead byte. */
+/* utf8.c: units of text that may be ill-formed, by table 3-7 of the Unicode standard, lead byte by
+ * lead byte. */
 #include "utf8.h"
 
 #include <string.h>
@@ -7,18 +7,18 @@
 #include "base/cpu.h"
 #include "utf8_levels.h"
 
-/* How many bytes follow lead byte b (0: it starts nothing), and the bounds of the first; the others
- * are 80..BF. */
+/* Return how many bytes follow lead byte b (0: no unit starts with it), and the bounds of the first
+ * one. The others are 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
     *hi = 0xBF;
     if (b < 0xC2 || b > 0xF4) return 0;
     if (b < 0xE0) return 1;
-    if (b == 0xE0) *lo = 0xA0; /* shorter forms exist */
-    if (b == 0xED) *hi = 0x9F; /* surrogates */
-    if (b == 0xF0) *lo = 0x90; /* shorter forms exist */
-    if (b == 0xF4) *hi = 0x8F; /* past U+10FFFF */
+    if (b == 0xE0) *lo = 0xA0; /* below it: overlong forms */
+    if (b == 0xED) *hi = 0x9F; /* above it: surrogates */
+    if (b == 0xF0) *lo = 0x90; /* below it: overlong forms */
+    if (b == 0xF4) *hi = 0x8F; /* above it: past U+10FFFF */
     return b < 0xF0 ? 2 : 3;
 }
 
@@ -43,8 +43,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* The end of the longest well-formed beginning that ends at `most` or before, but for the character
- * there. s[0..at) is well formed. */
+/* Return the end of the longest well-formed start of s. Stops at `most`, after the character that
+ * reaches it. s[0..at) is well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -64,8 +64,9 @@ static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* In turn: a block character by character, which finds what stopped the vectors, and as many as
-     * they can pass over. So text that is ill-formed all along is no slower than without them. */
+    /* Alternate: check a block of 64 bytes character by character, then let vectors skip as many as
+     * they can. The first finds what stopped the vectors. So text full of ill-formed units is no
+     * slower than without vectors. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

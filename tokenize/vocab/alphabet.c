@@ -1,4 +1,4 @@
-/* alphabet.c: bytes as printable characters and back. */
+/* alphabet.c: converts bytes to printable characters and back. */
 #include "alphabet.h"
 
 #include <string.h>

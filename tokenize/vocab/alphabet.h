@@ -1,6 +1,6 @@
-/* alphabet.h: GPT-2's byte alphabet, in which merges and vocabularies are written: each byte as one
- * printable character. Printable Latin-1 stands for itself, the 68 other bytes are U+0100 to U+0143
- * in order. */
+/* alphabet.h: GPT-2's byte alphabet, in which merges and vocabularies are written. Each byte is one
+ * printable character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are
+ * U+0100 to U+0143 in order. */
 #ifndef SGT_ALPHABET_H
 #define SGT_ALPHABET_H
 
@@ -15,11 +15,12 @@ typedef struct sgt_alphabet {
 
 void sgt_alphabet_fill(sgt_alphabet *a);
 
-/* The characters of text[0..n) as bytes at out (at most n); how many, or 0 where one of them is not
- * of the alphabet. */
+/* Write the characters of text[0..n) as bytes to out, which has room for n. Returns the number of
+ * bytes, or 0 if a character is not in the alphabet. */
 size_t sgt_alphabet_read(const sgt_alphabet *a, const uint8_t *text, size_t n, uint8_t *out);
 
-/* The bytes s[0..n) as UTF-8 characters at out (at most 2n bytes); how many bytes. */
+/* Write the bytes s[0..n) as UTF-8 characters to out, which has room for 2n bytes. Returns the
+ * number of bytes written. */
 size_t sgt_alphabet_write(const sgt_alphabet *a, const uint8_t *s, size_t n, char *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* decode.c: ids back to the bytes they came from. */
+/* decode.c: converts ids back to the bytes they came from. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
             return sgt_fail(err, SGT_EFORMAT,
                             "token %zu: id %u is not in the vocabulary %s (below %" PRIu32 ")", i,
                             ids[i], v->name, size);
-        /* a token is under 64 KiB: no overflow before memory ends */
+        /* a token has less than 64 KiB, so memory runs out before the sum overflows */
         total += offsets[ids[i] + 1] - offsets[ids[i]];
     }
     char *out = malloc(total + 1);

@@ -1,16 +1,16 @@
-/* pairs.c: the factors of a perfect hash. Groups are placed by size, the largest first, each with
- * the first factor that finds all its pairs free slots. With half of the slots in use at the end,
- * the last groups of six take some sixty tries, and few are that large. */
+/* pairs.c: computes the factors of a perfect hash. Groups are placed by size, the largest first,
+ * each with the first factor that gives all its pairs free slots. With half of the slots in use at
+ * the end, the last groups of six need some sixty tries, and few groups are that large. */
 #include "pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SLOTS_LOG 17
-/* tokens 65,535 twice: never merged, because the last token is the end of text */
+/* token 65,535 twice: never merged, because the last token is the end of text */
 #define NO_PAIR UINT32_MAX
 
-/* The merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
+/* Merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
 typedef struct groups {
     const uint16_t (*halves)[2];
     uint32_t ends[SGT_PAIR_GROUPS], largest;
@@ -29,7 +29,7 @@ static uint32_t size_of(const groups *g, uint32_t group)
 
 static void sort(groups *g, uint32_t first, uint32_t end)
 {
-    uint32_t *at = g->ends; /* where a group begins, and, when all are in, where it ends */
+    uint32_t *at = g->ends; /* start of each group; once all merges are in, its end */
     for (uint32_t id = first; id < end; id++) at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++;
     for (uint32_t i = 0, before = 0; i < SGT_PAIR_GROUPS; i++) {
         uint32_t size = at[i];
@@ -41,7 +41,7 @@ static void sort(groups *g, uint32_t first, uint32_t end)
         g->ids[at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++] = (uint16_t)id;
 }
 
-/* Puts the group's pairs into slots by this factor; undone where two meet. */
+/* Put the group's pairs into slots by this factor. If a slot is taken, undo that and return 0. */
 static int place(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     uint32_t count = size_of(g, group);
@@ -95,8 +95,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
         g->halves = halves;
         sort(g, first, end);
     }
-    /* A table twice as large where one was too small, which nobody has seen with pairs that a
-     * trainer made. */
+    /* Double the table if it is too small. No trained vocabulary is known to need that. */
     for (unsigned log = SLOTS_LOG; g && p->factors && log <= 22 && make_slots(p, log); log++) {
         if (!place_all(p, g)) continue;
         free(g);

@@ -1,10 +1,11 @@
-/* pairs.h: what two tokens merge to, in one look: a perfect hash over all merges of a vocabulary.
+/* pairs.h: which token two tokens merge to, found in one memory access: a perfect hash over all
+ * merges of a vocabulary.
  *
- *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: nothing
+ *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
  *
- * A pair's hash names one of 8,192 groups, and the group's own factor the slot: factors are chosen
- * so that no two pairs meet (Fredman, Komlós, Szemerédi 1984). Most pairs that are asked for merge
- * to nothing, and an open-addressing table answers those last. */
+ * A pair's hash selects one of 8,192 groups, and the group's factor selects the slot. Factors are
+ * chosen so that each pair has its own slot (Fredman, Komlós, Szemerédi 1984). Most of the pairs
+ * that are looked up have no merge, the slowest case of an open-addressing table. */
 #ifndef SGT_PAIRS_H
 #define SGT_PAIRS_H
 
@@ -20,12 +21,12 @@ extern "C" {
 #define SGT_PAIR_GROUPS 8192
 
 typedef struct sgt_pair_slot {
-    uint32_t key, merged; /* left id << 16 | right id */
+    uint32_t key, merged; /* key: left id << 16 | right id */
 } sgt_pair_slot;
 
 typedef struct sgt_pairs {
     sgt_pair_slot *slots;
-    uint16_t *factors; /* (SGT_PAIR_GROUPS): odd */
+    uint16_t *factors; /* (SGT_PAIR_GROUPS): odd factors */
     unsigned shift;    /* 32 - log2(slots) */
 } sgt_pairs;
 
@@ -36,14 +37,15 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
     const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
-    /* as a branch it would be mispredicted every other time */
+    /* without a branch, which would be mispredicted every other time */
     return at->merged | (0u - (at->key != key));
 }
 
-/* halves[i] merge to id i, for i = first ... end - 1, all different. */
+/* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ.
+ * Returns 0, or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    sgt_error *err);
-/* The same with 2^17 slots and factors that are known to be good: quickly. */
+/* Build the same table faster, with 2^17 slots and factors that are known to give no collision. */
 int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 void sgt_pairs_free(sgt_pairs *p);

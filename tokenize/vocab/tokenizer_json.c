@@ -1,5 +1,5 @@
-/* tokenizer_json.c: a vocabulary as Hugging Face's tokenizer.json, which its tokenizers and
- * transformers load, and as the pair of files that came before it. */
+/* tokenizer_json.c: writes a vocabulary as a tokenizer.json, which Hugging Face's tokenizers and
+ * transformers load, and as the older pair of files vocab.json and merges.txt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@ int sgt_vocab_is_ours(const char *text, size_t n)
     return n >= sizeof OUR_HEAD && !memcmp(text, OUR_HEAD, sizeof OUR_HEAD - 1);
 }
 
-/* A byte as it stands within a JSON string: in the byte alphabet, of which JSON escapes two
- * characters alone. */
+/* A byte as written in a JSON string: in the byte alphabet, of which JSON escapes only two
+ * characters. */
 typedef struct spelling {
     char text[3];
     uint8_t n;
@@ -28,8 +28,7 @@ typedef struct writer {
     const sgt_vocab *v;
     char *text;
     size_t n;
-    /* (2 * tokens given out): where put_vocab has put each token into the text, and where it
-     * ended */
+    /* (2 * tokens): start and end of each token in `text`, as put_vocab wrote it */
     size_t *at;
 } writer;
 
@@ -49,7 +48,7 @@ static void put_number(writer *w, uint32_t x)
     while (n--) w->text[w->n++] = digits[n];
 }
 
-/* The token called by a name, which is no bytes of text. */
+/* Write the name of an added token, which stands for no bytes of text. */
 static void put_name(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
@@ -59,7 +58,7 @@ static void put_name(writer *w, const uint8_t *s, size_t n)
     }
 }
 
-/* The token given out as `id`, as it stands within a JSON string. */
+/* Write the token with public id `id`, escaped for a JSON string. */
 static void put_token(writer *w, uint32_t id)
 {
     const sgt_vocab *v = w->v;
@@ -94,7 +93,7 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* A text within a JSON string. */
+/* Write a text, escaped for a JSON string. */
 static void put_text(writer *w, const char *s)
 {
     for (; *s; s++) {
@@ -104,9 +103,9 @@ static void put_text(writer *w, const char *s)
     }
 }
 
-/* GPT-2's rule is ByteLevel's own; any other stands before it. Where Hugging Face's library reads a
- * rule otherwise, it has the rule in its own words, and "pcre2", which it does not look at, is
- * ours. */
+/* Write the rule. GPT-2's is part of ByteLevel; any other is a Split before it. If Hugging Face's
+ * library reads a rule differently, "Regex" holds its translation, and "pcre2", which that library
+ * ignores, holds our own. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
@@ -131,7 +130,7 @@ static void put_rule(writer *w)
     put(w, rule ? "false}]},\n" : "true},\n");
 }
 
-/* sgt_vocab_is_ours knows our files by how they begin. */
+/* Write the part before the model. sgt_vocab_is_ours recognizes our files by its first bytes. */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
@@ -151,7 +150,7 @@ static void put_head(writer *w)
            "\"ignore_merges\":false,\n");
 }
 
-/* {"token":id,...}, by the ids given out */
+/* Write {"token":id,...}, by public id. */
 static void put_vocab(writer *w)
 {
     put(w, "{");
@@ -173,7 +172,7 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return w->v->file && w->v->file->ids ? w->v->file->ids[id] : id;
 }
 
-/* As put_vocab has written it. */
+/* Write a token again by copying what put_vocab wrote. */
 static void put_again(writer *w, uint32_t id)
 {
     const size_t *at = w->at + (size_t)2 * id;
@@ -199,9 +198,9 @@ static void put_model(writer *w)
 
 static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
 {
-    /* A token is written at most twice by itself and once within a merge; a byte of one takes three
-     * characters (\ and " are one byte each, others two) or, in an added token, six; numbers and
-     * names are within what is added to that. */
+    /* A token is written at most twice alone and once within a merge. A byte takes at most three
+     * characters, or six in an added token: \ and " are one byte and escaped, other characters have
+     * up to two bytes. The added terms leave room for numbers and names. */
     size_t size = sgt_vocab_size(v), bytes = v->file ? v->file->offsets[size] : v->offsets[size],
            added = 1;
     for (size_t id = 0; v->file && id < size; id++) added += v->file->added[id];
@@ -238,7 +237,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     return SGT_OK;
 }
 
-/* Nothing is escaped here. */
+/* Write merges.txt, where nothing is escaped. */
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");

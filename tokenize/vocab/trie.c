@@ -1,34 +1,34 @@
-/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most
- * texts have no such piece, and a trie takes longer to make than all the rest of a vocabulary: the
- * first to need it makes it. */
+/* trie.c: finds the longest token at a place in a text, for the encoder of long pieces. Most texts
+ * have no such piece, and a trie takes longer to make than all the rest of a vocabulary. So the
+ * first thread that needs the trie makes it. */
 #include "vocab.h"
 
 #define ROOT 1u
 
-/* The last merge on either side is undone, and again the last: the later one is that of the higher
- * id, and of equal ids the right one. What then touches at the border must not make a token of an
- * id below `limit`, for that merge would have gone before the one undone, and across the border. */
+/* Undo the last merge on either side, again and again. The last one has the higher id; of equal
+ * ids, it is the right one. The tokens that then touch at the border must not merge to an id below
+ * `limit`. Such a merge would go before the one undone, and across the border. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         uint32_t merged = sgt_pair(&v->pairs, left, right);
         if (merged != SGT_NO_TOKEN && merged < limit) return 0;
         if (left > right) {
-            if (left < 256) return 1; /* both are single bytes: nothing left to undo */
+            if (left < 256) return 1; /* both are single bytes: nothing is left to undo */
             limit = left;
             left = v->halves[left][1];
         } else {
             if (right < 256) return 1;
-            /* at equal ids the pair at the border is further left than right's, and goes first */
+            /* at equal ids the pair at the border is left of right's merge, and goes first */
             limit = right + 1;
             right = v->halves[right][0];
         }
     }
 }
 
-/* Whether the merges make this token of its own bytes: they make its halves of theirs, and nothing
- * before its own merge goes across the border between them. A trained vocabulary has no other
- * tokens, but any list of merges may. The bits of `made` know the halves. */
+/* Return whether the merges make this token from its own bytes: they make its halves, and no
+ * earlier merge crosses the border between these. In a trained vocabulary this holds for all
+ * tokens, but not in every list of merges. made: the results for all lower ids, a bit each. */
 static int is_made(const sgt_vocab *v, const uint8_t *made, uint32_t id)
 {
     uint32_t left = v->halves[id][0], right = v->halves[id][1];
@@ -64,9 +64,9 @@ static void make_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    /* immutable to everyone but the one thread that fills the trie in */
+    /* only the thread that fills the trie changes the vocabulary */
     sgt_vocab *v = (sgt_vocab *)shared;
-    /* pairs with the release below */
+    /* acquire: pairs with the release below */
     if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&v->trie_lock);
     if (!v->trie_ready) {

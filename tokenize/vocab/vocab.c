@@ -1,5 +1,5 @@
-/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is
- * embedded in the library, with what was worked out of it, so that a program starts at once. */
+/* vocab.c: makes a vocabulary from a list of merges. Every line of a file is checked. GPT-2's list
+ * is embedded in the library together with its tables, so that a program starts at once. */
 #include "vocab.h"
 
 #include <stdlib.h>
@@ -19,11 +19,11 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden: a local name that is looked up in the table of other libraries' is lost on aarch64
- * (binutils 2.40). */
+/* Hidden, so that these names are not reached through the global offset table: on aarch64, binutils
+ * 2.40 loses local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const uint8_t sgt_gpt2_bpe[] HIDDEN, sgt_gpt2_bpe_end[] HIDDEN;
-extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* make_gpt2_tables.py says what is in it */
+extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* layout: make_gpt2_tables.py */
 
 #define GPT2_MERGES 50000
 
@@ -35,7 +35,7 @@ const uint8_t *sgt_vocab_gpt2_file(size_t *n)
 
 /* ---- making one ---- */
 
-/* Bytes of a token -> its id, needed only while merges are read. */
+/* Hash table from a token's bytes to its id, needed only while merges are read. */
 typedef struct names {
     const sgt_vocab *v;
     uint16_t *slot; /* id + 1; 0: free */
@@ -53,7 +53,7 @@ static size_t names_find(const names *t, const uint8_t *s, size_t n)
     return i;
 }
 
-/* The 256 bytes are the first tokens. */
+/* Add the 256 single bytes, the first tokens. */
 static void add_bytes(sgt_vocab *v, const sgt_alphabet *a)
 {
     for (uint32_t id = 0; id < 256; id++) {
@@ -63,14 +63,15 @@ static void add_bytes(sgt_vocab *v, const sgt_alphabet *a)
     }
 }
 
-/* The last token, which nothing merges to. */
+/* Add the end of text, the last token, which no merge makes. */
 static void add_eot(sgt_vocab *v)
 {
     memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
     v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
 }
 
-/* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
+/* Add merge `id` from the line text[0..n): two tokens that exist make a third that does not exist
+ * yet. */
 static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n,
                      uint32_t id, sgt_error *err)
 {
@@ -79,7 +80,7 @@ static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_
     size_t left = space ? sgt_alphabet_read(a, text, (size_t)(space - text), to) : 0;
     size_t right =
         left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
-    unsigned line = id - 256 + 2; /* from 1, after the version */
+    unsigned line = id - 256 + 2; /* lines count from 1, and the version is line 1 */
     if (!right)
         return sgt_fail(
             err, SGT_EFORMAT,
@@ -118,9 +119,9 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
     return SGT_OK;
 }
 
-/* The tables that encoders look things up in but for the pairs, from the tokens and their halves:
- * for any vocabulary of bytes. What lies on either side of the border within a token is within its
- * halves: one look a token. */
+/* Make the encoder's tables, except the pairs, from the tokens and their halves. This works for any
+ * byte-level vocabulary. Byte pairs inside a token are inside its halves or at the border between
+ * them, so one look a token is enough. */
 static void make_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
@@ -136,14 +137,14 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* A token in merge order, as it is given out. */
+/* Return the public id of a token, given its id in merge order. */
 static uint32_t given_out(const sgt_vocab *v, uint32_t id)
 {
     return v->file && v->file->ids ? v->file->ids[id] : id;
 }
 
-/* Whether the ids say what the merges are: every token but the bytes and the added ones is made by
- * a merge, the lower id by the earlier one. */
+/* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
+ * ones, and lower ids are made by earlier merges. */
 static int ids_say_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -153,9 +154,9 @@ static int ids_say_merges(const sgt_vocab *v)
     return !v->file || plain == v->eot;
 }
 
-/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then
- * the rule's text. If the ids do not say the merges, these follow: how many, and both ids of each
- * in turn, 32 little-endian bits each. */
+/* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
+ * before it, and then of the rule's text. If the ids do not imply the merges, these follow: their
+ * number, and both ids of each in turn, as 32 little-endian bits each. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->eot - 256;
@@ -187,14 +188,14 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
     return SGT_OK;
 }
 
-/* Memory for a vocabulary of `size` tokens whose merges take n bytes of text: no token's bytes
- * outnumber its line's. */
+/* Allocate memory for a vocabulary of `size` tokens whose merges take n bytes of text. A token
+ * never has more bytes than its line. Returns 0, or -1 if memory ran out. */
 static int reserve(sgt_vocab *v, uint32_t size, size_t n)
 {
     unsigned log_trie = 1;
     v->size = size;
     v->eot = size - 1;
-    v->trie_nodes = n + 512; /* at most a node for every byte of every token, and the root */
+    v->trie_nodes = n + 512; /* at most a node for each byte of each token, and the root */
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
     v->offsets = calloc((size_t)size + 1, sizeof *v->offsets);
@@ -254,7 +255,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
     return rc;
 }
 
-/* Each token's bytes are those of its halves. */
+/* Fill in the tokens: each one's bytes are those of its halves. */
 static void add_halves(sgt_vocab *v, const uint16_t (*halves)[2])
 {
     sgt_alphabet a;

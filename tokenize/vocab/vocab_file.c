@@ -1,5 +1,5 @@
-/* vocab_file.c: what a file says of its tokens becomes a vocabulary: merges in an order of our own
- * (vocab.h), and the table that leads back to the file's ids. */
+/* vocab_file.c: makes a vocabulary from what a file says of its tokens. Puts the merges in an order
+ * of our own (vocab.h), and makes the table that maps back to the file's ids. */
 #include "vocab_file.h"
 
 #include <inttypes.h>
@@ -11,9 +11,10 @@
 #include "alphabet.h"
 #include "text/oniguruma.h"
 
-#define MAX_BYTES ((size_t)1 << 23) /* of all tokens: the trie's keys hold 2^24 nodes */
-#define MAX_PARTS ((size_t)1 << 19) /* o200k has 446,189 merges, and is refused for its ids */
-/* bytes of a token whose merge has to be found: each way to cut it is tried */
+#define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
+/* most tokens or merges; o200k has 446,189 merges, and is refused for its ids */
+#define MAX_PARTS ((size_t)1 << 19)
+/* most bytes of a token whose merge must be found by trying each way to cut it */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
@@ -86,22 +87,24 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    uint32_t size, eot; /* ids as given out */
+    uint32_t size, eot; /* public ids */
     const char *eot_text;
-    const sgt_vocab_part **tokens; /* (size): by id */
-    uint32_t *names;               /* text → id + 1, of tokens that are not added */
+    const sgt_vocab_part **tokens; /* (size): by public id */
+    /* hash table from text to id + 1, for tokens that are not added ones */
+    uint32_t *names;
     size_t name_mask;
-    /* (size): id → merge order, SGT_NO_TOKEN for a token that no merge makes yet */
+    /* (size): public id to merge order; SGT_NO_TOKEN until a merge makes the token */
     uint32_t *order;
-    uint8_t *awaited;      /* (size): 1: an earlier merge wanted it, and it was not there */
-    uint16_t *ids;         /* merge order → id */
-    uint16_t (*halves)[2]; /* in merge order, as vocab.h's */
-    sgt_vocab_slot *pairs; /* likewise */
+    /* (size): 1: an earlier merge needed the token before any merge had made it */
+    uint8_t *awaited;
+    uint16_t *ids;         /* merge order to public id */
+    uint16_t (*halves)[2]; /* in merge order, like vocab.h's */
+    sgt_vocab_slot *pairs; /* hash table of pairs, in merge order */
     unsigned pair_shift;
-    uint32_t made; /* tokens in merge order so far */
-    char *text;    /* their merges as lines */
+    uint32_t made; /* number of tokens in merge order so far */
+    char *text;    /* their merges as lines of text */
     size_t n;
-    /* (merges): 1: the same pair stands further down, and counts there */
+    /* (merges): 1: the same pair is listed again further down, and counts there */
     uint8_t *again;
     sgt_alphabet alphabet;
 } builder;
@@ -116,7 +119,7 @@ static size_t find_name(const builder *b, const uint8_t *s, size_t n)
     return i;
 }
 
-/* Its id, or SGT_NO_TOKEN. */
+/* Return the id of the token s[0..n), or SGT_NO_TOKEN. */
 static uint32_t find_token(const builder *b, const uint8_t *s, size_t n)
 {
     return b->names[find_name(b, s, n)] - 1;
@@ -130,7 +133,7 @@ static size_t find_pair(const builder *b, uint32_t left, uint32_t right)
     return i;
 }
 
-/* A token as a message shows it: as text, or in hex where it is not. */
+/* Write a token as messages show it: as text, or in hex if it is not text. */
 static const char *shown(const builder *b, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = b->tokens[id];
@@ -180,7 +183,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Every id once, every text once. */
+/* Place the tokens by id. Fails unless every id and every text occurs once. */
 static int place_tokens(builder *b, sgt_error *err)
 {
     char text[300];
@@ -239,8 +242,9 @@ static int place_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
-/* Whether the merges so far leave the border between two tokens standing (bpe.c's may_follow says
- * how; in merge order). The merge that joins the two themselves is not among them. */
+/* Return whether the merges so far leave the border between two tokens unchanged, with ids in merge
+ * order. Works like sgt_vocab_may_follow (trie.c). The merge of these two tokens is not among them
+ * yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
     for (uint32_t limit = SGT_NO_TOKEN;;) {
@@ -258,7 +262,7 @@ static int stay_apart(const builder *b, uint32_t left, uint32_t right)
     }
 }
 
-/* The next in merge order is `id`, made of two tokens given in merge order. */
+/* Append token `id` to the merge order, made of two tokens given in merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     const sgt_vocab_part *l = b->tokens[b->ids[left]], *r = b->tokens[b->ids[right]];
@@ -274,13 +278,13 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->text[b->n++] = '\n';
 }
 
-/* Mark the merges that are listed again further down: the last one counts, as Hugging Face's table
- * of merges has it. */
+/* Mark the merges that are listed again further down. The last listing counts, as in Hugging Face's
+ * table of merges. */
 static int mark_repeated(builder *b, sgt_error *err)
 {
     size_t count = b->p->merge_count, slots = 2;
     while (slots < 2 * count) slots *= 2;
-    uint32_t *found = calloc(slots, sizeof *found); /* merge + 1; 0: free */
+    uint32_t *found = calloc(slots, sizeof *found); /* index of a merge + 1; 0: free */
     b->again = calloc(count + 1, 1);
     for (size_t i = 0; found && b->again && i < count; i++) {
         const sgt_vocab_part *m = &b->p->merges[i], *had;
@@ -299,9 +303,9 @@ static int mark_repeated(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Merges in the order of the file. One that can never come to pass is left out: that of two tokens
- * which earlier merges would not leave side by side, or that of a token which an earlier one makes
- * already. */
+/* Take the merges in the order of the file. Leave out those that can never happen: of two tokens
+ * that earlier merges would not leave side by side, or for a token that an earlier merge already
+ * makes. */
 static int take_merges(builder *b, sgt_error *err)
 {
     char text[300];
@@ -331,7 +335,8 @@ static int take_merges(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Ids are ranks: the one way to cut a token in two that lower ranks leave standing. */
+/* Find the merge of a token whose id is its rank: the only way to cut it in two that merges of
+ * lower ranks leave standing. */
 static int rank_token(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = b->tokens[id];
@@ -374,7 +379,7 @@ static int order_tokens(builder *b, sgt_error *err)
 static void name_file(sgt_vocab_file *f, const char *path)
 {
     size_t n = strlen(path), from;
-    char name[sizeof f->name / 4], *to = name; /* an odd byte takes four */
+    char name[sizeof f->name / 4], *to = name; /* an unprintable byte takes four characters */
     while (n && path[n - 1] == '/') n--;
     for (from = n; from && path[from - 1] != '/';) from--;
     while (from < n && to < name + sizeof name - 1) *to++ = path[from++];
@@ -404,7 +409,7 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
         f->offsets[id + 1] = f->offsets[id] + (uint32_t)b->tokens[id]->n;
         f->added[id] = b->tokens[id]->added != 0;
     }
-    b->ids[b->made] = (uint16_t)b->eot; /* in merge order the end of text comes last */
+    b->ids[b->made] = (uint16_t)b->eot; /* in merge order the end of text is last */
     for (uint32_t i = 0; i <= b->made; i++) same &= b->ids[i] == i;
     if (same) return SGT_OK;
     f->ids = b->ids;

@@ -1,63 +1,68 @@
-/* vocab_file.h: a vocabulary as a file has it: tokens under ids of the file's own, merges or ranks,
- * a rule to split by. What reads a format (vocab_load.c, vocab_huggingface.c) fills in an
- * sgt_vocab_parts; sgt_vocab_from_parts holds it to what every vocabulary must be, and makes one.
+/* vocab_file.h: a vocabulary as a file holds it: tokens under the file's own ids, merges or ranks,
+ * and a rule to split by. A reader of a format (vocab_load.c, vocab_huggingface.c) fills in an
+ * sgt_vocab_parts. sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
  *
  *     sgt_vocab_parts p = {.path = path};
- *     if (sgt_vocab_parts_token(&p, 0, "!", 1, 0, &err) < 0 || ... || sgt_vocab_from_parts(&v, &p, &err) < 0) ...;
+ *     if (sgt_vocab_parts_token(&p, 0, "!", 1, 0, &err) < 0 || ... ||
+ *         sgt_vocab_from_parts(&v, &p, &err) < 0) ...;
  *     sgt_vocab_parts_free(&p);
  *
- * A vocabulary that passes is a proper byte-level BPE: each byte is a token, and of the merges that
- * make a token exactly one can ever come to pass, between two tokens that earlier merges make. So
- * the encoder may work with ids in merge order (vocab.h), and a table turns those into the file's.
- * The proof that one merge a token is enough: as long as no merge goes across the ends of an extent
- * of bytes, what becomes of it does not depend on what stands beside it; and of all ways to cut a
- * token in two only one can be what earlier merges make of its bytes. */
+ * A vocabulary that passes is a proper byte-level BPE. Each byte is a token, and of the merges
+ * listed for a token exactly one can ever happen, between two tokens that earlier merges make. So
+ * the encoder may use ids in merge order (vocab.h), and a table maps those to the file's ids. Proof
+ * that one merge a token is enough: as long as no merge crosses the ends of an extent of bytes, the
+ * merges inside it do not depend on the text beside it. And of all ways to cut a token in two,
+ * earlier merges make only one from its bytes. */
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H
 
 #include "vocab.h"
 
 #define SGT_VOCAB_MAX_IDS 65536u
-/* of JSON: so that larger ones are refused for their ids */
+/* most values in a JSON file; high enough that vocabularies with too many ids are refused for their
+ * ids instead */
 #define SGT_VOCAB_MAX_VALUES ((size_t)1 << 21)
 
 typedef struct sgt_vocab_part {
-    uint64_t id; /* of a merge: how many of its bytes are the left token's */
+    uint64_t id; /* a token's id; of a merge, the length of the left token in bytes */
     size_t at, n;
-    int added; /* stands for itself alone: no merge makes it, text is never turned into it */
+    int added; /* added token: no merge makes it, and no text is encoded to it */
 } sgt_vocab_part;
 
 typedef struct sgt_vocab_parts {
     const char *path; /* for messages */
-    /* merges: none: ids are ranks, and of two neighbours that make a token together the pair of the
-     * lowest id is joined first, as tiktoken does */
+    /* If there are no merges, ids are ranks: of all adjacent tokens that together make a token, the
+     * pair with the lowest id is merged first, as in tiktoken. */
     sgt_vocab_part *tokens, *merges;
     size_t token_count, token_room, merge_count, merge_room;
     int ranks;
-    /* a piece that is a token is taken whole: so every token must be one that merges make */
+    /* a piece that is a token is taken whole (ignore_merges), so merges must make every token */
     int whole;
     uint8_t *bytes;
     size_t used, room;
     const char *rule; /* NULL: GPT-2's */
-    char *own_rule;   /* the memory of `rule` if a file gave it; sgt_vocab_parts_free frees it */
+    /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
+    char *own_rule;
     sgt_normalize normalize;
-    const char *ignored; /* what the file asks for and sgt leaves out, in words; NULL: nothing */
+    const char *ignored; /* settings of the file that sgt ignores, in words; NULL: none */
 } sgt_vocab_parts;
 
+/* Append a copy of a token or of a merge to p. Return 0 or a negative SGT_E*. */
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
 int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
                           size_t right_n, sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
+/* Check p and make a vocabulary of it. The caller frees *out; p stays the caller's as well. */
 int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err);
 
-/* The names that an end-of-text token goes by, in the order in which they are looked for; NULL
- * after the last. */
+/* Names that an end-of-text token may have, in the order in which they are looked for; ends with
+ * NULL. */
 extern const char *const sgt_vocab_eot_names[];
 
-/* Whether text[n] is a tokenizer.json as sgt writes it, by how it begins. Older releases put a rule
- * there as PCRE2 reads it, and so it is read. */
+/* Return whether text[n] is a tokenizer.json that sgt wrote, judging by its first bytes. Older
+ * releases wrote the rule in PCRE2's syntax, so it is read that way. */
 int sgt_vocab_is_ours(const char *text, size_t n);
 
 /* Read text[n], a tokenizer.json, into *p. */

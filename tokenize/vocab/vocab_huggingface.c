@@ -1,6 +1,6 @@
-/* vocab_huggingface.c: reads tokenizer.json, as far as what it asks for is what sgt does: a
- * byte-level BPE, and one pattern to split by. Whatever else a file asks for is refused by name;
- * post-processors and decoders change no id of plain text and are not looked at. */
+/* vocab_huggingface.c: reads a tokenizer.json that asks only for what sgt does: a byte-level BPE,
+ * and one pattern to split by. Anything else is refused by name. Post-processors and decoders are
+ * not read, because they change no id of plain text. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static const char *type_of(const json_t *o)
 
 /* ---- how text is split ---- */
 
-/* The pattern of a Split, as PCRE2 has it: "pcre2", which sgt writes beside those that Hugging
- * Face's library reads otherwise, or a translation of what that library reads. ours:
- * sgt_vocab_is_ours. */
+/* Take the pattern of a Split as PCRE2 reads it. That is "pcre2", which sgt writes beside patterns
+ * that Hugging Face's library reads differently, or else a translation of that library's pattern.
+ * ours: sgt_vocab_is_ours. */
 static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours,
                       sgt_error *err)
 {
@@ -42,7 +42,7 @@ static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, in
     return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
 }
 
-/* Split by a regular expression, its matches pieces of their own. */
+/* Read a Split by a regular expression whose matches are pieces of their own. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
@@ -55,8 +55,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *
     return take_regex(p, o, regex, ours, err);
 }
 
-/* What turns bytes into the alphabet, and splits by GPT-2's rule where nothing else has. *found:
- * there was one. */
+/* Read a ByteLevel, which turns bytes into the alphabet, and splits by GPT-2's rule unless another
+ * step does. Sets *found. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
@@ -66,7 +66,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        if (!p->rule) p->rule = "(?s).+"; /* the text is one piece; a literal, which nobody frees */
+        if (!p->rule) p->rule = "(?s).+"; /* the whole text is one piece; a literal, never freed */
         return SGT_OK;
     }
     if (p->rule)
@@ -98,7 +98,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, int ours, sgt_error
 {
     const json_t *o = json_object_get(root, "pre_tokenizer");
     int found = 0, rc;
-    if (p->rule) return SGT_OK; /* the caller's goes before the file's */
+    if (p->rule) return SGT_OK; /* the caller's rule overrides the file's */
     if (!json_is_object(o))
         return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
     if ((rc = read_pre_tokenizer(p, o, ours, &found, err)) < 0) return rc;
@@ -106,7 +106,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, int ours, sgt_error
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
 }
 
-/* Training data has documents of any length: neither is done to them. */
+/* Note truncation and padding, which are ignored: documents of training data have any length. */
 static void note_ignored(sgt_vocab_parts *p, const json_t *root)
 {
     const json_t *truncation = json_object_get(root, "truncation"),
@@ -197,7 +197,7 @@ static int read_vocab(sgt_vocab_parts *p, json_t *vocab, const json_t *names, sg
     return rc;
 }
 
-/* "left right", or ["left", "right"]. */
+/* Read a merge: "left right", or ["left", "right"]. */
 static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o, size_t number,
                       sgt_error *err)
 {

@@ -1,4 +1,4 @@
-/* vocab_load.c: sgt_vocab_load: which format a file has, and the simple ones: merges and
+/* vocab_load.c: sgt_vocab_load. Finds out a file's format, and reads the simple ones: merges and
  * vocab.json, and .tiktoken. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,17 +17,18 @@
 
 #define MAX_FILE ((size_t)64 << 20)
 
-/* The texts of a vocabulary's files, and what is made of them. */
+/* The texts of a vocabulary's files, and the parts read from them. */
 typedef struct source {
     sgt_vocab_parts parts;
-    char *merges, *vocab; /* as read; NULL: none */
+    char *merges, *vocab; /* contents of the files; NULL: none */
     size_t merges_n, vocab_n;
     char *merges_path, *vocab_path;
 } source;
 
 /* ---- merges and vocab.json ---- */
 
-/* The next line of text[0..n) from *at on, without its end; 0 at the end of the text. */
+/* Find the next line of text[0..n) from *at on, without its line end. Returns 0 at the end of the
+ * text. */
 static int next_line(const char *text, size_t n, size_t *at, const char **line, size_t *len)
 {
     if (*at >= n) return 0;
@@ -120,7 +121,7 @@ static int read_vocab_json(source *s, sgt_error *err)
     return rc;
 }
 
-/* ids as GPT-2 has them: bytes, what the merges make, end of text */
+/* Number the tokens as GPT-2 does: bytes, merged tokens, end of text. */
 static int number_as_gpt2(source *s, sgt_error *err)
 {
     sgt_vocab_parts *p = &s->parts;
@@ -130,7 +131,8 @@ static int number_as_gpt2(source *s, sgt_error *err)
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(p, i, a.order + i, 1, 0, err);
     for (size_t i = 0; i < p->merge_count && !rc; i++) {
-        uint8_t *copy = malloc(p->merges[i].n); /* from the list it is added to, which may move */
+        /* a copy, because adding to the list may move its bytes */
+        uint8_t *copy = malloc(p->merges[i].n);
         if (!copy) return sgt_fail_memory(err, s->merges_path);
         memcpy(copy, p->bytes + p->merges[i].at, p->merges[i].n);
         rc = sgt_vocab_parts_token(p, 256 + i, copy, p->merges[i].n, 0, err);
@@ -143,7 +145,7 @@ static int number_as_gpt2(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Base64 text[n] to bytes at out (room for n); how many, or -1. */
+/* Decode base64 text[n] to out, which has room for n bytes. Returns the number of bytes, or -1. */
 static ptrdiff_t read_base64(const char *text, size_t n, uint8_t *out)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -185,8 +187,8 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
     return rc;
 }
 
-/* The end of text, which the file does not hold: the one id it leaves out below its largest, or the
- * next. */
+/* Add the end of text, which the file does not hold. Its id is the only unused one below the
+ * largest, or else the largest plus 1. */
 static int add_eot(source *s, sgt_error *err)
 {
     sgt_vocab_parts *p = &s->parts;
@@ -195,8 +197,8 @@ static int add_eot(source *s, sgt_error *err)
         if (p->tokens[i].id > largest) largest = p->tokens[i].id;
         sum += p->tokens[i].id;
     }
-    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK;       /* refused for that */
-    uint64_t left_out = largest * (largest + 1) / 2 - sum; /* where it is one */
+    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK;       /* refused later for its ids */
+    uint64_t left_out = largest * (largest + 1) / 2 - sum; /* valid if exactly one is missing */
     uint64_t id = p->token_count == largest ? left_out : largest + 1;
     return sgt_vocab_parts_token(p, id, sgt_vocab_eot_names[0], 13, 1, err);
 }
@@ -223,7 +225,7 @@ static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
     return sgt_file_get(text, n, path, MAX_FILE, err);
 }
 
-/* FOLDER/NAME for the first of two names that is there, malloc'd; NULL: neither is. */
+/* Return FOLDER/NAME, malloc'd, for the first of two names that exists, or NULL if neither does. */
 static char *one_of(const char *folder, const char *name, const char *other)
 {
     for (int i = 0; i < 2; i++) {
@@ -234,7 +236,7 @@ static char *one_of(const char *folder, const char *name, const char *other)
     return NULL;
 }
 
-/* The folder that holds `path`, malloc'd. */
+/* Return the folder that holds `path`, malloc'd, or NULL if memory ran out. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -249,7 +251,7 @@ static int is_json(const char *text, size_t n)
     return i < n && text[i] == '{';
 }
 
-/* tokenizer.json: an object with a model in it. */
+/* Return whether a text is a tokenizer.json: an object with a model that has merges. */
 static int is_huggingface(const char *text, size_t n)
 {
     return is_json(text, n) &&
@@ -265,7 +267,7 @@ static int is_merges(const char *path, const char *text, size_t n)
            (len >= 10 && !strcmp(path + len - 10, "merges.txt"));
 }
 
-/* The files of a folder. */
+/* Find and read a vocabulary's files in a folder. */
 static int find_files(source *s, const char *folder, sgt_error *err)
 {
     s->vocab_path = one_of(folder, "tokenizer.json", "tokenizer.json");
@@ -281,7 +283,7 @@ static int find_files(source *s, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* A file, and the other that belongs to it. */
+/* Read a file, and the other file that belongs to it. */
 static int find_file(source *s, const char *path, sgt_error *err)
 {
     char *folder = folder_of(path);
@@ -318,8 +320,8 @@ static int read_source(source *s, sgt_error *err)
     return sgt_vocab_read_huggingface(&s->parts, s->vocab, s->vocab_n, err);
 }
 
-/* A rule that cannot be compiled is the caller's mistake where the caller gave it, else the
- * file's. */
+/* Check that a rule compiles. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
+ * gave the rule, else the file's (SGT_EFORMAT). */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -333,7 +335,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-/* Where the text of a vocabulary comes from: `path`, or the library itself. */
+/* Find the text of a vocabulary: at `path`, or in the library itself. */
 static int find_source(source *s, const char *path, sgt_error *err)
 {
     struct stat st;
@@ -360,7 +362,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
     if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    /* whoever numbered it */
+    /* it is GPT-2's, whichever file it came from */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2";
     sgt_vocab_parts_free(&s.parts);
     free(s.merges);
