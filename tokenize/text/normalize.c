@@ -111,7 +111,7 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
 }
 
 /* Sort, compose and append the decomposed extent. */
-static int end_stretch(sgt_normalizer *z, sgt_error *err)
+static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
     for (size_t i = 0, from; i < z->count; i++) {
@@ -128,30 +128,30 @@ static int end_stretch(sgt_normalizer *z, sgt_error *err)
 }
 
 /* Return whether a character ends the extent before it. */
-static int ends_stretch(uint32_t cp)
+static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
 /* Normalize and append the extent from s up to the next boundary behind its first character.
  * Returns the number of bytes taken. */
-static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
+static size_t take_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                            int *rc, sgt_error *err)
 {
     uint32_t cp, next = SGT_UTF8_ILL_FORMED;
     size_t at = sgt_utf8_unit(s, n, &cp), len = at < n ? sgt_utf8_unit(s + at, n - at, &next) : 0;
     const int same = cp < 0x80 || within(unchanged, sizeof unchanged / sizeof *unchanged, cp);
-    if (cp == SGT_UTF8_ILL_FORMED || (same && ends_stretch(next))) {
+    if (cp == SGT_UTF8_ILL_FORMED || (same && ends_extent(next))) {
         *rc = append(z, s, at, err);
         return at;
     }
     *rc = decompose(z, cp, form, err);
-    while (!*rc && at < n && !ends_stretch(next)) {
+    while (!*rc && at < n && !ends_extent(next)) {
         *rc = decompose(z, next, form, err);
         at += len;
         if (at < n) len = sgt_utf8_unit(s + at, n - at, &next);
     }
-    if (!*rc) *rc = end_stretch(z, err);
+    if (!*rc) *rc = end_extent(z, err);
     return at;
 }
 
@@ -182,7 +182,7 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;
-        if (from < n && !rc) from += take_stretch(z, form, s + from, n - from, &rc, err);
+        if (from < n && !rc) from += take_extent(z, form, s + from, n - from, &rc, err);
     }
     *out = z->text;
     *out_n = z->used;
