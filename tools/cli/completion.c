@@ -1,5 +1,5 @@
-/* completion.c: scripts by which bash, zsh and fish complete what is typed, from the tables alone;
- * and the tables as tests read them. */
+/* completion.c: prints scripts by which bash, zsh and fish complete arguments, and the tables in
+ * the form that tests read. Both come from the tables alone. */
 #include "tools/cli/completion.h"
 
 #include <ctype.h>
@@ -36,8 +36,8 @@ static int kinds_of_value(const sgt_option *o)
     return kinds;
 }
 
-/* The words of an option, of its value "a|b|FILE" those that stand for themselves, with spaces
- * between them. */
+/* Print the words that an option accepts, with spaces between them. In a value such as "a|b|FILE"
+ * these are the ones that stand for themselves. */
 static void print_words(const sgt_option *o)
 {
     char buf[SGT_OPTION_VALUE];
@@ -53,8 +53,8 @@ static void print_words(const sgt_option *o)
     }
 }
 
-/* Whether a usage line of p has a word of its own after [OPTION]...: not an option, nor what
- * follows one. */
+/* Return whether a usage line of p has an operand after [OPTION]...: a word that is neither an
+ * option nor its value. */
 static int has_operands(const sgt_program *p)
 {
     for (const char *at = strstr(p->usage, "[OPTION]..."); at; at = strstr(at + 1, "[OPTION]...")) {
@@ -69,14 +69,14 @@ static int has_operands(const sgt_program *p)
     return 0;
 }
 
-/* sgt-train as a part of names: sgt_train. */
+/* Print a program's name as an identifier: sgt_train for sgt-train. */
 static void print_identifier(const char *name)
 {
     for (; *name; name++) putchar(*name == '-' ? '_' : *name);
 }
 
-/* s within single quotes, which no shell reads further, and within those what `escaped` names after
- * a backslash. */
+/* Print s for use within single quotes, which all shells take literally. `quote` replaces a single
+ * quote, and characters of `escaped` get a backslash. */
 static void print_quoted(const char *s, const char *quote, const char *escaped)
 {
     for (; *s; s++) {

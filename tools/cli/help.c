@@ -1,4 +1,4 @@
-/* help.c: --help, from the table. */
+/* help.c: prints --help from the table. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,23 +6,23 @@
 #include "tools/cli/completion.h"
 #include "tools/cli/wrap.h"
 
-/* LEFT: options; TEXT: where their help begins */
+/* LEFT: columns of an option; TEXT: column where its help begins */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 };
 
-/* Columns to print in: 100, or those of a terminal that has fewer. */
+/* Return the columns to print in: 100, or the terminal's if it has fewer. */
 static size_t columns(void)
 {
     int n = sgt_columns(STDOUT_FILENO);
     return n > 0 && n < COLUMNS ? (size_t)n : COLUMNS;
 }
 
-/* On a narrow terminal the help of an option stands below it. */
+/* Return whether the terminal is narrow. Then an option's help is printed below it. */
 static int is_narrow(void) { return columns() < NARROW; }
 
 static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
 
-/* Lines that are laid out already, the first behind `before`: broken only where the terminal is too
- * narrow. */
+/* Print lines that are already laid out, the first after `before`. They are broken only if the
+ * terminal is too narrow. */
 static void print_lines(const char *before, const char *text)
 {
     for (const char *p = text; *p; p += *p == '\n') {
@@ -32,7 +32,8 @@ static void print_lines(const char *before, const char *text)
     }
 }
 
-/* `text` from column `at`, and where it goes on from column `indent`, broken between words. */
+/* Print `text` from column `at`, broken between words; further lines begin at column `indent`.
+ * Return the column where it ends. */
 static size_t print_wrapped(const char *text, size_t at, size_t indent)
 {
     for (const char *p = text; *p;) {

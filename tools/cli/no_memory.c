@@ -1,5 +1,5 @@
-/* no_memory.c: see no_memory.h. Nothing here takes memory; what waits in stdout's buffer is half of
- * something. */
+/* no_memory.c: see no_memory.h. Nothing here allocates. stdout's buffer is not flushed, because it
+ * may hold half of something. */
 #include "tools/cli/no_memory.h"
 
 #include <jansson.h>

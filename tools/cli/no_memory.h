@@ -1,14 +1,13 @@
-/* no_memory.h: what a program does where memory runs out in the middle of something small: it says
- * so and ends, with exit code 1. Its files are as after a kill, which every program can go on
- * from. */
+/* no_memory.h: how a program ends if memory runs out during small allocations: it says so and exits
+ * with code 1. Its files are then as after a kill, from which every program can continue. */
 #ifndef SGT_CLI_NO_MEMORY_H
 #define SGT_CLI_NO_MEMORY_H
 
-/* From now on so within jansson too, most of whose calls would leave out what they had no memory
- * for. `name` begins the line and is kept. */
+/* Make jansson, too, end the program when memory runs out; most of its calls would silently leave
+ * out data. Messages begin with `name`, whose pointer is kept. */
 void sgt_end_without_memory(const char *name);
 
-/* "NAME: out of memory". */
+/* Print "NAME: out of memory" and exit. */
 _Noreturn void sgt_no_memory(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* options.c: parsing and printing one table of options. */
+/* options.c: parses a command line by its table of options. */
 #include "tools/cli/options.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 /* ---- numbers ---- */
 
-/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of
- * 1024. 0: not a suffix. */
+/* Return the factor of a suffix: k M G T are powers of ten; Ki Mi Gi Ti, powers of 1024. With
+ * `bytes`, B may follow. Return 0 if it is no suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -34,7 +34,8 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Digits first: strtod's own hexadecimal, "inf" and "nan" are no numbers of ours. */
+/* Return whether s begins with digits. strtod would also accept hexadecimal numbers, "inf" and
+ * "nan", which options do not. */
 static int starts_as_number(const char *s)
 {
     if (*s == '-' || *s == '+') s++;
@@ -42,7 +43,8 @@ static int starts_as_number(const char *s)
     return (*s >= '0' && *s <= '9') || (*s == '.' && s[1] >= '0' && s[1] <= '9');
 }
 
-/* v * factor / 10^places where that is a whole number of 64 bits, without rounding on the way. */
+/* Set *out to v * factor / 10^places if that is a 64-bit integer, without rounding; else return
+ * -1. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     static const uint64_t primes[] = {2, 5};
@@ -57,7 +59,7 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
     return __builtin_mul_overflow(v, factor, out) ? -1 : 0;
 }
 
-/* Digits, perhaps with a point among them, an exponent and a suffix. */
+/* Parse digits, which may contain a point, then an optional exponent and suffix. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -111,7 +113,7 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- one option ---- */
 
-/* Whether a number may be left to the program by the word auto. */
+/* Return whether the word auto may be given instead of a number. */
 static int may_be_auto(const sgt_option *o)
 {
     const char *last = strrchr(o->value, '|');
@@ -186,7 +188,7 @@ static int set_option(const sgt_option *o, const char *v, sgt_error *err)
     return rc;
 }
 
-/* An option of a table, with what it leaves to a row. */
+/* Return an option of a table, with what it leaves out filled in from its row. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -222,7 +224,7 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
     return 0;
 }
 
-/* By name, or by letter where that is not 0. */
+/* Find an option by its name, or by its letter if that is not 0. */
 static int find(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -288,7 +290,7 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     sgt_usage(p, "--cpu %s%s", err.text, rc == SGT_EUSAGE ? sgt_near_hint(&near, "", hint) : "");
 }
 
-/* What was asked for is on standard output: the end of the program. */
+/* End the program after it has printed what was asked for; fail if that was not written. */
 static _Noreturn void printed(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -308,7 +310,7 @@ static _Noreturn void unknown(const sgt_program *p, const char *dashes, const ch
               sgt_near_hint(&near, "--", hint));
 }
 
-/* --help and its like, which end the program. */
+/* Handle --help, --version and --completion, which end the program. */
 static void take_question(const sgt_program *p, const char *arg, const char *next)
 {
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
@@ -324,7 +326,8 @@ static void take_question(const sgt_program *p, const char *arg, const char *nex
     printed();
 }
 
-/* -x, or what somebody took for one: -xVALUE, -name. */
+/* Find the option -x. If arg is -xVALUE or -name instead, end with a message that suggests the
+ * right form. */
 static void take_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     sgt_option named;
@@ -338,7 +341,7 @@ static void take_letter(const sgt_program *p, const char *arg, sgt_option *o)
     unknown(p, "-", arg + 1, strlen(arg + 1));
 }
 
-/* argv[i] is an option: applies it and returns how many arguments it took. */
+/* Apply the option at argv[i] and return how many arguments it took. */
 static int take_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
@@ -358,9 +361,9 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Where 0, 1 or 2 is closed, the next file opened would take its number, and be read as standard
- * input or written to by the progress bar. They are held by /dev/null, opened the wrong way round:
- * using them fails, as it does when closed. */
+/* Keep file descriptors 0, 1 and 2 in use. If one is closed, the next file opened would get its
+ * number, and be read as standard input or overwritten by the progress bar. /dev/null takes its
+ * place, opened in the wrong direction, so that using it fails as with a closed one. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -1,19 +1,22 @@
-/* options.h: a program's command line as one table, from which parsing, --help and completion in a
- * shell come; its man page is held to it by tests/cli/manual.sh.
+/* options.h: a program's command line as one table, which serves parsing, --help and completion in
+ * shells. tests/cli/manual.sh checks the man page against it.
  *
  *     static struct { uint64_t batch; const char *split; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
- *         {"Data"},                                                                      // a heading: name alone
- *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a batch", .min = 1, .max = 1 << 20},
+ *         {"Data"},                                   // a heading has only a name
+ *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a batch", .min = 1,
+ *          .max = 1 << 20},
  *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder"},
  *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "say nothing unless something is wrong"},
  *         {0}};
- *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
- *     int first = sgt_options_parse(&program, argc, argv);  // does not come back from --help, --version or wrong usage
+ *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table,
+ *                                         "sgt-x out/", ...};
+ *     int first = sgt_options_parse(&program, argc, argv);
+ *                                        // does not return after --help, --version or wrong usage
  *
- * Values given stay as text where the option is TEXT, LIST or CHOICE. --name VALUE and --name=VALUE
- * both work; "--" ends options; options and operands may be mixed. Numbers are parsed to their last
- * character: 12, 512k, 1.5M, 64MiB. */
+ * TEXT, LIST and CHOICE keep the value as text. --name VALUE and --name=VALUE both work; "--" ends
+ * options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k,
+ * 1.5M, 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
 
@@ -21,7 +24,7 @@
 
 #include "base/option.h"
 
-#define SGT_OPTION_LIST 64 /* times at most */
+#define SGT_OPTION_LIST 64 /* maximum number of times a LIST option may be given */
 
 typedef struct sgt_option_list {
     const char *items[SGT_OPTION_LIST];
@@ -30,12 +33,12 @@ typedef struct sgt_option_list {
 
 typedef struct sgt_program sgt_program;
 
-/* sgt-bench's loader, tokenize, ...: each has a table of its own. */
+/* A subcommand, such as sgt-bench's loader and tokenize; each has its own table. */
 typedef struct sgt_command {
     const char *name;
     const char *what; /* what it does, in half a line */
     const sgt_program *program;
-    int (*run)(int argc, char **argv); /* argv[0] is its name; returns the exit code */
+    int (*run)(int argc, char **argv); /* run it: argv[0] is its name; return the exit code */
 } sgt_command;
 
 struct sgt_program {
@@ -44,51 +47,52 @@ struct sgt_program {
     const char *about; /* a sentence or two */
     const sgt_option *options;
     const char *examples; /* lines at the end of --help */
-    /* number of this process if it is one of several: above 0 it prints no errors; or NULL */
+    /* Return the number of this process if it is one of several; above 0 it prints no errors. May
+     * be NULL. */
     uint32_t (*rank)(void);
-    /* of the settings, ended by one without a name; they stand where the table has ROWS */
+    /* rows of the settings, ended by one without a name; they replace ROWS in the table */
     const sgt_option *rows;
-    void *settings; /* that rows set, and */
-    int *given;     /* for each row whether it was given */
-    /* if not NULL: the first operand is the name of one; NULL ends them */
+    void *settings; /* struct that the rows set */
+    int *given;     /* for each row, whether it was given */
+    /* subcommands, ended by NULL; the first operand names one. NULL: no subcommands */
     const sgt_command *const *commands;
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
-/* Option i of the program, headings too, with everything it takes from a row filled in. 0: there
- * are no more. */
+/* Store option i of the program, headings included, in *o, with everything filled in that it takes
+ * from a row. Return 0 if there is no such option. */
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
-/* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help
- * (stdout, exit 0) and --version (stdout, exit 0), and, shown in no help, --completion
- * bash|zsh|fish (completion.h). Wrong usage: one line, which names what is near to what was typed,
- * and "try 'NAME --help'" on stderr, exit 2. */
+/* Parse argv and move operands, in their order, to argv[return value ... argc-1]. Handles --help
+ * and --version (stdout, exit 0), and --completion bash|zsh|fish (completion.h), which no help
+ * shows. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr, and
+ * exits with code 2. */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
-/* Where p has commands: runs the one that argv[1] names and returns its exit code. */
+/* Run the subcommand that argv[1] names and return its exit code. p must have commands. */
 int sgt_run_command(const sgt_program *p, int argc, char **argv);
 
-/* The same for one option from elsewhere (a --config file): 0 or SGT_EUSAGE. value NULL for a
- * flag. */
+/* Set one option from another source (a --config file). value is NULL for a flag. Returns 0 or
+ * SGT_EUSAGE. */
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);
 
-/* "sgt-x: message", "try 'sgt-x --help'", exit 2. */
+/* Print "sgt-x: message" and "try 'sgt-x --help'", and exit with code 2. */
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* "sgt-x: text" on stderr; returns the exit code that err->code means (1; 2 for SGT_EUSAGE; 130 for
- * SGT_ESTOPPED). */
+/* Print "sgt-x: text" on stderr. Return the exit code for err->code: 2 for SGT_EUSAGE, 130 for
+ * SGT_ESTOPPED, 1 for other errors. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
-/* --cpu LEVEL: a level that is unknown, or that this machine has not, is wrong usage. Before any
- * work. */
+/* Apply --cpu LEVEL. A level that is unknown, or that this machine lacks, is wrong usage. Call it
+ * before any work. */
 void sgt_take_cpu(const sgt_program *p, const char *level);
 
-/* A comma-separated list into at most `max` pieces (each malloc'd); returns how many, or -1 for too
- * many or an empty piece. */
+/* Split a comma-separated list into at most `max` pieces, which the caller must free. Return their
+ * number, or -1 if there are too many, if one is empty, or if memory runs out. */
 int sgt_split_list(const char *list, char **pieces, int max);
 
-/* 0, or -1 when s is not such a number or does not fit */
+/* Parse a number; return -1 if s is no such number or does not fit, else 0. */
 int sgt_parse_count(const char *s, uint64_t *out);
 int sgt_parse_size(const char *s, uint64_t *out);
 int sgt_parse_real(const char *s, double *out);

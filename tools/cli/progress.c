@@ -1,4 +1,4 @@
-/* progress.c: the bar. */
+/* progress.c: the progress bar. */
 #include "tools/cli/progress.h"
 
 #include <pthread.h>
@@ -11,22 +11,23 @@
 #include "tools/cli/talk.h"
 #include "tools/cli/wrap.h"
 
-#define REDRAW .2  /* seconds on a terminal */
-#define LOGGED 10. /* seconds elsewhere */
-/* columns, or as many as a narrow terminal leaves, but no fewer than LEAST: or there is none */
+#define REDRAW .2  /* seconds between redraws on a terminal */
+#define LOGGED 10. /* seconds between lines elsewhere */
+/* BAR: columns of the bar, or what a narrow terminal leaves. With fewer than LEAST there is no
+ * bar. */
 #define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
-    pthread_mutex_t lock; /* lines come from other threads than updates */
+    pthread_mutex_t lock; /* needed because lines and updates come from different threads */
     sgt_progress_unit unit;
     const char *name;
     int terminal, quiet, drawn;
-    int keep_last; /* elsewhere than on a terminal too, however short it was */
+    int keep_last; /* without a terminal, print the last state even of a short run */
     double start, last;
-    uint64_t done, total, from, drawn_at; /* drawn_at: done in what was drawn last */
+    uint64_t done, total, from, drawn_at; /* drawn_at: value of `done` in what was drawn last */
     char text[256];
-    const char *program; /* of the notice */
+    const char *program; /* name that begins a notice */
 };
 
 sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet)
@@ -48,7 +49,7 @@ static int columns(void)
     return n ? n : 80;
 }
 
-/* The parts of the line that there is room for. */
+/* The parts of the line that fit. */
 typedef struct parts {
     int bar, elapsed, rate;
     size_t facts;
@@ -75,8 +76,8 @@ static void amount(const sgt_progress *p, char *buf, size_t n)
     else snprintf(buf, n, "%s", a);
 }
 
-/* "[00:03<00:04, 25.0 MB/s]", or of that "<00:04" alone; without a total there is nothing to be
- * left. */
+/* Write "[00:03<00:04, 25.0 MB/s]" to buf, or only its "<00:04". Without a total there is no
+ * remaining time. */
 static void times(const sgt_progress *p, parts with, char *buf, size_t n)
 {
     char elapsed[32], left[40] = "", unit[32], rate[64] = "";
@@ -95,7 +96,7 @@ static void times(const sgt_progress *p, parts with, char *buf, size_t n)
         snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
 }
 
-/* What follows the bar. */
+/* Write what follows the bar to line. */
 static void tail(const sgt_progress *p, parts with, char *line, size_t n)
 {
     char size[80], time[128];
@@ -110,8 +111,8 @@ static void tail(const sgt_progress *p, parts with, char *line, size_t n)
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* One part less. 0: there is none that can go. Of items the facts say more than how many there are
- * in a second. */
+/* Leave out one more part; return 0 if none is left. For items, facts are more useful than the
+ * rate. */
 static int leave_out(parts *with, sgt_progress_unit unit)
 {
     int items = unit == SGT_PROGRESS_ITEMS && with->facts;
@@ -126,7 +127,7 @@ static int leave_out(parts *with, sgt_progress_unit unit)
     return 1;
 }
 
-/* The bar, with as many columns as the rest of the line leaves of `room`. */
+/* Write the bar, in the columns of `room` that the rest of the line leaves. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = part >= 1 ? wide : (int)(part * wide);
@@ -136,19 +137,19 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* `before` goes out in the same write: what a terminal shows is never half a line and half a
- * bar. */
+/* Draw the line. `before` goes out in the same write, so that a terminal never shows half a line
+ * and half a bar. */
 static void draw(sgt_progress *p, const char *before)
 {
     char line[512], head[16] = "", bar[BAR + 3] = "", whole[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
     parts with = {
         .bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
-    /* 100 is done */
+    /* show 100 % only when all is done */
     if (p->total)
         snprintf(head, sizeof head, "%3d%%",
                  (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total));
-    int room = columns() - 1, left; /* what head and its blank leave, and then the tail too */
+    int room = columns() - 1, left; /* left: columns that head, its blank and the tail leave */
     do {
         tail(p, with, line, sizeof line);
         left = room - (int)(strlen(head) + strlen(line)) - !!p->total;
@@ -172,7 +173,7 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     p->total = total;
     p->from = from < done ? from : done;
     if (facts) snprintf(p->text, sizeof p->text, "%s", facts);
-    if (now < p->start) p->start = now; /* a clock that went back */
+    if (now < p->start) p->start = now; /* the clock went back */
     if (now < p->last || now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;
         draw(p, "");
@@ -215,9 +216,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Elsewhere than on a terminal the last line would be left out, of which a reader wants to know
- * most: it is printed if lines came before it, so that none ends at 62 %, or if the caller asked
- * for it. */
+/* Return whether the last state must still be printed. Without a terminal, the line that matters
+ * most could be missing. It is printed if lines came before it, so that none ends at 62 %, or if
+ * the caller asked for it. */
 static int owes_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

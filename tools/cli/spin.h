@@ -1,12 +1,13 @@
-/* spin.h: how long OpenMP's threads look for work before they sleep. First of all that main does:
+/* spin.h: limits how long OpenMP's threads look for work before they sleep. Call it first in main:
  *
  *     sgt_spin_little(argv);
  *
- * libgomp's threads spin for milliseconds at the end of each loop, of which a training step has
- * hundreds. Where another program has one of the cores, the thread that is waited for then waits
- * for a spinning one to leave its core (2 threads on two cores with 13 other programs: 200 tokens a
- * second, and 830 as here). It takes the number from the environment alone, before main, so the
- * program begins once more, with that set; what the user has set stands. */
+ * libgomp's threads spin for milliseconds at the end of each loop, and a training step has hundreds
+ * of loops. If another program uses one of the cores, the thread that is waited for must wait until
+ * a spinning thread leaves its core. With 2 threads on two cores and 13 other programs, that gave
+ * 200 tokens a second, and 830 with the limit. libgomp reads the limit only from the environment,
+ * before main, so this sets it and executes the program again. Values that the user has set are
+ * kept. */
 #ifndef SGT_SPIN_H
 #define SGT_SPIN_H
 

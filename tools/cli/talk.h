@@ -1,4 +1,4 @@
-/* talk.h: what every program shares when it talks to people: units, notices, signals. */
+/* talk.h: what all programs share to talk to people: units, notices, signals. */
 #ifndef SGT_CLI_TALK_H
 #define SGT_CLI_TALK_H
 
@@ -8,10 +8,10 @@
 #include "base/clock.h" /* sgt_format_duration */
 #include "base/error.h"
 
-/* Into buf, which is returned. Bytes in KiB/MiB/GiB; rates in powers of ten; times as 1:02:03 or
+/* Format into buf and return it. Bytes in KiB/MiB/GiB; rates in powers of ten; times as 1:02:03 or
  * 00:42. */
 char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes); /* "12.3 MiB" */
-/* "25.0 M" + unit: "25.0 Mtokens/s" */
+/* "25.0 M" followed by unit: "25.0 Mtokens/s" */
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit);
 char *sgt_format_count(char *buf, size_t n, uint64_t count); /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
@@ -19,23 +19,23 @@ char *sgt_format_time(char *buf, size_t n, double seconds);
 const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular,
                               const char *plural);
 
-/* Whether standard error is a terminal whose cursor can be moved: not a file or a pipe, nor
+/* Return whether standard error is a terminal whose cursor can be moved: no file or pipe, and not
  * TERM=dumb. No program prints colours, so NO_COLOR changes nothing. */
 int sgt_can_redraw(void);
 
-/* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL:
- * nowhere. malloc'd. */
+/* Return the folder where a device's timings are kept between runs, by the XDG base directories;
+ * NULL if there is none. The caller must free it. */
 char *sgt_cache_folder(void);
 
-/* A notice that prints "sgt-x: line" on stderr (nothing when quiet). The name must outlive it. */
+/* A notice that prints "sgt-x: line" on stderr, unless quiet. The name must outlive it. */
 typedef struct sgt_talk {
     const char *program;
     int quiet;
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit 130.
- * SIGXFSZ is ignored. Call before anything slow. */
+/* Make SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit
+ * code 130. SIGXFSZ is ignored. Call it before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
 #endif

@@ -12,8 +12,8 @@
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Adds what the pattern `root``packages`/nvidia/NAME/lib finds, once each; *list NULL: out of
- * memory. */
+/* Append the folders that match `root``packages`/nvidia/NAME/lib to *list, each once. Set *list to
+ * NULL if memory runs out. */
 static void add(char **list, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
@@ -34,7 +34,7 @@ static void add(char **list, const char *root, const char *packages)
     globfree(&found);
 }
 
-/* The folder above the one that `file` lies in: /usr of /usr/bin/python3. */
+/* Add the prefix that `file` is installed in: /usr for /usr/bin/python3. Overwrites `file`. */
 static void add_prefix_of(char **list, char *file)
 {
     for (int up = 0; up < 2; up++) {
@@ -45,7 +45,8 @@ static void add_prefix_of(char **list, char *file)
     add(list, file, PACKAGES);
 }
 
-/* As it is named, in a virtual environment's bin, and as it is behind links. */
+/* Add the python3 in PATH, by its name there (a virtual environment's bin) and by the file it links
+ * to. */
 static void add_python_of_path(char **list)
 {
     char file[PATH_MAX], real[PATH_MAX];

@@ -1,14 +1,16 @@
-/* wheels.h: where Python's packages keep NVIDIA's libraries (cuDNN, cuBLASLt, NCCL, CUPTI beside
- * PyTorch): in site-packages/nvidia/NAME/lib, where the system does not look. */
+/* wheels.h: finds NVIDIA's libraries in Python packages (cuDNN, cuBLASLt, NCCL and CUPTI come with
+ * PyTorch). They lie in site-packages/nvidia/NAME/lib, where the system does not look. */
 #ifndef SGT_WHEELS_H
 #define SGT_WHEELS_H
 
-/* Such folders that there are, with colons between, malloc'd; "" where there are none, NULL: out of
- * memory. In order: the virtual environment's and Conda's that are active, those of the python3
- * that PATH finds, the user's, the system's. No Python is started. */
+/* Return the existing folders of this kind, separated by colons; "" if there are none, NULL if
+ * memory runs out. The caller must free it. Order: the active virtual environment and Conda
+ * environment, the environment of the python3 in PATH, the user's, the system's. No Python is
+ * started. */
 char *sgt_wheel_folders(void);
 
-/* sgt_library_search of these. A program calls it first of all; the list is kept until its end. */
+/* Pass these folders to sgt_library_search. A program calls this first; the list is kept until it
+ * ends. */
 void sgt_search_wheels(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* wrap.c: lines broken between words. */
+/* wrap.c: breaks lines between words. */
 #include "tools/cli/wrap.h"
 
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LEAST 16           /* columns of a terminal below which nothing is wrapped */
-#define INDENT ((size_t)2) /* columns that a line begins with after a break */
+#define LEAST 16           /* a narrower terminal gets lines unwrapped */
+#define INDENT ((size_t)2) /* columns of indentation after a break */
 
 int sgt_columns(int fd)
 {
@@ -16,7 +16,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Columns of n bytes of UTF-8, a character taken for one. */
+/* Return the columns of n bytes of UTF-8, counting each character as one. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -30,7 +30,7 @@ static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
     return at;
 }
 
-/* Bytes of the word at s. One that is wider than a line ends behind the last of its | that fits, if
+/* Return the bytes of the word at s. A word wider than a line ends after the last | that fits, if
  * it has any: such words are lists of choices. */
 static size_t word(const char *s, size_t most)
 {
@@ -46,7 +46,7 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
 {
     size_t at = 0, column = 0, indent = INDENT,
            most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
-    int begun = 0; /* the line has a word */
+    int begun = 0; /* the line has at least one word */
     if (!size) return out;
     for (const char *p = text; *p;) {
         size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);

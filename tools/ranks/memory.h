@@ -1,6 +1,6 @@
-/* memory.h: memory that all ranks of one machine see: the share and unshare of base/ranks.h. Rank 0
- * makes an anonymous file (memfd), which the other ranks open through /proc. Nothing outlives the
- * processes, and no limit on /dev/shm applies. */
+/* memory.h: memory that all ranks of one machine share: the share and unshare calls of
+ * base/ranks.h. Rank 0 makes an anonymous file (memfd), which the other ranks open through /proc.
+ * Nothing outlives the processes, and no limit on /dev/shm applies. */
 #ifndef SGT_TOOLS_RANKS_MEMORY_H
 #define SGT_TOOLS_RANKS_MEMORY_H
 

@@ -1,5 +1,4 @@
-/* mpi.c: loads libsgt-mpi.so, only when a launcher of MPI started this process, and joins its
- * ranks. */
+/* mpi.c: loads libsgt-mpi.so if a launcher of MPI started this process, and joins its ranks. */
 #include "tools/ranks/mpi.h"
 
 #include <dlfcn.h>
@@ -11,7 +10,7 @@
 #include "base/library.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-static const sgt_mpi_library *mpi; /* MPI can be started once in a process */
+static const sgt_mpi_library *mpi; /* loaded library; MPI can be started only once in a process */
 
 static int load(sgt_error *err)
 {

@@ -1,17 +1,17 @@
-/* mpi.h: ranks that Open MPI's mpirun or Slurm's srun started. MPI tells every rank where rank 0
- * listens, and carries the gradients of CPU ranks on several machines (swap). All else goes over
- * tcp.c, which also notices dead ranks. */
+/* mpi.h: ranks that Open MPI's mpirun or Slurm's srun started. MPI tells every rank the address
+ * where rank 0 listens, and carries the gradients of CPU ranks on several machines (swap).
+ * Everything else goes over tcp.c, which also notices dead ranks. */
 #ifndef SGT_TOOLS_RANKS_MPI_H
 #define SGT_TOOLS_RANKS_MPI_H
 
 #include "base/ranks.h"
 #include "tools/ranks/tcp.h"
 
-/* As sgt_tcp_join, but MPI fills in p's local number, host, port and token. */
+/* Like sgt_tcp_join, but MPI fills in p's local number, host, port and token. */
 int sgt_mpi_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const sgt_stop *stop,
                  sgt_error *err);
 
-/* Wait for all ranks and shut MPI down, if sgt_mpi_join has started it. Call it only after success:
+/* Wait for all ranks and shut MPI down, if sgt_mpi_join has started it. Call it only after success;
  * after a failure the launcher cleans up. */
 void sgt_mpi_leave(void);
 

@@ -14,7 +14,7 @@
 
 /* ---- launchers ---- */
 
-/* Read a launcher's variable into *n, -1 if it is not set. */
+/* Read a launcher's variable into *n; -1 if it is not set. */
 static int number(const char *name, long *n, sgt_error *err)
 {
     char *end;
@@ -28,18 +28,18 @@ static int number(const char *name, long *n, sgt_error *err)
 }
 
 typedef struct launcher {
-    const char *rank, *size, *local; /* its variables */
+    const char *rank, *size, *local; /* names of the launcher's variables */
     int mpi;
 } launcher;
 
 /* torchrun comes first, because mpirun or srun may have started it. Slurm sets SLURM_NTASKS and
- * SLURM_PROCID in a batch script too, which is no rank; a step alone has SLURM_STEP_NUM_TASKS. */
+ * SLURM_PROCID in a batch script too, which is no rank. Only a step has SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", 1},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 1}};
 
-/* Find the first launcher that started several processes; *l is NULL if none did. */
+/* Find the first launcher that started several processes; set *l to NULL if none did. */
 static int find(const launcher **l, sgt_rendezvous *p, sgt_error *err)
 {
     long rank, size, local;
@@ -84,12 +84,12 @@ static int find_master(sgt_rendezvous *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- this rank among the others ---- */
+/* ---- this rank's place among the ranks ---- */
 
 static uint64_t mix(uint64_t h, const void *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* FNV-1a */
+        h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* the FNV-1a hash */
     return h;
 }
 
@@ -113,7 +113,8 @@ static int count_sharing(sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
-/* SGT_RANKS_SHARE=0 in any rank: no shared memory, as if each rank had a machine of its own. */
+/* Share memory, unless SGT_RANKS_SHARE=0 on any rank: then act as if each rank had its own
+ * machine. */
 static int join_memory(sgt_ranks *r, sgt_error *err)
 {
     const char *share = getenv("SGT_RANKS_SHARE");

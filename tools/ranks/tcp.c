@@ -1,6 +1,6 @@
 /* tcp.c: two connections from every rank to rank 0. The main thread sends broadcasts, sums and
- * barriers over the first (DATA). A thread watches the second (LIFE), which carries only that a
- * rank has given up or that all ranks must end. */
+ * barriers over the first (DATA). A thread watches the second (LIFE), which only carries the notes
+ * that a rank has given up or that all ranks must end. */
 #include "tools/ranks/tcp.h"
 
 #include <errno.h>
@@ -23,10 +23,9 @@
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
-#define GRACE_SECONDS \
-    1 /* between another rank's failure and its message: rank 0 may fail of the same, and says so \
-       */
-#define END_SECONDS 10 /* for a rank that has failed to free what it holds */
+/* wait before rank 0 prints another rank's failure: it may fail for the same reason and say so */
+#define GRACE_SECONDS 1
+#define END_SECONDS 10 /* seconds that a rank which has failed gets to free what it holds */
 
 enum { DATA, LIFE, SOCKETS };
 
@@ -37,20 +36,21 @@ typedef struct hello {
 
 /* A message over a LIFE connection. */
 typedef struct note {
-    int32_t ending, code; /* 1, from rank 0: end with `code`; 0, to rank 0: the sender failed so */
+    /* 1, from rank 0: end with `code`; 0, to rank 0: the sender failed with `code` */
+    int32_t ending, code;
     char text[1024];
 } note;
 
 typedef struct net {
-    sgt_ranks r; /* first: a sgt_ranks * is a net * */
+    sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    int (*sockets)[SOCKETS]; /* (size); ranks above 0 have only sockets[0] */
+    int (*sockets)[SOCKETS]; /* (size); ranks above 0 use only sockets[0] */
     int listener;
     pthread_t watcher;
-    int ending; /* the program is leaving; atomic, as are r.given_up and told */
-    int told;   /* rank 0: its main thread or its watcher has begun to print why all ranks end */
-    double deadline; /* when a rank that has given up ends at the latest */
-    sgt_error why;   /* why it gave up; written before given_up is set */
+    int ending;      /* the program is leaving; atomic, like r.given_up and told */
+    int told;        /* rank 0: one of its threads has begun to print why all ranks end */
+    double deadline; /* when a rank that has given up must end */
+    sgt_error why;   /* why this rank gave up; written before given_up is set */
 } net;
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
@@ -84,7 +84,7 @@ static int receive_all(int fd, void *bytes, size_t n)
     return 0;
 }
 
-/* Notice a machine that is gone within 25 s. */
+/* Make the system notice within 25 s that a machine is gone. */
 static void keep_alive(int fd)
 {
     const struct {
@@ -106,7 +106,8 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Send n bytes to a rank, after their number, by which it notices if ranks are out of step. */
+/* Send n bytes to a rank, after their number, from which the receiver notices if ranks are out of
+ * step. */
 static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err)
 {
     uint64_t size = n;
@@ -193,11 +194,11 @@ static _Noreturn void end_all(const net *t, const sgt_error *why)
     _exit(exit_code(why->code));
 }
 
-/* Whether this thread is the first that wants to print why all ranks end. */
+/* Return whether this thread is the first to print why all ranks end; the other must not print. */
 static int first_to_tell(net *t) { return !__atomic_exchange_n(&t->told, 1, __ATOMIC_ACQ_REL); }
 
-/* If the watcher is already ending all ranks because of a peer, wait for that end: this rank's
- * failure is most likely that peer's closed connection. */
+/* Announce that this rank gives up. If rank 0's watcher is already ending all ranks because of a
+ * peer, wait for that end. This failure is most likely that peer's closed connection. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -211,8 +212,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) send_all(t->sockets[0][LIFE], &n, sizeof n);
 }
 
-/* Read from a peer's LIFE connection what became of it. An interrupt is not attributed to one rank:
- * the user meant all of them. */
+/* Read from a peer's LIFE connection what happened to it. An interrupt is not attributed to one
+ * rank, because the user meant all of them. */
 static void hear(const net *t, uint32_t rank, sgt_error *bad)
 {
     note n;
@@ -225,7 +226,7 @@ static void hear(const net *t, uint32_t rank, sgt_error *bad)
     else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
 }
 
-/* Rank 0's thread. Print the first peer's failure and end all ranks, unless rank 0 itself fails
+/* Run rank 0's thread. Print the first peer's failure and end all ranks, unless rank 0 itself fails
  * within GRACE_SECONDS. */
 static void watch_peers(net *t, struct pollfd *lines)
 {
@@ -248,7 +249,7 @@ static void watch_peers(net *t, struct pollfd *lines)
     }
 }
 
-/* The other ranks' thread: end when rank 0 says so, or when rank 0 has died. */
+/* Run the thread of a rank above 0: end when rank 0 says so, or when rank 0 has died. */
 static void watch_first(net *t)
 {
     note n;
@@ -284,8 +285,8 @@ static void *watch(void *ctx)
 
 /* ---- joining ---- */
 
-/* Return a socket that listens at host and port, or is connected there. On failure return -1, with
- * *why the resolver's message, or NULL and errno set. */
+/* Return a socket that listens at host and port, or is connected to it. On failure return -1, and
+ * set *why to the resolver's message, or to NULL if errno holds the reason. */
 static int open_socket(const char *host, int port, int listens, const char **why)
 {
     struct addrinfo hints = {
@@ -334,7 +335,8 @@ int sgt_tcp_listen(int *port, sgt_error *err)
     return fd;
 }
 
-/* SGT_EIO, without a message, once the time is over; SGT_ESTOPPED after an interrupt. */
+/* Return SGT_EIO, without a message, once the time is over; SGT_ESTOPPED after an interrupt; else
+ * SGT_OK. */
 static int too_late(double until, const sgt_stop *stop, sgt_error *err)
 {
     if (sgt_stopped(stop))
@@ -342,7 +344,8 @@ static int too_late(double until, const sgt_stop *stop, sgt_error *err)
     return sgt_now() > until ? SGT_EIO : SGT_OK;
 }
 
-/* Take the connection of a rank that knows this run's token; close any other without an answer. */
+/* Accept the connection of a rank that knows this run's token; close any other without an
+ * answer. */
 static int greet(net *t, int fd, uint64_t token, sgt_error *err)
 {
     hello h;
@@ -368,7 +371,7 @@ static int greet(net *t, int fd, uint64_t token, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count the ranks that have not come; *first is the lowest of them. */
+/* Return the number of ranks that have not joined; set *first to the lowest of them. */
 static uint32_t missing(const net *t, uint32_t *first)
 {
     uint32_t n = 0;
@@ -394,7 +397,7 @@ static int accept_all(net *t, const sgt_rendezvous *p, const sgt_stop *stop, sgt
     return rc;
 }
 
-/* Connect to rank 0, trying until it listens. */
+/* Connect to rank 0; retry until it listens. */
 static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop *stop,
                  sgt_error *err)
 {
@@ -461,7 +464,7 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
     return SGT_OK;
 }
 
-/* After this rank's failure, wait until rank 0 has printed it and ends this rank. */
+/* After this rank's failure, wait until rank 0 has printed it and ended this rank. */
 static void wait_for_end(const net *t)
 {
     double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
@@ -475,7 +478,8 @@ void sgt_tcp_leave(sgt_ranks *r, int code)
     if (code && r->rank) wait_for_end(t);
     set(&t->ending);
     if (code) end_others(t, code);
-    else barrier(r, NULL); /* no connection closes before every rank knows that this is the end */
+    /* no connection may close before every rank knows that this is the end */
+    else barrier(r, NULL);
     pthread_join(t->watcher, NULL);
     release(t);
 }

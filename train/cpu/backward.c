@@ -1,6 +1,6 @@
 /* backward.c: computes all gradients from that of the last LayerNorm. buf.dx is the gradient of the
  * residual stream, to which every branch adds its own. A step's first micro-step writes weight
- * gradients and the others add to them, so the large ones are never cleared. */
+ * gradients and later ones add to them, so the large ones need no clearing. */
 #include <omp.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 #include "cpu_backend.h"
 #include "dropout.h"
 
-/* Add the LayerNorm's gradients to dx, dw and db; to the latter, sums over tiles in their order. */
+/* Add the LayerNorm's gradients to dx, dw and db. For dw and db, add the tiles' sums in the order
+ * of tiles. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -28,7 +29,8 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Add the column sums of dout (N, width), as products take it, to db. A task sums whole columns. */
+/* Add the column sums of dout (N, width), which has the form that products take, to db. A task sums
+ * whole columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -42,8 +44,8 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n numbers of a product's output gradient, from number `at` on: from `from` into dy, which
- * may be the same, or in bf16 into buf.packed_dy. */
+/* Round n numbers of a product's output gradient, beginning at number `at`. In bf16 they go from
+ * `from` to buf.packed_dy; otherwise to dy, which may be the same array as `from`. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -51,8 +53,8 @@ static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_
     else if (s->rounding) s->k->round_to(dy + at, from + at, n, s->format);
 }
 
-/* Backward through y = x W + b: from dy, which went through `finish`, to the gradients of W and b
- * and to dx; x as products take it. */
+/* Backward through y = x W + b: from dy, which `finish` has rounded, to the gradients of W and b
+ * and to dx. x is in the form that products take. */
 static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
@@ -97,7 +99,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
     }
 }
 
-/* Finish dq, dk and dv of all heads (N, 3C). */
+/* Round dq, dk and dv of all heads (N, 3C). */
 static void finish_attention(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -111,9 +113,9 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a branch's output: the residual stream's gradient, with the branch's
- * dropout applied, and finished. It is in `out` unless there was nothing to do; in bf16 it is in
- * buf.packed_dy alone. */
+/* Return the gradient of a branch's output: the residual stream's gradient with the branch's
+ * dropout applied, rounded by `finish`. It is buf.dx itself if there was nothing to do, otherwise
+ * `out`; in bf16 the numbers are only in buf.packed_dy. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -139,7 +141,7 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Add the gradients of wte and wpe: each task adds its own columns for all positions, in their
+/* Add the gradients of wte and wpe. Each task adds its own columns for all positions, in their
  * order. */
 static void embeddings(sgt_cpu_backend *c)
 {
@@ -166,8 +168,8 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Clear what is only added to: the gradients of LayerNorms, biases, wpe, and wte if the head has a
- * weight of its own. Those of matrices are written by their first product. */
+/* Clear the gradients that are only added to: those of LayerNorms, biases, wpe, and of wte if the
+ * head has its own weight. The first product writes those of matrices. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
     for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
@@ -177,9 +179,9 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
     }
 }
 
-/* Recompute what the forward pass did not keep of a block, by the same calls, to the same bits. The
- * last such block still finds its activations in the memory that they share. buf.dln and buf.dwide
- * are free here. */
+/* Recompute the activations of a block that the forward pass did not keep, by the same calls, to
+ * the same bits. The last such block still finds its activations in the shared memory. buf.dln and
+ * buf.dwide are free here. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -1,4 +1,4 @@
-/* comm_thread.c: one thread, one lock, one condition for both directions. */
+/* comm_thread.c: the communication thread. One condition variable signals both directions. */
 #include "cpu/comm_thread.h"
 
 static void *work(void *ctx)

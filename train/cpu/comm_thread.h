@@ -1,13 +1,12 @@
-/* comm_thread.h: the communication thread. It runs jobs 0, 1, 2, ... in order, beside the thread
- * that queues them, and stops at the first failure.
+/* comm_thread.h: the communication thread. It runs jobs 0, 1, 2, ... in order, concurrently with
+ * the thread that queues them, and stops at the first failure.
  *
  *     sgt_comm_thread_start(&t, reduce_bucket, backend, &err);
- *     sgt_comm_thread_queue(&t);                        // job 0 may run from here on
- *     rc = sgt_comm_thread_wait(&t, &err);              // all jobs are done, or one has failed
- *     sgt_comm_thread_stop(&t);                         // finishes the job that runs, not the
- * others
+ *     sgt_comm_thread_queue(&t);             // from here on, job 0 may run
+ *     rc = sgt_comm_thread_wait(&t, &err);   // all jobs are done, or one has failed
+ *     sgt_comm_thread_stop(&t);              // finishes the running job, drops the queued ones
  *
- * All calls come from one thread. A struct of zeros may be stopped. */
+ * All calls must come from one thread. sgt_comm_thread_stop accepts a struct of zeros. */
 #ifndef SGT_CPU_COMM_THREAD_H
 #define SGT_CPU_COMM_THREAD_H
 
@@ -21,9 +20,9 @@ typedef struct sgt_comm_thread {
     void *ctx;
     pthread_t thread;
     int started;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    uint64_t queued, done; /* jobs */
+    uint64_t queued, done; /* number of jobs */
     int stopping, rc;
     sgt_error err;
 } sgt_comm_thread;

@@ -1,5 +1,5 @@
-/* cpu_backend.c: the CPU behind backend.h: state in and out, a step's calls. Set-up is in plan.c,
- * the step itself in forward.c, backward.c and update.c. */
+/* cpu_backend.c: the CPU implementation of backend.h: state in and out, and the calls of a step.
+ * Set-up is in plan.c, the step itself in forward.c, backward.c and update.c. */
 #include "cpu/ranks.h"
 #include "cpu_backend.h"
 
@@ -47,7 +47,8 @@ static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t
     return flat_of(&c->buf, what) + t.offset + first;
 }
 
-/* SGD has no second moment: it reads as zeros, and writes to it are ignored. */
+/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
+ * writes to it are ignored. */
 static int is_nothing(const sgt_optim *o, sgt_state what)
 {
     return what == SGT_MOMENT2 && o->kind == SGT_SGD;

@@ -1,5 +1,5 @@
-/* forward.c: the forward pass, and the head with its loss, whose backward pass starts where the
- * logits are. */
+/* forward.c: the forward pass, and the head with its loss. The head computes its backward pass too,
+ * while the logits exist. */
 #include <omp.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
     return counted;
 }
 
-/* x (N, width). */
+/* Round x (N, width) in place. */
 static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
 {
     if (!s->rounding) return;
@@ -63,7 +63,7 @@ void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count)
         s->k->round_to((float *)c->buf.weights + offset, c->buf.params + offset, count, s->format);
 }
 
-/* Row b of this rank, counted among the rows of the whole step. */
+/* Return the number of this rank's row b among the rows of the whole step. */
 static uint64_t step_row(const sgt_cpu_backend *c, size_t b)
 {
     return c->step.row + b * c->shape.ranks;
@@ -103,15 +103,15 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Whether an operand is kept as bfloat16: only products read it. The head also reads lnf, as
- * float32. */
+/* Return whether an operand is kept as bfloat16, which it is if only products read it. The head
+ * also reads lnf, as float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
 /* Return where to compute row i (C numbers) of an operand: in place, or in scratch that stays in
- * the first-level cache. keep_row then stores the complete row as products take it. */
+ * the first-level cache. keep_row then stores the complete row in the form that products take. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -142,7 +142,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, c
     }
 }
 
-/* Attention of all heads of all rows, a task each, whatever the number of threads. */
+/* Compute attention; each head of each row is a task, whatever the number of threads. */
 static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -170,7 +170,8 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
     };
 }
 
-/* sum = x + dropout(y), and its LayerNorm, which the next product reads. y is overwritten. */
+/* Compute sum = x + dropout(y) and its LayerNorm, which the next product reads. y is
+ * overwritten. */
 static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, void *ln,
                      float *mean, float *rstd, const float *x, float *y, const float *w,
                      const float *b)
@@ -195,7 +196,7 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 #pragma omp parallel for num_threads(s->threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
-        for (size_t i = 4 * r; i < 4 * (r + n); i++) { /* (N, 4C) is (4N, C) */
+        for (size_t i = 4 * r; i < 4 * (r + n); i++) { /* (N, 4C) seen as (4N, C) */
             float *fc = l->fc + i * s->C, *row = row_at(c, l->gelu, i);
             sgt_cpu_round(s, fc, s->C);
             s->k->gelu(row, fc, s->C, s->model.gelu);
@@ -204,8 +205,8 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     }
 }
 
-/* y = x W + b for one of a block's four weights, whose bias is the tensor after it; x as products
- * take it. */
+/* Compute y = x W + b for one of a block's four weights, whose bias is the tensor after it. x is in
+ * the form that products take. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight,
                    const void *x, float *y)
 {
@@ -261,7 +262,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     }
 }
 
-/* Whether no logit is above the target's. */
+/* Return whether no logit is larger than the target's. */
 static int is_greedy(const float *logits, size_t V, int32_t target)
 {
     float max = logits[0];
@@ -269,7 +270,7 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
     return logits[target] >= max;
 }
 
-/* Softmax and loss of n rows of logits, in place. A task is one row, which has 200 kB. */
+/* Compute softmax and loss of n rows of logits, in place. A row (200 kB) is a task. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -286,9 +287,9 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* The head of rows first .. first + n - 1 if sgt_head_run is not possible: logits, loss, their
- * gradient in place, and both products with it while it is in cache. Returns what sgt_head_run
- * returns. */
+/* Compute the head of rows first .. first + n - 1 if sgt_head_run is not possible: logits, loss and
+ * the loss's gradient in place. Then run both products with that gradient while it is in cache.
+ * Return what sgt_head_run returns. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {

@@ -1,9 +1,9 @@
-/* layout.c: lays the CPU backend's buffers out in its arenas, and counts them by kind. */
+/* layout.c: lays out the CPU backend's buffers in its arenas, and counts their bytes by kind. */
 #include "cpu/ranks.h"
 #include "cpu_backend.h"
 
-/* End a kind of memory: all that was taken since the last one. Of memory that ranks share, each
- * counts an equal part. */
+/* End a kind of memory, which counts all bytes taken since the previous kind. Memory that ranks
+ * share counts in equal parts for each. */
 static void kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used + c->buf.common.used / c->shape.ranks;
@@ -11,7 +11,7 @@ static void kind(sgt_cpu_backend *c, const char *name)
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer of the kind that is being laid out. */
+/* Take a buffer of the current kind. */
 static void *take_from(sgt_cpu_backend *c, sgt_arena *a, size_t count, size_t size)
 {
     size_t before = a->used;
@@ -34,8 +34,8 @@ static void *operand(sgt_cpu_backend *c, size_t count)
     return take(c, count, c->shape.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* What a block recomputes lies in the first such block's memory. Statistics and lse are a few
- * floats a position, and every block has its own. */
+/* Lay out a block's activations. The ones it recomputes lie in the memory of the first such block.
+ * Statistics and lse are only a few floats per position, so every block has its own. */
 static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -59,13 +59,14 @@ static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = floats(c, N * C);
 }
 
-/* Take a buffer that ranks of one machine have once. */
+/* Take a buffer that exists once for all ranks of a machine. */
 static void *common(sgt_cpu_backend *c, size_t count, size_t size)
 {
     return take_from(c, c->shape.sharing ? &c->buf.common : &c->buf.arena, count, size);
 }
 
-/* To live.h each tensor's gradient is a buffer, for they are written one after the other. */
+/* Lay out the gradients. live.h sees each tensor's gradient as a buffer, because they are written
+ * one after the other. */
 static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -1,12 +1,12 @@
-/* live.c: says in which parts of a step (live.h) each buffer of the CPU backend is in use. It must
- * follow what forward.c and backward.c write and read: the test of scrub, which defers no update,
- * finds what was forgotten. */
+/* live.c: declares in which parts of a step (live.h) each buffer of the CPU backend is in use. It
+ * must agree with what forward.c and backward.c write and read. The test that scrubs unused
+ * buffers, and so defers no update, finds what was forgotten. */
 #include <string.h>
 
 #include "cpu_backend.h"
 
-/* A buffer that is written in part `first`, and read in this layer's forward and backward parts. It
- * is in use in between too, unless it is recomputed. */
+/* Declare a buffer that is written in part `first` and read in this layer's forward and backward
+ * parts. It is also in use between them, unless the block recomputes it. */
 static void kept(sgt_cpu_backend *c, const sgt_cpu_block *l, const void *at, unsigned first,
                  sgt_recompute from)
 {
@@ -40,14 +40,15 @@ static void live_block(sgt_cpu_backend *c, const sgt_cpu_block *l)
                     sgt_part_backward(s->model.layers, last ? l->layer : l->layer + 1));
 }
 
-/* If products need no scratch, another buffer begins at that address. */
+/* Return the products' scratch, or NULL if they need none: another buffer begins at that
+ * address. */
 static const void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.threads) ? c->buf.products : NULL;
 }
 
-/* Buffers that a layer works with and leaves nothing in: in both passes, and in the backward pass
- * alone. */
+/* Declare the buffers that a layer overwrites and leaves nothing in: in both passes, and in the
+ * backward pass only. */
 static void live_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     const void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -60,10 +61,10 @@ static void live_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
         sgt_live_during(&c->report.live, only[i], backward, backward);
 }
 
-/* A matrix's gradient is in use from the product that writes it: the head's first, then the
- * layers'. Gradients of vectors and embeddings are cleared as the backward pass begins. All are in
- * use up to the update; a deferred one reads them in the next forward pass, but not if buffers are
- * scrubbed. */
+/* Declare the gradients. A matrix's gradient is in use from the product that writes it: first the
+ * head's, then the layers'. Gradients of vectors and embeddings are cleared when the backward pass
+ * begins. All are in use until the update. A deferred update reads them in the next forward pass,
+ * but updates are not deferred while buffers are scrubbed. */
 static void live_gradients(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -90,7 +91,7 @@ void sgt_cpu_live(sgt_cpu_backend *c)
     live_gradients(c);
     if (c->shape.bf16)
         sgt_live_during(&c->report.live, c->buf.scratch, 0, 0); /* rows of the first LayerNorm */
-    if (sgt_cpu_defers(c)) { /* moments of the token embedding, in sgt_cpu_token */
+    if (sgt_cpu_defers(c)) { /* sgt_cpu_token puts moments of the token embedding there */
         sgt_live_during(&c->report.live, c->buf.dx, 0, 0);
         sgt_live_during(&c->report.live, c->buf.dln, 0, 0);
     }
@@ -126,13 +127,14 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
     for (uint32_t i = 0;
          i < c->report.live.count && again && part < sgt_part_update(c->shape.model.layers); i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        if (!is_gradient(c, buffer)) continue; /* the last micro-step has written them */
+        if (!is_gradient(c, buffer)) continue; /* the previous micro-step has written them */
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;
     }
 }
 
-/* Overwrite with bytes that are NaN and no valid index. Other ranks may still read gradients. */
+/* Overwrite unused buffers with bytes that are NaN and no valid index. Gradients are kept if other
+ * ranks may still read them, or if an earlier micro-step of the step has written them. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -1,4 +1,4 @@
-/* peak.c: measures the speed of matrix products on this CPU, of which a run reports its share
+/* peak.c: measures the speed of matrix products on this CPU. A run reports its share of it
  * (MFU). */
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +9,13 @@
 #include "base/cpu.h"
 #include "cpu_backend.h"
 
-#define SPEND 10e-3       /* seconds to measure at least, after a first product that prepares, */
-#define SPEND_MOST 100e-3 /* and at most */
-#define CLOSE \
-    1.05 /* the second fastest may take so many times as long: then nothing disturbed either */
-#define MOST 1000 /* products, whatever the clock says */
+#define SPEND 10e-3       /* seconds to measure at least, after one product that prepares */
+#define SPEND_MOST 100e-3 /* seconds to measure at most */
+#define CLOSE 1.05        /* ratio of the two fastest times below which nothing disturbed either */
+#define MOST 1000         /* maximum number of products, whatever the clock says */
 
-/* Return the seconds of the fastest of several products, or 0. Other programs may use the cores
- * meanwhile, so measure until the two fastest agree. */
+/* Return the time of the fastest of several products in seconds, or 0. Measure until the two
+ * fastest agree, because other programs may use the cores. */
 static double fastest(const sgt_cpu_shape *shape, size_t n, const float *a, const float *b,
                       float *out)
 {
@@ -30,7 +29,7 @@ static double fastest(const sgt_cpu_shape *shape, size_t n, const float *a, cons
         double from = sgt_now(), took;
         sgt_gemm_run(g, a, b, NULL, out);
         took = sgt_now() - from;
-        if (!(took > 0)) continue; /* a clock that went back */
+        if (!(took > 0)) continue; /* the clock went back */
         spent += took;
         if (took < best) next = best, best = took;
         else if (took < next) next = took;
@@ -40,7 +39,7 @@ static double fastest(const sgt_cpu_shape *shape, size_t n, const float *a, cons
 }
 
 /* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. Zeros would draw less
- * power and run faster. */
+ * power, so the CPU would run faster. */
 static void fill(float *x, size_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -52,8 +51,8 @@ static void fill(float *x, size_t n)
 void sgt_cpu_find_peak(sgt_cpu_backend *c)
 {
     sgt_arena memory = {0};
-    /* The side at which two cores of a Zen 4 are fastest, in float32 and bfloat16; larger for more
-     * cores. */
+    /* The side at which two cores of a Zen 4 are fastest, in float32 and bfloat16. More cores need
+     * a larger one. */
     size_t n = c->shape.threads <= 4 ? 512 : c->shape.threads <= 32 ? 1024 : 2048;
     if (sgt_arena_map(&memory, 3 * n * n * sizeof(float), 0, NULL) < 0) return;
     float *a = sgt_arena_take(&memory, n * n, sizeof *a),

@@ -1,4 +1,4 @@
-/* plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
+/* plan.c: sets up the CPU backend: options, sizes, matrix products, memory. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +9,14 @@
 #include "cpu_backend.h"
 #include "log/metrics.h"
 
-/* Plan one weight's four products. */
+/* Plan the four products of one weight. */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    dw.squares = !c->group; /* with several ranks, squares of the summed gradients are needed */
+    dw.squares = !c->group; /* several ranks need the squares of the summed gradients instead */
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->shape.threads, err)) < 0)
@@ -25,7 +25,7 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     return sgt_gemm_plan(&g->dw[1], &dw, c->shape.threads, err);
 }
 
-/* y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+/* Plan y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
 static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out,
                        sgt_error *err)
 {
@@ -38,8 +38,8 @@ static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, s
     return plan(g, c, f, dx, dw, err);
 }
 
-/* logits (n, V) = x (n, C) W^T (C, V): the head's weight has the layout of wte, and is wte if they
- * are tied. */
+/* Plan logits (n, V) = x (n, C) W^T (C, V). The head's weight has the layout of wte, and is wte if
+ * they are tied. */
 static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
 {
     size_t V = c->shape.V, C = c->shape.C, ld = c->shape.ldv;
@@ -66,7 +66,7 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Cut every tensor into pieces, the optimizer's tasks, so that a task has one weight decay. */
+/* Cut every tensor into pieces, the optimizer's tasks, so that each has a single weight decay. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
 {
     size_t n = 0;
@@ -85,8 +85,8 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count this rank's pieces up to and including each tensor of a block. An update ends with the
- * token embedding's. */
+/* Count this rank's pieces up to and including each tensor of a block, in the order of a pass,
+ * which ends with the token embedding's. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -134,7 +134,7 @@ static void decide_sizes(sgt_cpu_shape *s, const sgt_backend_options *o)
     s->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
 }
 
-/* Choose between our own head and products, and cut N into chunks of rows of equal size. */
+/* Choose between sgt_head_run and planned products, and cut N into chunks of rows of equal size. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->threads};
@@ -171,8 +171,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the bytes of everything, of all ranks if they share memory. Sizes that no machine has are
- * not laid out: they would overflow integers, but not this estimate in floating point. */
+/* Return the bytes that everything needs, on all ranks if they share memory. Huge sizes are only
+ * estimated in floating point, because laying them out would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
     double need = 4.0 * (double)c->shape.N * (double)c->shape.C * 16 * (c->shape.model.layers + 1);
@@ -195,11 +195,12 @@ static double need_of(const sgt_backend_options *o, uint32_t rows)
     return need;
 }
 
-/* Return the most rows of a micro-step, of all ranks, that fit; 0 if none does. A sixteenth of the
- * memory is left to the data, to libraries and to other programs, as with --batch-size auto. */
+/* Return the largest number of rows of a micro-step, over all ranks, that fits; 0 if none fits. A
+ * sixteenth of the memory is left for the data, libraries and other programs, as with --batch-size
+ * auto. */
 static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
 {
-    uint32_t low = 0, high = o.batch + 1; /* low fits, high is not asked for */
+    uint32_t low = 0, high = o.batch + 1; /* `low` fits; `high` is more than was asked for */
     o.recompute = recompute;
     o.recompute_at = NULL;
     while (high - low > 1) {
@@ -210,13 +211,13 @@ static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double
     return (uint64_t)low * sgt_ranks_size(o.ranks);
 }
 
-/* Fail if memory is short: the system would kill the process while pages are prefaulted. */
+/* Fail if memory is short. Otherwise the system would kill the process while it prefaults pages. */
 static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_error *err)
 {
     char cure[128] = "no --batch-size fits: a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
-    /* Whether nothing more can be recomputed. */
+    /* Everything is recomputed already, or was chosen layer by layer. */
     int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK;
     uint64_t again = most_rows(*o, SGT_RECOMPUTE_BLOCK, available);
     uint64_t rows = blocks ? again : most_rows(*o, o->recompute, available);
@@ -237,11 +238,11 @@ static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_er
         c->shape.sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
 }
 
-/* Prefault the arena with all threads, so that no step does: the system clears each page at its
- * first use, which is half of the time that a start takes. */
+/* Prefault the arena with all threads, so that no step takes page faults. The system clears each
+ * page at its first use, which is half of a start's time. */
 static void prefault(const sgt_arena *arena, int threads)
 {
-    size_t page = 4096, chunk = (size_t)2 << 20; /* the arena is whole huge pages */
+    size_t page = 4096, chunk = (size_t)2 << 20; /* the arena consists of whole huge pages */
     size_t chunks = arena->size / chunk;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < chunks; i++)
@@ -258,7 +259,8 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Name what the bits depend on, and say if products are not in the precision that was asked for. */
+/* Name what the bits depend on, and tell the user if products do not run in the precision asked
+ * for. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,
@@ -274,7 +276,7 @@ static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
                 c->shape.format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
 }
 
-/* Refuse options that only CUDA has. */
+/* Refuse options that only the CUDA backend has. */
 static int refuse(const sgt_backend_options *o, sgt_error *err)
 {
     const struct {
@@ -344,14 +346,14 @@ static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
         s->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
 }
 
-/* Make a backend that knows its sizes and has no memory yet. */
+/* Create a backend that knows its sizes and has no memory yet. */
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
     if (rc < 0) return rc;
     int bf16 = o->precision == SGT_PRECISION_BF16 ? sgt_gemm_bf16(err) : 0;
     if (bf16 < 0 && bf16 != SGT_EUNSUPPORTED)
-        return bf16; /* rounding in its place gives other bits */
+        return bf16; /* falling back to rounded float32 gives other bits */
     sgt_cpu_backend *c = calloc(1, sizeof *c);
     if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
     if (!c || !c->blocks) {
@@ -373,8 +375,8 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     return rc;
 }
 
-/* Run a product of each kind (forward, to the input, to the weight): oneDNN compiles some kernels
- * at first use. */
+/* Run a product of each kind (forward, to the input, to the weight), because oneDNN compiles some
+ * kernels at first use. */
 static void run_small_products(const sgt_cpu_shape *shape)
 {
     const size_t side = 256;
@@ -398,8 +400,8 @@ static void run_small_products(const sgt_cpu_shape *shape)
     free(room);
 }
 
-/* Return the bytes of a thread while products run, as measured: heap and stack, and oneDNN's copies
- * of operands. */
+/* Return the bytes that a thread needs while products run, as measured: heap, stack and oneDNN's
+ * copies of operands. */
 static uint64_t thread_bytes(int bf16)
 {
     const char *whose = sgt_gemm_library(bf16);
@@ -410,7 +412,8 @@ uint64_t sgt_cpu_backend_program(const sgt_backend_options *o)
 {
     sgt_cpu_backend *c;
     if (new_backend(&c, o, NULL) < 0) return sgt_memory_resident();
-    if (plan_products(c, NULL) == SGT_OK) run_small_products(&c->shape); /* open reports failures */
+    /* sgt_cpu_backend_open reports failures */
+    if (plan_products(c, NULL) == SGT_OK) run_small_products(&c->shape);
     uint64_t bytes =
         sgt_memory_resident() + (uint64_t)c->shape.threads * thread_bytes(c->shape.bf16);
     sgt_cpu_close(&c->base);

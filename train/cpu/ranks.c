@@ -1,4 +1,5 @@
-/* ranks.c: what both ways of ranks.h share: who owns what, set-up, the order of a step. */
+/* ranks.c: the part of ranks.h that both transports share: ownership, set-up, the order of a
+ * step. */
 #include "cpu/ranks_group.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks, as evenly as possible if parts begin where pieces do. */
+/* Divide a bucket among the ranks as evenly as possible, with every part beginning at a piece. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -40,7 +41,7 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     }
 }
 
-/* Drop the other ranks' pieces. In the flat arrays buckets lie in reverse. */
+/* Drop the other ranks' pieces. The flat arrays hold the buckets in reverse order. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t n = 0, i = 0;
@@ -57,7 +58,7 @@ static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 
 uint32_t sgt_cpu_part_owner(const sgt_cpu_group *g, size_t at, size_t *n)
 {
-    for (size_t b = g->buckets; b-- > 0;) /* the embeddings first: they are asked for most */
+    for (size_t b = g->buckets; b-- > 0;) /* the embeddings first: they are looked up most often */
         for (uint32_t r = 0; r < g->r->size; r++) {
             const size_t *part = sgt_cpu_part_of(g, b, r);
             *n = part[1] - at;
@@ -109,7 +110,7 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     double sums[SGT_CPU_SUMS] = {
         [SGT_CPU_LOSS] = c->step.loss_sum, [SGT_CPU_TARGETS] = (double)c->step.counted};
     uint64_t from = sgt_trace_begin(c->report.trace);
-    while (g->ready < g->buckets) { /* a step of fewer micro-steps than promised */
+    while (g->ready < g->buckets) { /* the step had fewer micro-steps than shape.accum */
         g->reducing = 1;
         sgt_cpu_ranks_ready(c);
     }
@@ -154,7 +155,7 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* Fail unless all ranks were asked for the same: nothing else would notice. */
+/* Fail unless every rank has the options of rank 0: nothing else would notice a difference. */
 static int compare(const sgt_cpu_shape *s, sgt_ranks *r, sgt_error *err)
 {
     struct {

@@ -1,11 +1,11 @@
 /* ranks_mpi.c: CPU ranks on several machines. A communication thread swaps gradients with every
- * other rank, bucket by bucket, while the backward pass goes on. Parameters are swapped after the
+ * other rank, bucket by bucket, while the backward pass continues. Parameters are swapped after the
  * update. */
 #include "cpu/ranks_group.h"
 
 #include <stdlib.h>
 
-/* Floats of the longest part of a bucket. */
+/* Return the floats of the longest part of a bucket. */
 static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
 {
     size_t longest = 0;
@@ -16,8 +16,8 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* The chunk that begins `at` floats into a rank's part: return its offset in the flat arrays, and
- * in *n its length, perhaps 0. */
+/* Return the offset in the flat arrays of the chunk that begins `at` floats into a rank's part. Set
+ * *n to its length in floats, which may be 0. */
 static size_t chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = sgt_cpu_part_of(g, bucket, rank);
@@ -26,7 +26,8 @@ static size_t chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t
     return from;
 }
 
-/* Reduce-scatter one chunk: each pair of ranks swaps the gradients that the other one owns. */
+/* Reduce-scatter one chunk: in each pair, a rank sends the gradients that its peer owns and
+ * receives its own. */
 static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -47,7 +48,7 @@ static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error 
     return SGT_OK;
 }
 
-/* The communication thread's jobs: one bucket after the other, step after step. */
+/* Run a job of the communication thread: jobs are the buckets of each step, in order. */
 static int reduce_bucket(void *ctx, uint64_t job, sgt_error *err)
 {
     sgt_cpu_backend *c = ctx;
@@ -74,7 +75,7 @@ static int sum(sgt_cpu_group *g, double sums[SGT_CPU_SUMS], sgt_error *err)
     return g->r->sum(g->r, sums, SGT_CPU_SUMS, err);
 }
 
-/* All-gather one chunk: each pair of ranks swaps the parameters that it owns. */
+/* All-gather one chunk: each pair of ranks swaps the parameters that they own. */
 static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;

@@ -1,12 +1,14 @@
 /* ranks_shm.c: CPU ranks of one machine. Parameters, moments and all ranks' gradients lie in memory
- * that all of them see. So a sum reads the others' gradients in place, and an updated parameter
- * needs no sending. Ranks publish their progress as counters and wait for each other's by futex.
+ * that every rank maps. So a sum reads the other ranks' gradients in place, and an updated
+ * parameter need not be sent. Ranks publish their progress in counters and wait on them with
+ * futexes.
  *
- * Sums and updates are limited by memory, products by the cores, and one core alone can use most of
- * the memory's bandwidth. So half of the ranks sum while the other half multiply: even ranks sum
- * after each block what is complete by then, odd ranks in the middle of the next block. The rest is
- * summed after the backward pass. Updates are deferred to the next forward pass (update.c). There
- * odd ranks begin with all of their pieces; even ranks update each tensor when they reach it. */
+ * Sums and updates are limited by memory, products by the cores, and a single core can use most of
+ * the memory's bandwidth. So half of the ranks sum while the other half multiply. Even ranks sum
+ * the complete buckets after each block, odd ranks in the middle of the next block. The remaining
+ * buckets are summed after the backward pass. Updates are deferred to the next forward pass
+ * (update.c). There odd ranks begin with all of their pieces; even ranks update each tensor when
+ * they reach it. */
 #include "cpu/ranks_group.h"
 
 #include <errno.h>
@@ -18,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS 100000000 /* between two checks whether a rank has given up */
+#define PATIENCE_NS 100000000 /* interval of the check whether a rank has given up */
 
 #define HUGE ((size_t)2 << 20)
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14; EINVAL before */
+#ifndef MADV_POPULATE_WRITE /* since Linux 5.14; EINVAL before */
 #define MADV_POPULATE_WRITE 23
 #endif
-#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#ifndef MADV_COLLAPSE /* since Linux 6.1 */
 #define MADV_COLLAPSE 25
 #endif
 
@@ -39,7 +41,8 @@ static void publish(uint32_t *counter, uint32_t value)
 
 static void advance(sgt_cpu_group *g) { publish(&g->shm.progress[g->r->rank].now, ++g->shm.now); }
 
-/* Whether the counter has reached the value; counters wrap around. *now is the counter. */
+/* Return whether the counter has reached the value, and the counter itself in *now. The signed
+ * difference stays right when counters wrap around. */
 static int has_reached(const uint32_t *counter, uint32_t value, uint32_t *now)
 {
     *now = __atomic_load_n(counter, __ATOMIC_ACQUIRE); /* pairs with publish's store */
@@ -54,7 +57,7 @@ static int all_have_reached(const sgt_cpu_group *g, uint32_t value)
     return 1;
 }
 
-/* Wait until a counter of the rank has reached the value. */
+/* Wait until a counter of the rank has reached the value. Fail if a rank is lost. */
 static int wait_for(const sgt_cpu_group *g, uint32_t rank, const uint32_t *counter, uint32_t value,
                     sgt_error *err)
 {
@@ -76,7 +79,8 @@ static int wait_for_all(const sgt_cpu_group *g, uint32_t value, sgt_error *err)
     return rc;
 }
 
-/* Buckets are counted from the last barrier: no rank waits for one across it. */
+/* Wait for all ranks. Buckets are counted from the last barrier, because no rank waits for a bucket
+ * across a barrier. */
 static int barrier(sgt_cpu_group *g, sgt_error *err)
 {
     advance(g);
@@ -86,7 +90,7 @@ static int barrier(sgt_cpu_group *g, sgt_error *err)
 
 /* ---- reduce-scatter ---- */
 
-/* Sum this rank's part of a bucket in place, and the squares while the sums are in cache. */
+/* Sum this rank's part of a bucket in place, and its squares while the sums are in cache. */
 static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -107,13 +111,13 @@ static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
     }
 }
 
-/* The progress of a rank whose gradients of the next bucket to sum are complete. */
+/* Return the progress counter of a rank whose gradients of the next bucket to sum are complete. */
 static uint32_t next_bucket(const sgt_cpu_group *g)
 {
     return g->shm.step + (uint32_t)g->shm.summed + 1;
 }
 
-/* Sum the buckets that are complete in all ranks by now. */
+/* Sum the buckets that are complete on all ranks. */
 static void sum_complete(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
@@ -155,8 +159,8 @@ static int sum(sgt_cpu_group *g, double sums[SGT_CPU_SUMS], sgt_error *err)
 
 /* ---- all-gather ---- */
 
-/* A deferred update ends in the next forward pass. Every rank has updated the tensors that come
- * first there, and so has read all sums. */
+/* A deferred update ends in the next forward pass and needs no barrier here. Every rank has already
+ * updated the tensors that come first there, and so has read all ranks' sums. */
 static int gather(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     (void)updated;
@@ -227,7 +231,7 @@ int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what)
 {
     sgt_cpu_group *g = c->group;
     if (!g || !c->shape.sharing || what == SGT_GRADIENTS) return 1;
-    if (!g->shm.stale && g->shm.rc == SGT_OK) /* other ranks may still evaluate */
+    if (!g->shm.stale && g->shm.rc == SGT_OK) /* other ranks may still be evaluating */
         g->shm.rc = barrier(g, &g->shm.err);
     g->shm.stale = 1;
     return g->r->rank == 0;
@@ -248,7 +252,7 @@ static int get(sgt_cpu_group *g, uint32_t owner, size_t at, size_t n, float *to,
     return SGT_OK;
 }
 
-/* The owner's next step overwrites its gradients. */
+/* Wait for all ranks, because the owner's next step overwrites its gradients. */
 static int got(sgt_cpu_group *g, sgt_error *err) { return barrier(g, err); }
 
 /* ---- memory ---- */
@@ -269,9 +273,9 @@ float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c)
     return g->shm.grads[g->r->rank];
 }
 
-/* Prefault some pages: page faults would slow the first step down, and a lack of memory would end
- * the process instead of being reported. Ask for huge pages (Linux 6.1), which the kernel's
- * settings rarely allow for shared memory without being asked. Returns 0 or an errno. */
+/* Prefault some pages. Page faults would slow down the first step, and a lack of memory would kill
+ * the process instead of being reported. Ask for huge pages explicitly (Linux 6.1): the kernel's
+ * settings rarely allow them for shared memory otherwise. Return 0 or an errno. */
 static int prefault_some(char *at, size_t n)
 {
     for (size_t i = 0; i < n; i += HUGE)
@@ -283,25 +287,26 @@ static int prefault_some(char *at, size_t n)
     return 0;
 }
 
-/* Prefault the huge pages that begin in from .. to. */
+/* Prefault the huge pages that begin between bytes `from` and `to`. */
 static int prefault(const sgt_cpu_backend *c, size_t from, size_t to, sgt_error *err)
 {
     const sgt_cpu_shm_state *s = &c->group->shm;
     int failed = 0;
     from = (from + HUGE - 1) / HUGE * HUGE;
     to = (to + HUGE - 1) / HUGE * HUGE;
-    if (to > s->bytes) to = (s->bytes + 4095) / 4096 * 4096; /* the mapping ends with a page */
+    if (to > s->bytes) to = (s->bytes + 4095) / 4096 * 4096; /* the mapping ends at a page's end */
 #pragma omp parallel for num_threads(c->shape.threads) schedule(dynamic)
     for (size_t at = from; at < to; at += 16 * HUGE) {
         int why = prefault_some((char *)s->memory + at, to - at < 16 * HUGE ? to - at : 16 * HUGE);
-        if (why) __atomic_store_n(&failed, why, __ATOMIC_RELAXED); /* read after the loop */
+        /* relaxed, as it is read only after the loop */
+        if (why) __atomic_store_n(&failed, why, __ATOMIC_RELAXED);
     }
     errno = failed;
     return failed ? sgt_fail_errno(err, "%zu MiB of memory for all ranks", s->bytes >> 20) : SGT_OK;
 }
 
 /* Map c->buf.common, which was measured with the gradients last. Each rank prefaults its own
- * gradients, which are then near its cores (NUMA), and its part of the rest. */
+ * gradients, so that they lie near its cores (NUMA), and an equal part of the rest. */
 static int open_shm(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
@@ -315,12 +320,13 @@ static int open_shm(sgt_cpu_backend *c, sgt_error *err)
     int rc = g->r->share(g->r, s->bytes, &s->memory, err);
     if (rc < 0) return rc;
     c->buf.common = (sgt_arena){.base = s->memory, .size = s->bytes};
-    s->progress = s->memory; /* what sgt_cpu_ranks_lay_out took first */
+    s->progress = s->memory; /* sgt_cpu_ranks_lay_out took the counters first */
     if ((rc = prefault(c, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
         (rc = prefault(c, common + own * rank, common + own * (rank + 1), err)) < 0 ||
         (rc = barrier(g, err)) < 0)
         return rc;
-    (void)madvise(s->memory, s->bytes, MADV_POPULATE_WRITE); /* map what other ranks prefaulted */
+    /* map the pages that other ranks prefaulted */
+    (void)madvise(s->memory, s->bytes, MADV_POPULATE_WRITE);
     return SGT_OK;
 }
 

@@ -1,10 +1,10 @@
 /* update.c: the end of a step: the gradients' norm, the loss scale, the optimizer's pass.
  *
  * The pass moves some 30 bytes for each parameter and computes next to nothing, while products
- * compute and leave memory idle. So most of it is deferred to the next forward pass and done beside
- * the products there (sgt_beside): each weight's before its product needs it, the token embedding's
- * before the head. Other readers of parameters or moments complete it first (sgt_cpu_settle), so no
- * bit depends on when it is done. */
+ * compute and leave memory idle. So most of the pass is deferred to the next forward pass, and done
+ * beside the products there (sgt_beside). Each weight is updated before its product needs it, and
+ * the token embedding before the head. Other readers of parameters or moments complete the update
+ * first (sgt_cpu_settle), so the bits do not depend on when it is done. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ double sgt_cpu_squares(sgt_cpu_backend *c, int all)
     return sum;
 }
 
-/* Products sum their squares in float, which may overflow although all gradients are finite. */
+/* Return the squared norm of all gradients. Products sum their squares in float, which may overflow
+ * although all gradients are finite; then sum again in double. */
 static double squared_norm(sgt_cpu_backend *c)
 {
     double sum = c->step.head_squares + c->step.token_squares + sgt_cpu_squares(c, 0);
@@ -33,7 +34,7 @@ static double squared_norm(sgt_cpu_backend *c)
     return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
-/* Update n floats. AdamW also writes their rounded copies to `copy`, if it is not NULL. */
+/* Update n floats. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
 static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, float *m, float *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -41,7 +42,7 @@ static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, 
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update a piece. If the kernel makes no rounded copies, do it in parts that are still in the
+/* Update a piece. If the kernel makes no rounded copies, work in parts that are still in the
  * first-level cache when the copies are made. */
 static void update_piece(void *backend, size_t i)
 {
@@ -57,7 +58,7 @@ static void update_piece(void *backend, size_t i)
                  p->decay, at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
-    /* With more threads, earlier pieces may not be complete yet. */
+    /* With more threads, earlier pieces may still be incomplete. */
     if (c->shape.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
 }
 
@@ -76,9 +77,10 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Not with one thread, which would do the same work later; nor with ranks on several machines,
- * which send updated parameters at once; nor if a test overwrites buffers that are no longer in
- * use, and with them the gradients. */
+/* Return whether updates are deferred. They are not with one thread, which would only do the same
+ * work later. They are not with ranks on several machines, which send updated parameters at once.
+ * They are not in tests that overwrite unused buffers, because gradients must stay until the
+ * update. */
 int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.scrub && (c->group ? c->shape.sharing : c->shape.threads > 1);
@@ -106,7 +108,8 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     memcpy(m, b->m + at, C * sizeof *m);
     if (b->v) memcpy(v, b->v + at, C * sizeof *v);
-    for (size_t i = 0, n = C; i < C; i += n, n = C - i) { /* two ranks may each own a part of it */
+    /* two ranks may each own a part of the row */
+    for (size_t i = 0, n = C; i < C; i += n, n = C - i) {
         const float *g = sgt_cpu_ranks_summed(c, at + i, &n);
         if (n > C - i) n = C - i;
         optimize(&c->shape, &c->update, p + i, m + i, v + i, g, n, 1, NULL);
@@ -114,7 +117,8 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     return p;
 }
 
-/* Dynamic loss scaling, from 1 to 2^24: halve after an overflow, double after many good steps. */
+/* Adjust the dynamic loss scale, from 1 to 2^24: halve it after an overflow, double it after many
+ * good steps. */
 static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
     if (!scaling) return;
@@ -127,7 +131,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Every rank has the same sums, and so comes to the same answer. */
+/* Return whether the step is a spike to skip. Every rank has the same sums, and so returns the
+ * same. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
@@ -144,11 +149,11 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc =
         c->group ? sgt_cpu_ranks_reduce(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* Gradients hold the sum times `nominal`; divide by the number of targets that counted. */
+    /* Gradients hold the sum over targets times `nominal`; make it a mean. */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
     double scale = correction * sgt_optim_clip(&c->shape.optim, norm);
-    int overflow = !isfinite(norm); /* such a step is dropped, in any precision */
+    int overflow = !isfinite(norm); /* such a step is dropped in any precision */
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};

@@ -1,4 +1,4 @@
-/* attention.c: which of the ways to compute attention a run takes, and each of them. */
+/* attention.c: chooses the implementation of attention for a run, and calls it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->cudnn, &o, err);
 }
 
-/* Why a path cannot be taken that the self-check has left out. */
+/* Return why a path cannot be used that the self-check has rejected, or NULL if it can. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_out(c->o.verdicts, path);
@@ -37,7 +37,8 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Which of our two: that for sm_90 where it is asked for, serves and proved itself. */
+/* Return which of our two paths to take: the one for sm_90 if it was asked for, supports the heads
+ * and passed the self-check. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     int asked = (c->variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
@@ -64,8 +65,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Without tensor cores, what serves: by tiles, or by whole matrices. What is left out was said
- * before. */
+/* Take a path without tensor cores that works: by tiles, or by whole matrices. The user was already
+ * told which paths the self-check rejected. */
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
@@ -97,8 +98,9 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for
- * the same bits again, so that --deterministic takes cuDNN's only by name, or where ours is out. */
+/* If both ours and cuDNN's could serve, sgt_cuda_time_attention measures them. Timings may choose
+ * differently from run to run. So --deterministic takes cuDNN's only by name, or if ours is
+ * rejected. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -128,10 +130,10 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
     return (bits & 0x7fff) > (c->type == SGT_BF16 ? 0x7f80 : 0x7c00);
 }
 
-/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6
- * on. No document says so: each card is asked, with NaN where the sums will be, the first few MiB
- * of them. All of qkv and dout is 0, and so is dqkv, unless a NaN came through: then we clear the
- * sums for each layer. */
+/* Find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's frontend assumes so from
+ * 9.6 on, but no document says so, so we test each card. Fill the first few MiB of the sums with
+ * NaN, and run with qkv and dout zero. Then dqkv is zero unless a NaN came through; if one did, we
+ * clear the sums for each layer. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes, first = c->N * 3 * c->C * c->width;
@@ -165,7 +167,7 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     const sgt_cuda_path ours = c->path;
     sgt_error why;
     if (!c->cudnn) return SGT_OK;
-    /* numbers that no arithmetic slows down */
+    /* zeros, with which no arithmetic is slow */
     sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width);
     sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
     int rc = ask_for_sums(c, &why), asked = rc;
@@ -188,9 +190,10 @@ static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
     return c->o.documents ? &c->documents : NULL;
 }
 
-/* ---- naive: T x T scores in memory, as a framework without fused attention computes it ---- */
+/* ---- naive: T x T scores in memory, as frameworks without fused attention compute them ---- */
 
-/* What weighs v: the undropped probabilities stay for the backward pass. */
+/* Return the probabilities that multiply v, with dropout if there is any. l->probs stays without
+ * dropout for the backward pass. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l,
                            const sgt_cuda_dropout *drop)
 {
@@ -226,9 +229,9 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
     sgt_cuda_join_heads(c->compute, c->type, c->dwide, n->dq, n->dk, n->dv, c->B, c->T, c->H, c->D);
 }
 
-/* ---- all ---- */
+/* ---- all paths ---- */
 
-/* Whether our own attention rounds float32 to TF32, instead of taking each number in two parts. */
+/* Return whether our attention rounds float32 to TF32, instead of splitting each number in two. */
 static int tf32(const sgt_cuda_backend *c) { return c->o.precision == SGT_PRECISION_TF32; }
 
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)

@@ -1,22 +1,22 @@
-/* backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream:
- * each branch adds its own to it. Gradients of parameters add up in float32 over a step's
- * micro-steps; the optimizer zeroes them. With `written` there is one micro-step: products write
- * the gradients of matrices, and the others are zeroed before. */
+/* backward.c: computes the gradients of all parameters from dlogits. c->dx is the gradient of the
+ * residual stream, to which each branch adds its own. Gradients of parameters add up in float32
+ * over a step's micro-steps, and the optimizer zeroes them. With `written` there is only one
+ * micro-step: products overwrite the gradients of matrices, and the rest is zeroed first. */
 #include "cuda_backend.h"
 #include "dropout.h"
 
-/* What a LayerNorm's backward pass is of, and the gradient of the bias of the product whose output
- * dx is then the gradient of; bias NULL: there is no such product. */
+/* A LayerNorm's inputs and parameters for its backward pass. dx becomes the output gradient of a
+ * product, and `bias` is the gradient of that product's bias; NULL if there is no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
     size_t w, b;
     float *bias;
-    int first; /* dx is written, not added to */
+    int first; /* dx is overwritten instead of added to */
 } norm;
 
-/* dx += through the LayerNorm of x, from dln. Without dropout its columns' sums, in the same
- * kernel, are what the bias of the branch below gets (branch_bias). */
+/* Add to dx the gradient through the LayerNorm of x, from dln. Without dropout, the same kernel
+ * also sums dx's columns, which are the bias gradient of the branch below (branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->grads + n->w, *db = c->grads + n->b;
@@ -30,7 +30,7 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
                                     n->mean, n->rstd, w, c->N, c->C, c->scratch);
 }
 
-/* y = x W + b: dy to b's gradient, and to W's. */
+/* For y = x W + b, add dy's column sums to b's gradient. */
 static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
                  size_t rows, size_t width)
 {
@@ -38,8 +38,8 @@ static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, co
                            c->scratch);
 }
 
-/* The same of dwide, beside what the compute stream does next, until rejoin: in a graph a branch of
- * its own. dwide stays as it is until then. */
+/* The same for dwide, on the stream `beside` while the compute stream continues, until rejoin. In a
+ * graph this becomes a branch. dwide must not change until then. */
 static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
 {
     if (!c->beside) {
@@ -54,7 +54,7 @@ static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weigh
     c->branches = 1;
 }
 
-/* What comes next may overwrite dwide. */
+/* Wait for the stream `beside`: the next kernel may overwrite dwide. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->branches) sgt_cuda_wait(c->compute, c->rejoined);
@@ -67,8 +67,8 @@ static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block
     sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
 }
 
-/* The bias of a branch that added to the residual stream, unless the LayerNorm behind it has seen
- * to that. */
+/* Add the bias gradient of a branch that added to the residual stream, unless the LayerNorm after
+ * it has done so. */
 static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
     if (!c->norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->N, c->C);
@@ -81,7 +81,7 @@ static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_
                       NULL, NULL);
 }
 
-/* The gradient of what a residual branch added: dx, or dx with the branch's dropout. */
+/* Return the gradient of a residual branch's output: dx, or dx with the branch's dropout. */
 static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
     sgt_cuda_dropout space;
@@ -91,7 +91,7 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->ddrop;
 }
 
-/* dwide (N, 4C) = dy W^T times GELU's slope, and the bias gradient of what GELU was taken of. */
+/* Compute dwide (N, 4C) = dy W^T times GELU's slope, and the gradient of the bias before GELU. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
@@ -160,8 +160,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->order, dy, c->N, c->T, c->C, c->scratch);
 }
 
-/* Zero the gradients that kernels add to and no product writes: those of vectors, of the positions
- * in use, and of wte where the head has a matrix of its own. */
+/* Zero the gradients that kernels add to and no product writes: those of vectors, and of the
+ * positions in use. The same holds for wte if the head has its own matrix. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->compute, c->grads + c->decayed, (c->flat - c->decayed) * sizeof *c->grads);

@@ -1,6 +1,6 @@
-/* cuda_backend.c: CUDA behind backend.h: set-up, state in and out, and what is put on the streams
- * for a step. The step itself is in forward.c and backward.c. Not yet run on a GPU; the whole of it
- * runs on the host (tests/kernels/host). */
+/* cuda_backend.c: the CUDA implementation of backend.h: set-up, state in and out, and the work
+ * queued on the streams for a step. The step's kernels are in forward.c and backward.c. Not yet run
+ * on a GPU; all of it runs on the host in tests/kernels/host. */
 #include "cuda_backend.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes of pinned memory for parameters in and out, and evaluation's rows */
+/* bytes of pinned memory, for parameters in and out and for evaluation's rows */
 #define STAGING ((size_t)4 << 20)
-/* bytes of device memory, at most, left to kernels' code and to graphs */
+/* bytes of device memory, at most, left free for kernels' code and graphs */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -23,7 +23,7 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->micro_graph);
     sgt_cuda_graph_free(c->last_graph);
     sgt_cuda_graph_free(c->update_graph);
-    sgt_cuda_ranks_leave(c); /* NCCL waits for the graphs that hold its calls to be gone */
+    sgt_cuda_ranks_leave(c); /* NCCL waits until the graphs that hold its calls are freed */
     if (lost) sgt_cuda_finish(c->compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
         sgt_cuda_event_free(c->copied[i]);
@@ -51,7 +51,7 @@ static void close_backend(sgt_backend *b)
 
 /* ---- state ---- */
 
-/* Of which array, and where floats `first` and on of a tensor lie in it. */
+/* Return the array of a state, and in *at where float `first` of the tensor lies in it. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
@@ -87,7 +87,8 @@ int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *f
     return rc;
 }
 
-/* SGD has no second moment: it reads as zeros, and what is put there is forgotten. */
+/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
+ * writes to it are ignored. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
 {
     return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
@@ -157,7 +158,7 @@ static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Everything in the control block that is not the step's own. */
+/* Set the control block's fields that outlive a step. */
 static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err)
 {
     sgt_cuda_control start = {.loss_scale = s->scale,
@@ -170,21 +171,21 @@ static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *er
     memcpy(c->staging + sizeof start, &s->outliers, sizeof s->outliers);
     sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
     sgt_cuda_copy(c->compute, c->outliers, c->staging + sizeof start, sizeof s->outliers);
-    return sgt_cuda_finish(c->compute, err); /* the staging buffer is used again */
+    return sgt_cuda_finish(c->compute, err); /* before the staging buffer is reused */
 }
 
 static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_scaler kept = *s;
-    (void)step; /* each update is told its own */
+    (void)step; /* each update gets the step's number */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    start_control(c, &kept, NULL); /* a device that fails says so again */
+    start_control(c, &kept, NULL); /* a device error is reported again by the next call */
 }
 
 /* ---- a micro-step ---- */
 
-/* What rows have beside their tokens, by way of pinned memory. */
+/* Copy the targets and documents of the batch to the device, through pinned memory. */
 static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                         int32_t *staged)
 {
@@ -199,12 +200,12 @@ static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch 
     }
 }
 
-/* The batch into slot `slot` of the device, beside what computes. */
+/* Copy the batch into a slot on the device, while the previous micro-step computes. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
-    /* recorded when the micro-step before last had widened this slot */
+    /* recorded after the micro-step before the previous one has read this slot */
     sgt_cuda_wait(s, c->taken[slot]);
     sgt_cuda_copy(s, c->tokens[slot], rows->tokens, c->B * (c->T + 1) * sizeof *rows->tokens);
     copy_beside(c, s, rows, slot, c->staged[k % SGT_CUDA_RING]);
@@ -212,7 +213,7 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
     sgt_cuda_wait(c->compute, c->copied[k % SGT_CUDA_RING]);
 }
 
-/* ids and targets of the micro-step that now begins, from a slot. */
+/* Make ids and targets of the micro-step that begins now, from a slot. */
 static void take_rows(sgt_cuda_backend *c, int slot, int given)
 {
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
@@ -227,10 +228,10 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    unsigned rows = 1 + (c->o.documents != 0); /* the rows' widening, and documents' ends */
+    unsigned rows = 1 + (c->o.documents != 0); /* kernels for rows and documents' ends */
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* and what begins a micro-step */
+    /* and the kernel that begins a micro-step */
     c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -241,9 +242,10 @@ static void compute_last_micro_step(sgt_cuda_backend *c)
     sgt_cuda_ranks_end(c);
 }
 
-/* Done as it stands without graphs, and the first time with them: a kernel's code is loaded as it
- * is first launched, and libraries then take what they need, which may not be while a stream
- * captures. While the device is at it the same is kept as a graph, which runs from then on. */
+/* Run some work. Without graphs it is launched directly. With graphs it is launched directly the
+ * first time, then captured while the device computes; later calls run the graph. The first launch
+ * loads a kernel's code and lets libraries allocate, which must not happen while a stream
+ * captures. */
 static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
                sgt_error *err)
 {
@@ -279,8 +281,8 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : run(c, &c->micro_graph, compute_micro_step, err);
     c->micro_steps++;
     c->open_step = 1 + last;
-    /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host
-     * is far ahead. */
+    /* base.hold promises that rows given two calls ago are copied. Waiting costs nothing unless the
+     * host is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
@@ -294,8 +296,8 @@ static sgt_adamw adamw(const sgt_cuda_backend *c)
         .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
 }
 
-/* Numbers at .. at + n of this rank's part of the flat arrays, of which the first `decayed`
- * decay. */
+/* Update numbers at .. at + n of this rank's part of the flat arrays. Weight decay applies to the
+ * first `decayed` of them. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->own_copy ? (unsigned char *)c->own_copy + at * c->width : NULL;
@@ -312,7 +314,7 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* A launch a tensor, as optimizers are that know nothing of the flat arrays. */
+/* Update with one launch per tensor, as optimizers do that know nothing of flat arrays. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -334,14 +336,14 @@ static void compute_update(sgt_cuda_backend *c)
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->compute, c->control, c->outliers, c->o.skip_spikes);
     if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
-    /* a rank's part does not end where tensors do */
+    /* a rank's part does not end where a tensor ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_range(c, 0, c->own, c->own_decayed);
     if (c->group) sgt_cuda_ranks_share(c, !c->written);
     sgt_cuda_end_step(c->compute, c->control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->L));
     sgt_cuda_range_end(c);
-    /* what begins an update */
+    /* and the kernel that begins an update */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
@@ -381,7 +383,8 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
-/* Larger for larger numbers, from their bits: signs and magnitudes, of 16 bits or 32. */
+/* Return the bits of a number (16 or 32 bits, sign and magnitude) as an integer with the same
+ * order. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->width == 4 ? 1u << 31 : 1u << 15;
@@ -391,8 +394,9 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* After a head that has kept its logits: the rows of those targets that count, one at a time,
- * through pinned memory. Few are asked for: the last words of a text. */
+/* Find which targets have the largest logit, from the logits that the head has kept. Rows of
+ * counted targets are copied one at a time through pinned memory. That is few: the last words of a
+ * text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->V * c->width;
@@ -420,7 +424,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     size_t tokens = c->B * (c->T + 1) * sizeof *rows->tokens;
     if (c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
-    int rc = sgt_cuda_finish(c->copies, err); /* slot 0 and the staging buffer are free */
+    int rc = sgt_cuda_finish(c->copies, err); /* then slot 0 and the staging buffer are free */
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->compute, err);
     if (rc < 0) return rc;
     memcpy(c->staging, rows->tokens, tokens);
@@ -453,21 +457,22 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* What the arena may take of what is free: code is loaded as it is first run, and where that fails
- * so does the run. */
+/* Return the bytes that the arena may take of the free device memory. The rest is for code, which
+ * is loaded when it first runs; if that fails, so does the run. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Of c's layout, which needs what sgt_cuda_backend_estimate says; `taken`: bytes of that which it
- * has already. */
+/* Fail because c's layout does not fit. It needs what sgt_cuda_backend_estimate returns, of which
+ * `taken` bytes are already allocated. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->used + c->gemm_space, room = room_on(d) + taken;
-    uint64_t most = room < need ? room : need - need / 64; /* the second: not in one piece */
+    /* the latter: enough is free, but not in one piece */
+    uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
     if (rows)
@@ -480,7 +485,8 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
                     (double)d->memory / 0x1p30, advice);
 }
 
-/* A launcher may show each rank one device alone: then that is everyone's first. */
+/* Open this rank's device. A launcher may show each rank only one device, which is then number
+ * 0. */
 static int open_device(sgt_cuda_backend *c, sgt_error *err)
 {
     uint32_t local = c->o.ranks ? c->o.ranks->local : c->o.card;
@@ -492,7 +498,8 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    int rc = open_device(c, err); /* again: the libraries have taken their part of what was free */
+    /* again, because the libraries have taken some of the free memory */
+    int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     if (c->used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->used, &why) < 0)
@@ -502,8 +509,7 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* What a run finds in memory before anything is put there: gaps, padding, gradients and moments are
- * 0. */
+/* Zero the state before anything is put there: gaps, padding, gradients and moments must be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->own * sizeof(float);
@@ -520,7 +526,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_place place = {.ranks = c->ranks};
     memcpy(c->staging, &place, sizeof place);
     sgt_cuda_copy(c->compute, c->place, c->staging, sizeof place);
-    int rc = sgt_cuda_finish(c->compute, err); /* the staging buffer is used again */
+    int rc = sgt_cuda_finish(c->compute, err); /* before the staging buffer is reused */
     return rc < 0 ? rc : start_control(c, &s, err);
 }
 
@@ -561,13 +567,13 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
         .device = c->device.name,
         .unverified = c->o.unverified,
         .notice = c->o.notice,
-        .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
+        .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its timings are not a launch's own */
         .deterministic = c->o.deterministic,
         .choices = c->o.choices,
         .wide = (c->variants & SGT_VARIANT_GEMM_TUNE) != 0,
         .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
-    if (rc == SGT_ENOMEM) { /* not even the products' workspace */
+    if (rc == SGT_ENOMEM) { /* there is no room even for the products' workspace */
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
     }

@@ -1,13 +1,14 @@
-/* cuda_backend.h: the inside of the CUDA backend, shared by its files and by nobody else.
+/* cuda_backend.h: the internals of the CUDA backend, for its own files only.
  *
- * B rows of T tokens are N = B*T positions. Activations and the parameters' working copies are of
- * one type, `type`; master parameters, gradients, moments and statistics are float32. Everything
- * lies in one allocation, made at open.
+ * B rows of T tokens are N = B*T positions. Activations and the parameters' working copies have one
+ * type, `type`. Master parameters, gradients, moments and statistics are float32. Everything lies
+ * in one allocation, made at open.
  *
- * A step is two graphs. The micro-step's reads ids, targets and what steers it from device memory
- * and adds to the gradients; the optimizer's updates, and zeroes them in passing. The host runs
- * ahead of the device: it waits for a row buffer to be copied (long before) and for metrics of the
- * step before, never for the step it has just queued. */
+ * A step is two CUDA graphs. The micro-step's graph reads ids, targets and its control values from
+ * device memory, and adds to the gradients. The update's graph runs the optimizer, which also
+ * zeroes the gradients. The host runs ahead of the device. It waits for the metrics of the previous
+ * step, and until a row buffer is copied, which was long before. It never waits for the step that
+ * it has just queued. */
 #ifndef SGT_CUDA_BACKEND_H
 #define SGT_CUDA_BACKEND_H
 
@@ -19,24 +20,25 @@
 #include "cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
-#define SGT_CUDA_RING 4  /* steps and copies that the host may look back on */
+#define SGT_CUDA_RING 4  /* steps and copies that the host keeps events and results of */
 
-/* One block: its tensors' places in the flat arrays, and what its forward pass leaves for the
- * backward pass. What is computed again lies in the memory of the first block that does so. */
+/* One block: the places of its tensors in the flat arrays, and what its forward pass keeps for the
+ * backward pass. Recomputed activations lie in the memory of the first block that recomputes
+ * them. */
 typedef struct sgt_cuda_block {
     sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];
-    /* (N, C), but qkv (N, 3C), fc and gelu (N, 4C) */
+    /* (N, C), except qkv (N, 3C), fc and gelu (N, 4C) */
     void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out;
-    float *mean1, *rstd1, *mean2, *rstd2, *lse; /* (N) four times, (B, H, T) */
-    void *probs;                                /* naive attention alone: (B, H, T, T) */
+    float *mean1, *rstd1, *mean2, *rstd2, *lse; /* (N) each, but lse (B, H, T) */
+    void *probs;                                /* (B, H, T, T), with naive attention only */
 } sgt_cuda_block;
 
-/* A weight's product with its input, and the two of its backward pass; the last adds, in
- * float32. */
+/* A weight's product with its input, and the two products of its backward pass. dw adds to the
+ * gradient, in float32. */
 typedef struct sgt_cuda_linear {
     const sgt_cuda_gemm *forward, *dx, *dw;
-    /* forward with what it is added to; NULL: that is done by the LayerNorm behind it */
+    /* `forward` that also adds the residual stream; NULL: the next LayerNorm's kernel adds it */
     const sgt_cuda_gemm *residual;
 } sgt_cuda_linear;
 
@@ -60,125 +62,129 @@ typedef struct sgt_cuda_naive {
 } sgt_cuda_naive;
 
 typedef struct sgt_cuda_backend {
-    sgt_backend base; /* first: a sgt_backend * is a sgt_cuda_backend * */
+    sgt_backend base; /* first, so that a sgt_backend * can be cast to a sgt_cuda_backend * */
     sgt_backend_options o;
     sgt_model model;
     sgt_cuda_device device;
     sgt_cuda_type type;
-    size_t width; /* bytes of a number of `type` */
+    size_t width; /* bytes of a number of type `type` */
     size_t B, T, N, C, H, D, L, V;
-    /* rows of wte in memory and numbers from row to row of the logits: V, padded */
+    /* rows of wte in memory, and stride of the logits' rows in numbers: V, padded */
     size_t rows_v, ldv;
     float scale;       /* attention's 1/sqrt(D) */
-    uint32_t variants; /* of variants.h; none with --no-fuse */
-    size_t gemm_space; /* bytes of the products' workspace */
-    int norm_rows;     /* LayerNorm keeps rows in registers, both ways */
-    int bulk_loss;     /* the loss takes logits by bulk copies */
-    /* a step's only micro-step writes weight gradients, and the update leaves them there */
+    uint32_t variants; /* switches of variants.h; none with --no-fuse */
+    size_t gemm_space; /* bytes of the matrix products' workspace */
+    int norm_rows;     /* LayerNorm keeps rows in registers, forward and backward */
+    int bulk_loss;     /* the loss kernel reads logits by bulk copies */
+    /* The step has only one micro-step. It overwrites the weight gradients, and the update does not
+     * zero them. */
     int written;
 
-    /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */
-    size_t *tensor_at;    /* of tensor i of the model, in numbers */
-    size_t flat, decayed; /* numbers: all; those that decay */
+    /* The flat arrays: matrices first, then vectors. Each tensor is 256-byte aligned. */
+    size_t *tensor_at;    /* offset of each of the model's tensors, in numbers */
+    size_t flat, decayed; /* numbers in the flat arrays; those that weight decay applies to */
     size_t wte, wpe, lnf_w, lnf_b, head;
     float *params, *grads, *m, *v;
-    /* the parameters in `type`; params themselves where that is float32 */
+    /* the parameters in `type`; params itself if that is float32 */
     void *copy;
 
-    /* Several ranks: the flat arrays are cut into buckets, and each rank keeps its part of every
-     * bucket, one after the other: of params, m and v, which are no longer than that, and of two
-     * more. One rank's part is all. */
+    /* Several ranks: the flat arrays are cut into buckets, and each rank owns a part of every
+     * bucket. params, m, v, own_grads and own_copy hold only the rank's parts, one after the other.
+     * With one rank, its parts are everything. */
     size_t ranks, rank;
-    /* where each bucket begins (sgt_cuda_buckets), and the end of the last */
+    /* where each bucket begins (sgt_cuda_buckets), and the end of the last one */
     size_t *bucket_at;
-    size_t own, own_decayed;      /* numbers of this rank's part, and those that decay */
-    float *own_grads;             /* summed over ranks; grads themselves for one rank */
-    void *own_copy;               /* of params in `type`; NULL where that is params themselves */
-    struct sgt_cuda_group *group; /* NULL: one rank */
-    int stale;                    /* params were put: copy is to be made anew */
+    size_t own, own_decayed; /* numbers in this rank's parts; those that weight decay applies to */
+    float *own_grads;        /* gradients summed over ranks; grads itself with one rank */
+    void *own_copy;          /* params in `type`; NULL if that is params itself */
+    struct sgt_cuda_group *group; /* NCCL's state; NULL with one rank */
+    int stale;                    /* parameters were put, so the working copies must be made anew */
 
     unsigned char *arena;
     size_t used; /* bytes of the arena laid out so far */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
-    sgt_live live; /* once there is memory */
+    sgt_live live; /* filled once memory is allocated */
 
     sgt_cuda_block *blocks;
-    /* The first that computes GELU and LayerNorm outputs again, the first that does so with all of
-     * a block, and the last that does either, whose own the backward pass finds still there. NULL:
-     * none. */
+    /* The first block that recomputes GELU and LayerNorm outputs, the first that recomputes all of
+     * a block, and the last that recomputes anything. The backward pass finds the last one's
+     * activations still in the shared memory. NULL: no such block. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
-    void *x0, *lnf; /* embeddings, the last LayerNorm's output: (N, C) */
+    void *x0, *lnf; /* embeddings and the last LayerNorm's output, (N, C) each */
     float *meanf, *rstdf;
     void *logits;          /* (N, ldv) */
-    float *loss, *row_lse; /* (N); the second without fusion alone */
-    /* gradients: residual stream, a LayerNorm (N, C); MLP or qkv (N, 4C); a branch */
+    float *loss, *row_lse; /* (N) each; row_lse only without fusion */
+    /* Gradients: of the residual stream and of a LayerNorm (N, C), of the MLP or qkv (N, 4C), of a
+     * branch with dropout (N, C). */
     void *dx, *dln, *dwide, *ddrop;
-    float *delta; /* (B, H, T): attention's backward */
-    /* (4C): a bias gradient that a product wrote, in the type of what else it writes */
+    float *delta; /* (B, H, T): for attention's backward pass */
+    /* (4C): a bias gradient that a product computed, in the type of the product's output */
     void *bias_sums;
     int32_t *ids, *targets, *sorted, *order;
-    sgt_cuda_documents documents; /* of the rows, where they are masked from one another */
+    sgt_cuda_documents documents; /* bounds of the rows' documents, if attention masks them */
     uint16_t *tokens[SGT_CUDA_SLOTS];
-    int32_t *given[SGT_CUDA_SLOTS];  /* targets of their own */
-    int32_t *starts[SGT_CUDA_SLOTS]; /* of documents, as the rows have them */
-    void *scratch;                   /* of one kernel at a time */
+    int32_t *given[SGT_CUDA_SLOTS];  /* (N): targets that the batch gives explicitly */
+    int32_t *starts[SGT_CUDA_SLOTS]; /* (N): the batch's start of each position's document */
+    void *scratch;                   /* scratch of one kernel at a time */
     size_t scratch_bytes;
-    void *beside_scratch; /* of the stream `beside` */
+    void *beside_scratch; /* scratch of the stream `beside` */
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;
-    sgt_outliers *outliers; /* what spikes are told by */
+    sgt_outliers *outliers; /* statistics of past steps that detect spikes */
     sgt_cuda_place *place;
 
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* with GELU, its slope, or that and the bias gradient, in the product; NULL: by themselves */
+    /* Products with GELU, with its slope, or with slope and bias gradient fused in. NULL: separate
+     * kernels do it. */
     const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
-    int bias_apart;                   /* a kernel adds biases, not the products */
-    const sgt_cuda_gemm *qkv_dw_bias; /* qkv's dw with the bias gradient; NULL: each by itself */
+    int bias_apart;                   /* a kernel adds biases instead of the products */
+    const sgt_cuda_gemm *qkv_dw_bias; /* qkv's dw with bias gradient; NULL: separate kernels */
     sgt_cuda_path path;
     sgt_cudnn_attention *cudnn;
     sgt_cuda_naive naive;
 
     sgt_cuda_stream compute, copies;
-    /* of bias gradients that need not be waited for; NULL: compute has them */
+    /* stream for bias gradients that nothing waits for; NULL: they run on `compute` */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
-    int branches; /* something is under way there */
+    int branches; /* work was queued on `beside` since the last join */
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    /* the second: a step's last micro-step, where it differs */
+    /* last_graph: a step's last micro-step, if it differs from the other micro-steps */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
-    sgt_cuda_control *seen; /* pinned (SGT_CUDA_RING): each step's end */
-    unsigned char *staging; /* pinned */
+    sgt_cuda_control *seen; /* pinned (SGT_CUDA_RING): the control block at the end of each step */
+    unsigned char *staging; /* pinned memory for copies in both directions */
     size_t staging_bytes;
-    /* pinned (N): targets given; and behind them starts, where there are documents */
+    /* pinned (N): targets given; with documents, N starts follow */
     int32_t *staged[SGT_CUDA_RING];
 
-    sgt_cupti *cupti;              /* NULL: no trace is wanted */
-    uint64_t micro_steps;          /* so far */
-    uint64_t steps[SGT_CUDA_RING]; /* whose end is seen[i], + 1 */
-    int open_step;                 /* micro-steps wait for their update */
-    unsigned launched_micro;       /* kernels of a micro-step */
+    sgt_cupti *cupti;              /* NULL: no trace was asked for */
+    uint64_t micro_steps;          /* micro-steps run so far */
+    uint64_t steps[SGT_CUDA_RING]; /* number + 1 of the step whose end is in seen[i] */
+    int open_step;           /* micro-steps wait for their update; 2: the step's last one has run */
+    unsigned launched_micro; /* kernels launched per micro-step */
     char path_text[64], library[96], peak_name[300];
     char *choices;
 } sgt_cuda_backend;
 
 /* ---- layout.c ---- */
-/* Sizes and flat layout from the options; SGT_EUNSUPPORTED names an option that cannot be
- * served. */
+/* Decide sizes and the flat layout from the options. SGT_EUNSUPPORTED names an option that CUDA
+ * does not support. */
 int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err);
-/* Everything's place in the arena: called once to measure (arena NULL) and once with memory behind
- * it. */
+/* Place everything in the arena. Called twice: first to measure (arena NULL), then with memory. */
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
-/* The most rows a micro-step could have in so many bytes; 0: none. */
+/* Return the largest number of rows of a micro-step that fits into so many bytes; 0 if none
+ * fits. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
 /* ---- live.c ---- */
-/* What the buffers are used for, once memory is laid out; and what that comes to. */
+/* Declare when each buffer is in use, after layout; and count the bytes in use in a part
+ * (live.h). */
 void sgt_cuda_live(sgt_cuda_backend *c);
 void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
                          uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* The end of a part (live.h): for tests, what is not live any more is overwritten. */
+/* End a part of a step (live.h). In tests, overwrite the buffers that are no longer in use. */
 void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
 static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 {
@@ -187,33 +193,34 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 
 /* ---- plan.c ---- */
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
-int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* once memory is there */
-/* Milliseconds of some work on the compute stream, the mean of ten after one; waits. */
+int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* called once memory is allocated */
+/* Measure the milliseconds that some work takes on the compute stream: the mean of ten, after one
+ * that does not count. Waits for the device. */
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
 /* ---- peak.c ---- */
-/* Fills in base.peak_flops and what stands beside it; the measurement takes a large product, where
- * there is room. */
+/* Fill in base.peak_flops and its name. Measures a large product, if there is memory for it. */
 void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
 /* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
-/* cuDNN tried, and own against it; once memory is there */
+/* Time our attention and cuDNN's, if both could serve, and keep the faster. Called once memory is
+ * allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
-/* dln (N, C) is the gradient at att; writes dqkv into dwide (N, 3C). */
+/* Backward through attention: dln (N, C) is the gradient of att; writes dqkv into dwide (N, 3C). */
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);
 
 /* ---- forward.c, backward.c ---- */
-void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* ids to lnf */
-/* Again what the backward pass of this layer needs and forward did not keep. */
+void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* compute lnf from ids */
+/* Recompute what the layer's backward pass needs and the forward pass did not keep. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
-/* lnf to losses; with `training` dlogits in their place too. */
+/* Compute the losses from lnf. When training, also overwrite the logits with their gradient. */
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
-/* ---- ranks.c: all of it nothing where there is one rank ---- */
-/* then a bucket a block, an untied head, all vectors */
+/* ---- ranks.c: with one rank, only open, leave, last and reduce may be called; they do nothing */
+/* followed by one bucket per block, one for an untied head, and one for all vectors */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c)
 {
@@ -223,57 +230,57 @@ static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
 {
     return sgt_cuda_buckets(c) - 1;
 }
-int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* meets the others */
-/* what was put on streams is done, or called off after give_up */
+int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the other ranks */
+/* Leave the group. The work queued on streams must be done, unless the ranks have given up; then
+ * NCCL's part is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
-/* Whether a step's micro-step `micro` is its last, which adds up gradients over ranks while it
- * computes them. */
+/* Return whether `micro` is a step's last micro-step, which reduces gradients while it computes. */
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
-/* Within that one: its beginning; the gradients of a bucket are complete; its end. */
+/* For that micro-step: it begins; the gradients of a bucket are complete; it ends. */
 void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
 void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
 void sgt_cuda_ranks_end(sgt_cuda_backend *c);
-/* Before the update: the sums of the control block and the norm over all ranks; after it:
- * everyone's working copies, while gradients are zeroed where `forget` is set. */
+/* norm: sum the control block and the norm over all ranks, before the update. share: gather all
+ * ranks' working copies after it. If `forget` is set, also zero the gradients at the same time. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
-/* Floats at .. at + count of the flat arrays, of which `state` is this rank's part: in, where they
- * are its own; out, to every rank, whosever they are. */
+/* Access floats at .. at + count of the flat arrays; `state` holds this rank's parts. put stores
+ * the floats that this rank owns. get returns all of them on every rank. Collective. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err);
 
 /* ---- trace.c ---- */
-/* Where a trace is wanted, the device's part of it is added as its window closes. Before anything
- * is captured. */
+/* Prepare the trace, if one was asked for. The device's part is added when the trace's window
+ * closes. Must be called before anything is captured. */
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_trace_close(sgt_cuda_backend *c);
-/* What is launched from here to the end belongs to a range of that name, "h.LAYER PASS" for a
- * layer: in traces, and in Nsight. They nest; in a graph they stay with what was captured. */
+/* Name a range: the kernels launched until range_end belong to it, in traces and in Nsight. A
+ * layer's range is "h.LAYER PASS". Ranges nest, and a captured graph keeps them. */
 void sgt_cuda_range(sgt_cuda_backend *c, const char *name);
 void sgt_cuda_range_layer(sgt_cuda_backend *c, const char *pass, size_t layer);
 void sgt_cuda_range_end(sgt_cuda_backend *c);
 
 /* ---- shared by the above ---- */
-/* Number `at` of the working copies. */
+/* Return the working copies from number `at` on. */
 static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 {
     return (const unsigned char *)c->copy + at * c->width;
 }
 
-/* Between host and device through pinned memory, in pieces, whichever of the two hosts is given;
- * waits. */
+/* Copy between device and host through pinned memory, piece by piece: to `to` or from `from`,
+ * whichever is not NULL. Waits for the device. */
 int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
                    sgt_error *err);
 
-/* What dropout of a site of a layer is; NULL where there is none. */
+/* Return the dropout of a layer's site, stored in *d; NULL if there is none. */
 const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer,
                                       uint32_t site, int training);
 
-/* CUDA behind backend.h; messages as in runtime.h. */
+/* Open the CUDA backend (backend.h). Errors have the messages of runtime.h. */
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
-/* What it would hold, without a device. */
+/* Return the memory that the backend would hold, by kind and in all, without a device. */
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                               size_t *count, uint64_t *bytes, sgt_error *err);
 

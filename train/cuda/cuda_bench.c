@@ -1,5 +1,5 @@
-/* cuda_bench.c: parts of the CUDA backend timed by themselves, as training runs them. Not yet run
- * on a GPU. */
+/* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. Not yet run on a
+ * GPU. */
 #include "cuda_bench.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* One step over random tokens, so that queries, keys, values and gradients are numbers as they come
- * in training: cards draw less power, and clock higher, on zeros. */
+/* Run one step over random tokens, so that queries, keys, values and gradients are numbers as in
+ * training. On zeros, cards draw less power and clock higher. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
     size_t n = (size_t)o->batch * ((size_t)o->seq + 1);

@@ -1,4 +1,4 @@
-/* cuda_library.c: the one symbol of libsgt-cuda.so. */
+/* cuda_library.c: defines the one symbol of libsgt-cuda.so. */
 #include "cuda_library.h"
 
 #include "base/library.h"

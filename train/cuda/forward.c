@@ -1,9 +1,9 @@
-/* forward.c: the forward pass, the head with its loss, and what the backward pass computes again.
- * With --no-fuse every operation is a kernel of its own, as a plain framework would run it. */
+/* forward.c: the forward pass, the head with its loss, and recomputation for the backward pass.
+ * With --no-fuse every operation is a separate kernel, as in a plain framework. */
 #include "cuda_backend.h"
 #include "dropout.h"
 
-/* y = x W + b. */
+/* Compute y = x W + b. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, void *y,
                    const void *x, size_t width)
 {
@@ -12,7 +12,7 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
     if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
 }
 
-/* LayerNorm of x + dropout(y), whose sum is kept; y NULL: of x alone. */
+/* Compute the LayerNorm of x + dropout(y), and keep that sum; of x alone if y is NULL. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
                       const void *x, const void *y, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
@@ -22,16 +22,16 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
         sgt_cuda_weight(c, b), c->N, c->C, c->model.eps, drop);
 }
 
-/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the
- * LayerNorm of it that the next product reads. */
+/* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and its
+ * LayerNorm, which the next product reads. */
 typedef struct addition {
-    int which;     /* product */
-    size_t weight; /* tensor of the block */
+    int which;     /* the product, SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
+    size_t weight; /* index of W among the block's tensors */
     const void *in, *x;
     void *sum, *ln;
     float *mean, *rstd;
     size_t ln_w, ln_b;
-    uint32_t site; /* dropout's */
+    uint32_t site; /* site of the dropout */
 } addition;
 
 static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int training)
@@ -69,7 +69,7 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
     sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
 }
 
-/* From ln1 to gelu: what both passes of recompute share. */
+/* Compute a block from ln1 to gelu; the forward pass and recomputation share this. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->blocks + i;
@@ -113,7 +113,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* What blocks share is still there for the last of them. */
+/* The last block that recomputes anything still finds its activations in the shared memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->blocks + layer;
@@ -132,7 +132,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cuda_range_end(c);
 }
 
-/* Loss, then softmax and its gradient, each a pass over the logits. */
+/* Compute the loss, then softmax and its gradient, each in a pass over the logits. */
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
     sgt_cuda_logsumexp(c->compute, c->type, c->row_lse, c->logits, c->N, c->V, c->ldv);

@@ -1,21 +1,22 @@
-/* layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind.
- * Pure: the same code measures before a run, and without a device. */
+/* layout.c: decides sizes, and where everything lies in the CUDA backend's one allocation, counted
+ * by kind. It needs no device: the same code measures before a run. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda_backend.h"
 #include "dropout.h"
 
-#define ALIGN 256 /* bytes */
-/* of a micro-step: kernels count them in int, a little beyond the last one too */
+#define ALIGN 256 /* alignment in bytes */
+/* most positions of a micro-step: kernels count them in int, and slightly beyond the last one */
 #define MOST_POSITIONS (1 << 30)
-#define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304: whole tiles of the head's products */
+#define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304, so that the head's products have whole tiles */
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* The bucket of a tensor: gradients of a bucket are complete at one moment of the backward pass. */
+/* Return the bucket of a tensor. The gradients of a bucket become complete at the same point of the
+ * backward pass. */
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
@@ -23,8 +24,9 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
                       : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its
- * vectors. Buckets are padded so that every rank's part of one begins aligned. */
+/* Place the tensors: matrices first, because the optimizer decays a prefix, those of a layer side
+ * by side; then the vectors in the same order. Buckets are padded so that every rank's part begins
+ * aligned. */
 static size_t place_tensors(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -114,7 +116,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
         (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
     c->V = o->model.vocab;
     c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
-    /* rows start aligned either way */
+    /* rows start aligned with and without padding */
     c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v;
     if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
     if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
@@ -142,7 +144,7 @@ static void *take(sgt_cuda_backend *c, size_t bytes)
 static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->width); }
 static float *floats(sgt_cuda_backend *c, size_t count) { return take(c, count * sizeof(float)); }
 
-/* Ends a kind of memory: what was taken since the last one. */
+/* End a kind of memory, which counts all bytes taken since the previous kind. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -150,8 +152,8 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->used - before};
 }
 
-/* A buffer of this block's own, or where it is computed again that of `first`, which may be this
- * block. */
+/* Take a buffer for this block, or if the block recomputes it, use the one of `first`, which may be
+ * this block. */
 #define OWN(field, count, first) \
     (l->field = (first) && (first) != l ? (first)->field : numbers(c, count))
 #define OWN_FLOATS(field, count, first) \
@@ -240,12 +242,12 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->place = take(c, sizeof *c->place);
     c->outliers = take(c, sizeof *c->outliers);
     kind(c, "data");
-    /* the products' own allocation */
+    /* the matrix products' own allocation */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->gemm_space};
 }
 
-/* cuDNN's workspace, in the logits' place where it fits: they are written after the last attention
- * of the forward pass and read for the last time before the first of the backward pass. */
+/* Return cuDNN's workspace. It lies in the logits' memory if it fits there: logits exist only
+ * between the last attention of the forward pass and the first of the backward pass. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->cudnn ? sgt_cudnn_attention_workspace(c->cudnn) : 0;
@@ -288,10 +290,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->base.live = c->live.failed ? NULL : sgt_cuda_live_count;
 }
 
-/* ---- questions before a run ---- */
+/* ---- estimates before a run ---- */
 
-/* The path that attention will surely have; which of our own and cuDNN's is taken does not matter
- * to the estimate. */
+/* Return the path that attention will take. The estimate is the same for our own and cuDNN's. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -341,7 +342,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
 {
-    uint32_t low = 0, high = o->batch; /* low fits, high does not */
+    uint32_t low = 0, high = o->batch; /* `low` fits, `high` does not */
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (fits(o, middle, bytes)) low = middle;
@@ -355,7 +356,7 @@ const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropou
 {
     if (!training || !(c->o.dropout > 0)) return NULL;
     *d = (sgt_cuda_dropout){.place = c->place,
-                            .row_elements = c->T * c->C, /* attention counts its own way */
+                            .row_elements = c->T * c->C, /* attention counts its own elements */
                             .layer = (uint32_t)layer,
                             .site = site,
                             .rate = c->o.dropout};

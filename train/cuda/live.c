@@ -1,14 +1,15 @@
-/* live.c: what each buffer of the CUDA backend is used for, by parts of a step (live.h), as
- * forward.c and backward.c write and read. Gradients are zeroed by the update and added to: they
- * are live throughout. The head's part ends with its backward products. */
+/* live.c: declares in which parts of a step (live.h) each buffer of the CUDA backend is in use. It
+ * must agree with what forward.c and backward.c write and read. Gradients are always in use,
+ * because the update zeroes them and kernels add to them. The head's part includes its backward
+ * products. */
 #include <string.h>
 
 #include "cuda_backend.h"
 
 static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->L; }
 
-/* Written in part `first`, read in this layer's forward part, and again in its backward part: kept
- * so long, or where it is computed again made anew there. */
+/* Declare a buffer that is written in part `first` and read in this layer's forward and backward
+ * parts. It is also in use between them, unless the block recomputes it. */
 static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first,
                  sgt_recompute from)
 {
@@ -44,7 +45,8 @@ static void within(sgt_cuda_backend *c, unsigned part, const void *const *at, si
 }
 #define WITHIN(c, part, at) within(c, part, at, sizeof(at) / sizeof *(at))
 
-/* What a layer works with, and leaves nothing in. cuDNN's workspace may be where the logits are. */
+/* Declare the buffers that a layer overwrites and leaves nothing in. cuDNN's workspace may share
+ * the logits' memory. */
 static void live_work(sgt_cuda_backend *c, unsigned i)
 {
     const sgt_cuda_naive *n = &c->naive;
@@ -88,7 +90,7 @@ void sgt_cuda_live(sgt_cuda_backend *c)
     WITHIN(c, update, of_update);
 }
 
-/* The products' workspace is an allocation of its own, and theirs throughout. */
+/* Count the bytes in use. The products' workspace is a separate allocation, always in use. */
 void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
                          uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS])
 {

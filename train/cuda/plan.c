@@ -1,5 +1,5 @@
-/* plan.c: every matrix product of a step, planned once; and whether GELU goes into the products
- * beside it. */
+/* plan.c: plans each matrix product of a step once, and decides which products GELU is fused
+ * into. */
 #include "cuda_backend.h"
 #include "self_check.h"
 
@@ -22,7 +22,7 @@ static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gem
     return sgt_cuda_gemm_plan(p, c->gemms, s, err);
 }
 
-/* y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+/* Describe y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = product(c, c->N, out, in);
@@ -58,7 +58,7 @@ static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sg
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
 }
 
-/* logits (N, V) = x (N, C) wte^T (C, V): the head's weight lies the other way round. */
+/* Plan logits (N, V) = x (N, C) wte^T (C, V): the head's weight is stored transposed. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->rows_v, C = c->C, N = c->N;
@@ -75,7 +75,7 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
 }
 
-/* ---- GELU within the products ---- */
+/* ---- GELU fused into the products ---- */
 
 static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s,
                                        sgt_cuda_epilogue epilogue, const char *path)
@@ -84,12 +84,12 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
     const sgt_cuda_gemm *p;
     s.epilogue = epilogue;
     if (sgt_verdict_out(c->o.verdicts, path)) return NULL;
-    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library need not have it */
+    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library may lack this epilogue */
 }
 
-/* Not for the erf form, which the library lacks, nor where the backward pass may compute GELU
- * again: the library's own rounding differs from our kernel's, and a choice made layer by layer is
- * to change no bits. */
+/* Plan the products with GELU fused in. The library lacks the erf form. fc_gelu is left out if
+ * layers may recompute GELU alone, with our kernel: the library rounds differently, and the choice
+ * of layers must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
@@ -102,7 +102,7 @@ static void plan_gelu(sgt_cuda_backend *c)
         plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
 }
 
-/* The step's own kernels over (N, 4C), wherever those arrays lie. */
+/* Run the step's own kernels over (N, 4C), on any arrays of that size. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->compute, c->type, c->blocks->gelu, c->blocks->fc, c->N * 4 * c->C,
@@ -149,12 +149,12 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
 
-/* qkv's bias gradient stays in the product where that is faster than both by themselves, or nothing
- * is timed. */
+/* Keep qkv's bias gradient fused if that is faster than separate kernels, or if nothing is
+ * timed. */
 static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
 {
     float bias;
-    if (c->o.deterministic) c->qkv_dw_bias = NULL; /* its sums over rows are the library's */
+    if (c->o.deterministic) c->qkv_dw_bias = NULL; /* the library orders its sums over rows */
     if (!c->qkv_dw_bias || !(ms_of(c->qkv_dw_bias) > 0)) return SGT_OK;
     int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
     if (rc == SGT_OK && ms_of(c->qkv_dw_bias) >= ms_of(c->linear[SGT_CUDA_QKV].dw) + bias)
@@ -162,9 +162,8 @@ static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
     return rc;
 }
 
-/* Forward: with GELU inside, or by itself. Backward: with the slope and the bias gradient inside,
- * with the slope, or by themselves. The fastest is taken; without timing the one with most
- * inside. */
+/* Choose the fastest. Forward: GELU fused, or separate. Backward: slope and bias gradient fused,
+ * slope fused, or both separate. Without timings, the one with most fused in. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope, bias;
@@ -172,7 +171,7 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
     int rc = choose_qkv_bias(c, err);
     if (rc < 0) return rc;
     if (!(ms_of(fc->forward) > 0)) {
-        if (c->o.deterministic) c->dgelu_bias = NULL; /* its sums over rows are the library's */
+        if (c->o.deterministic) c->dgelu_bias = NULL; /* the library orders its sums over rows */
         return SGT_OK;
     }
     rc = sgt_cuda_time(c, gelu, &forward, err);
@@ -188,7 +187,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* (T, T) = q k^T and so on for each of the B*H heads, which lie one after the other. */
+/* Plan a product of each of the B*H heads, which lie one after the other: (T, T) = q k^T and so
+ * on. */
 static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {
@@ -208,15 +208,15 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t T = c->T, D = c->D;
     sgt_cuda_naive *n = &c->naive;
-    int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);              /* q k^T, dout v^T */
-    if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err); /* probs v, dscores k */
-    /* probs^T dout, dscores^T q */
+    int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);              /* q k^T and dout v^T */
+    if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err); /* probs v and dscores k */
+    /* probs^T dout and dscores^T q */
     if (rc == SGT_OK) rc = plan_heads(&n->columns, c, T, D, T, 1, 0, err);
     return rc;
 }
 
-/* The residual stream's sum within proj and fcproj, rounded once where a branch is otherwise
- * rounded by itself, too. Dropout lies between the two. */
+/* Fuse the residual stream's sum into proj and fcproj. It is then rounded once; otherwise the
+ * branch is rounded before it. Dropout comes between the two, so it excludes this. */
 static void plan_residual(sgt_cuda_backend *c)
 {
     sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C),

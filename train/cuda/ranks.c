@@ -1,13 +1,12 @@
-/* ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last
- * micro-step, as soon as the backward pass is through with a bucket of gradients, NCCL adds it up
- * over ranks, beside what still computes, and leaves each rank its part of it. A rank keeps master
- * parameters and moments of its part alone (ZeRO-1), updates those, and the working copies are
- * gathered from all.
+/* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the step's last
+ * micro-step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
+ * completed it, while later kernels compute. A rank keeps master parameters and moments of its own
+ * parts only (ZeRO-1) and updates those. Then the working copies are all-gathered.
  *
- * All calls of NCCL are on one stream, in one order, which is the order of the backward pass;
- * events join it to the compute stream both ways, so that graphs take it in. Not yet run on a GPU,
- * nor with NCCL itself: here a stand-in joins processes (tests/kernels/host/nccl.cpp). NCCL adds in
- * an order of its own, the same from run to run where machines and their links are. */
+ * All NCCL calls are on one stream, in the order of the backward pass. Events join it to the
+ * compute stream in both directions, so that graphs capture it. Not yet run on a GPU, nor with NCCL
+ * itself: in tests a stand-in joins processes (tests/kernels/host/nccl.cpp). NCCL adds in its own
+ * order, which is the same from run to run on the same machines and links. */
 #include <stdlib.h>
 
 #include "cuda/nccl.h"
@@ -19,7 +18,7 @@ struct sgt_cuda_group {
     sgt_nccl_comm comm;
     sgt_cuda_stream stream;
     sgt_cuda_event ready, done;
-    int reducing; /* the micro-step that is put on the stream is a step's last */
+    int reducing; /* the micro-step being queued is a step's last */
 };
 
 /* ---- set-up ---- */
@@ -62,8 +61,9 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? meet(c, err) : rc;
 }
 
-/* What waits for a rank that is gone would wait for ever: it is called off. Should that hang, as it
- * may where a device is at fault, the program's watch over its ranks (ranks.h) ends it. */
+/* Leave the group. Abort NCCL if the ranks have given up, because its calls would wait forever for
+ * a rank that is gone. If the abort hangs, as it may on a faulty device, the program's watch over
+ * its ranks (ranks.h) ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -77,9 +77,10 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
     c->group = NULL;
 }
 
-/* ---- what is put on the streams ---- */
+/* ---- work queued on the streams ---- */
 
-/* NCCL's stream goes on from here; and the compute stream, from what was put on the other. */
+/* enter: make NCCL's stream wait for the compute stream's work so far. leave: make the compute
+ * stream wait for NCCL's stream. */
 static void enter(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->ready, c->compute);
@@ -97,7 +98,8 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Numbers of a rank's part of a bucket, and where it lies in what a rank keeps. */
+/* Return how many numbers a rank's part of a bucket has. Set *at to its place in the rank's own
+ * arrays. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
     *at = c->bucket_at[bucket] / c->ranks;
@@ -130,8 +132,8 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* An infinite or NaN gradient of any rank's makes the sum so for all: they leave out the same
- * updates. */
+/* An infinite or NaN gradient on any rank makes the sum infinite or NaN on all, so they skip the
+ * same updates. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -170,12 +172,12 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
 
 /* ---- state in and out ---- */
 
-/* A run of floats that one rank owns: whose, and where in its part. */
+/* A run of floats that one rank owns: the rank, and the place in its own arrays. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* The first of the floats at .. at + count of the flat arrays. */
+/* Return the first piece of the floats at .. at + count of the flat arrays. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -197,7 +199,7 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* By way of the logits' memory, which is free between micro-steps. */
+/* Broadcast each piece through the logits' memory, which is free between micro-steps. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

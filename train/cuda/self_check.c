@@ -1,6 +1,7 @@
-/* self_check.c: the table of paths that the self-check tries, the line that tells for which machine
- * the verdicts hold, and conversions of numbers on the host. Only a card can confirm that its time
- * limits are long enough; the host run has longer ones (sgt_cuda_patience). */
+/* self_check.c: the table of paths that the self-check tries, and conversions of numbers on the
+ * host. It also writes the line that identifies the machine for which the verdicts hold. Only a
+ * card can confirm that the time limits are long enough; runs on the host have longer ones
+ * (sgt_cuda_patience). */
 #include "self_check.h"
 
 #include <dlfcn.h>
@@ -15,8 +16,8 @@
 #include "cuda/nccl.h"
 #include "cuda/runtime.h"
 
-/* The order is that of dependence: later paths use earlier ones. The first row's limit includes
- * loading the kernels and cuBLASLt, cuDNN's includes compiling its kernels. */
+/* Rows are in the order of dependence: later paths use earlier ones. The first row's limit includes
+ * loading the kernels and cuBLASLt; cuDNN's includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -128,7 +129,7 @@ void sgt_check_fill(float *x, size_t n, uint32_t seed)
 static uint16_t half_of(float x)
 {
     int exponent;
-    float fraction = frexpf(fabsf(x), &exponent); /* 0.5 to below 1 */
+    float fraction = frexpf(fabsf(x), &exponent); /* from 0.5 to below 1 */
     uint16_t sign = x < 0 ? 0x8000 : 0;
     if (x == 0) return 0;
     return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexpf(fraction, 11) - 1024));

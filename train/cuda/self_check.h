@@ -17,7 +17,7 @@
 #include "cuda/cuda.h"
 #include "verdicts.h"
 
-/* Names of the paths: the backend passes them to sgt_verdict_out. Those of variants name the
+/* Names of the paths, which the backend passes to sgt_verdict_out. A variant's path names its
  * switch. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
@@ -41,8 +41,8 @@ typedef struct sgt_cuda_checks {
     size_t (*count)(void);
     const char *(*name)(size_t i);
     int (*seconds)(size_t i); /* time limit of path i */
-    /* Write one line that tells for which machine the verdicts hold: card, driver, this build,
-     * library versions. */
+    /* Write one line that identifies the machine for which the verdicts hold: card, driver, this
+     * build, library versions. */
     int (*identity)(char *text, size_t n, int device, sgt_error *err);
     int (*run)(size_t i, int device, sgt_error *err);
 } sgt_cuda_checks;
@@ -67,13 +67,13 @@ int sgt_check_cupti(int device, sgt_error *err);
 
 /* ---- memory of a check ---- */
 
-/* A stream, and `bytes` bytes on the device and in pinned memory. */
+/* A stream, and `bytes` bytes each of device memory and pinned memory. */
 typedef struct sgt_check_space {
     sgt_cuda_stream stream;
     void *device, *pinned;
 } sgt_check_space;
 
-/* Close *x after either result. */
+/* Open *x. The caller must close it whether this succeeds or fails. */
 int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err);
 void sgt_check_space_close(sgt_check_space *x);
 
@@ -88,7 +88,7 @@ void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);
 double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i);
 /* Return the largest relative error of rounding to `type`: 2^-8, 2^-11, 2^-24. */
 double sgt_check_unit(sgt_cuda_type type);
-const char *sgt_check_type(sgt_cuda_type type); /* its name: "float32", "bf16", "fp16" */
+const char *sgt_check_type(sgt_cuda_type type); /* return its name: "float32", "bf16", "fp16" */
 static inline size_t sgt_check_width(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
 
 #endif

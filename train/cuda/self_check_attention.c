@@ -1,5 +1,5 @@
-/* self_check_attention.c: checks of each attention as training runs it. A backend of one layer runs
- * both passes on inputs that are put into its memory; the results are compared with kernels/ref. */
+/* self_check_attention.c: checks each attention as training runs it. A backend of one layer runs
+ * both passes on inputs that are put into its memory. The results are compared with kernels/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@ enum { B = 2, T = 120, H = 2 };
 
 /* Arrays on the host, in one allocation that starts at qkv. */
 typedef struct numbers {
-    size_t D, one;        /* numbers of a head; numbers in (B, T, H, D) */
+    size_t D, one;        /* numbers per head; numbers in (B, T, H, D) */
     float *qkv, *dout;    /* inputs: (B, T, 3, H, D), (B, T, H, D) */
     float *out, *dqkv;    /* results of kernels/ref */
-    float *lse, *scratch; /* of kernels/ref */
+    float *lse, *scratch; /* used by kernels/ref */
     float *packed;        /* (B, T, 3, H, D) in the device's type */
 } numbers;
 
@@ -31,7 +31,7 @@ static int numbers_new(numbers *x, size_t D, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    x->scratch = x->out + x->one; /* holds doubles: an even number of floats precedes */
+    x->scratch = x->out + x->one; /* holds doubles, so an even number of floats must precede it */
     x->lse = x->scratch + scratch;
     sgt_check_fill(x->qkv, 3 * x->one, 1);
     sgt_check_fill(x->dout, x->one, 2);
@@ -68,13 +68,14 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Each number is a sum of terms that were rounded to the type at most six times (naive attention:
- * scores, probabilities, out, gradients of probabilities and of scores, the result). The errors
- * have no common sign, so the relative error of a sum is no larger than that of its terms. float32
- * also rounds each partial sum of up to T or D terms. */
+/* Return the bound of `distance`. Each number is a sum of terms that were rounded to the type at
+ * most six times (naive attention: scores, probabilities, out, gradients of probabilities and of
+ * scores, the result). The errors have no common sign, so the relative error of a sum is no larger
+ * than that of its terms. float32 also rounds each partial sum of up to T or D terms. */
 static double bound(const sgt_cuda_backend *c)
 {
-    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11; /* operands, once a product */
+    /* each product rounds its operands once */
+    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11;
     return (c->type == SGT_F32 ? T : 6) * sgt_check_unit(c->type);
 }
 
@@ -104,8 +105,8 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->width / sizeof(float), err);
 }
 
-/* Run both passes and compare. Results are zeroed first, so that those of an earlier path do not
- * count. */
+/* Run both passes and compare. Results are zeroed first, so that those of an earlier path cannot
+ * pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->blocks->qkv, x->qkv, 3 * x->one, err);

@@ -1,4 +1,4 @@
-/* self_check_loss.c: the check of the loss by bulk copies (variant cross-entropy-bulk) against
+/* self_check_loss.c: checks the loss by bulk copies (variant cross-entropy-bulk) against
  * kernels/ref. The logits come from sgt_check_fill, so every type holds them exactly. */
 #include <math.h>
 #include <stdlib.h>
@@ -12,27 +12,27 @@ typedef struct shape {
     size_t n, V, ld;
 } shape;
 
-/* More rows than 132 blocks of four stages hold at once, so stages are filled again; and rows of
- * GPT-2's vocabulary, of which two fill the shared memory. */
+/* The first shape has more rows than 132 blocks of four stages hold at once, so stages are
+ * refilled. The second has rows of GPT-2's vocabulary, of which two fill the shared memory. */
 static const shape shapes[] = {{540, 205, 208}, {3, 50257, 50304}};
 enum { MOST_ROWS = 540, MOST_LOGITS = 3 * 50304, SCALE = 1024 };
 
-typedef struct rows {          /* on the device */
-    float logits[MOST_LOGITS]; /* or as many 16-bit numbers */
+typedef struct rows {          /* the kernel's data, on the device */
+    float logits[MOST_LOGITS]; /* 16-bit types use only half of it */
     float loss[MOST_ROWS], scale;
     int32_t targets[MOST_ROWS];
 } rows;
 
 typedef struct numbers {
-    sgt_check_space space; /* one `rows` */
+    sgt_check_space space; /* each holds one `rows` */
     float *want;           /* logits on the host, then their gradients */
     float loss[MOST_ROWS];
 } numbers;
 
-/* With u = 2^-24: exp(x - max) is off by at most 11 u of its size, as logits are 2 apart at most. A
- * running maximum may change V/4096 + 2 times, and each change multiplies by such a number. A
- * thread adds V/512 + 8 terms, a warp and a block 21. That makes at most 300 u of the sum. The loss
- * adds logarithms of up to 12, each off by 2 u. */
+/* Bound of the error of a sum, with u = 2^-24. exp(x - max) has a relative error of at most 11 u,
+ * as logits differ by at most 2. A running maximum may change V/4096 + 2 times, and each change
+ * multiplies by such a number. A thread adds V/512 + 8 terms, a warp and a block 21. Together that
+ * is at most 300 u of the sum. The loss adds logarithms of up to 12, each with an error of 2 u. */
 static const double sums = 350 * 0x1p-24;
 
 static int compare(const numbers *x, const shape *s, sgt_cuda_type type, sgt_error *err)

@@ -1,6 +1,6 @@
-/* self_check_peers.c: checks of the libraries that a step may call besides cuBLASLt and cuDNN. NCCL
+/* self_check_peers.c: checks the libraries that a step may call besides cuBLASLt and cuDNN. NCCL
  * runs as a single rank, which shows whether it loads, initializes and moves the right numbers on
- * this card. CUPTI has to see a kernel. */
+ * this card. CUPTI must see a kernel. */
 #include <stdio.h>
 
 #include "cuda/cupti.h"
@@ -19,7 +19,7 @@ static int said(const sgt_nccl *n, const char *what, int code, sgt_error *err)
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
 
-/* Make the calls of a step (train/cuda/ranks.c). For one rank they copy. */
+/* Make the calls of a step (train/cuda/ranks.c). With one rank they copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,

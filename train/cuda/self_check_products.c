@@ -1,4 +1,4 @@
-/* self_check_products.c: checks of matrix products through cuBLASLt, with each epilogue that a step
+/* self_check_products.c: checks matrix products through cuBLASLt, with each epilogue that a step
  * may use, against sums in double. The inputs (sgt_check_fill) make a sum in float32 exact in any
  * order. The bounds are therefore those of one rounding and of the epilogue's own arithmetic. */
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct products {
 /* A kind of product that a step makes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added; /* if it accumulates: the array that is added, IN_OUT for D itself */
+    int added; /* the array that an accumulating product adds: IN_OUT for D itself */
 } form;
 static const form forward = {0, 0, 0, 0}, dx = {0, 1, 0, 0}, dw = {1, 0, 1, IN_OUT};
 static const form residual = {0, 0, 1, IN_AUX}; /* forward, added to another matrix of D's type */
@@ -59,7 +59,7 @@ static double product(const products *p, const form *f, size_t i, size_t j)
     return sum;
 }
 
-/* The sum of column j of B, which is stored (K, N). */
+/* Return the sum of column j of B, which is stored (K, N). */
 static double column_sum(const products *p, size_t j)
 {
     double sum = 0;
@@ -177,7 +177,7 @@ static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_c
                              .ldb = f->trans_b ? K : N,
                              .ldd = N,
                              .type = type,
-                             .out = f->added == IN_OUT ? SGT_F32 : type, /* a weight gradient */
+                             .out = f->added == IN_OUT ? SGT_F32 : type, /* weight gradient */
                              .tf32 = tf32,
                              .accumulate = f->accumulate,
                              .epilogue = epilogue};

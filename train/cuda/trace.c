@@ -1,6 +1,6 @@
-/* trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the
- * window opens, so that no work of the step before is in it, and as it closes; in between all goes
- * on as it does otherwise. Not yet run on a GPU. */
+/* trace.c: adds CUPTI's records of the traced steps to the trace. The host waits for the device
+ * when the window opens, so that it contains no work of the previous step, and when it closes. In
+ * between, nothing runs differently. Not yet run on a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    /* the host's part alone */
+    /* then the trace has only the host's part */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     int rc = sgt_cupti_open(&c->cupti, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});

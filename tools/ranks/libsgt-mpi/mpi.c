@@ -1,4 +1,4 @@
-/* mpi.c: libsgt-mpi.so, compiled by mpicc. */
+/* mpi.c: the source of libsgt-mpi.so, compiled by mpicc. */
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
 #include <mpi.h>
@@ -43,8 +43,8 @@ static int broadcast(void *bytes, size_t n, uint32_t root, sgt_error *err)
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* Poll every 20 microseconds: MPI's own waiting would keep the core busy on which another rank
- * computes. */
+/* Poll every 20 microseconds, because MPI's own waiting would keep busy the core on which another
+ * rank computes. */
 static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
                 size_t in_bytes, const int *lost, sgt_error *err)
 {
