@@ -1,12 +1,11 @@
-/* advice.c: learning rates by model size, published and measured; and what losses that go wrong ask
- * for. */
+/* advice.c: published and measured learning rates by model size, and the diagnosis of losses. */
 #include "advice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sizes below the smallest that was measured count as that one. */
+/* Sizes below the smallest measured one are treated as that size. */
 static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
@@ -30,7 +29,7 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     return table[best];
 }
 
-/* Fewer rows than the base allow a little less of a rate: 1 from the base on. */
+/* Return the factor for fewer rows than the base; 1 from the base on. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -45,7 +44,7 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
 {
-    const uint64_t base = 64; /* rows that the ranges are meant for */
+    const uint64_t base = 64; /* rows per step for which the ranges hold */
     sgt_lr_range r = sgt_advice_lr(parameters);
     if (lr < r.low * few_rows(rows, base) * (1 - 1e-9)) return -1;
     return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
@@ -116,9 +115,9 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* The standard deviation that the last steps' losses have of chance alone: half of them lie nearer
- * than .954 of it to the loss of any step before. What swings lies as near to one of the four steps
- * before, which chance does not. */
+/* Estimate the noise of the last losses, as a standard deviation: half of them differ by less than
+ * .954 of it from the loss any number of steps before. A swing is close to one of the four steps
+ * before, which noise is not, so take the least of the four lags. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -139,9 +138,9 @@ static void take_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Whether the loss rose at first by more than chance: by six standard deviations of what the number
- * of tokens allows, and by five of what the last steps show. Until it is SGT_SWING_STEPS steps ago,
- * the rise itself adds to what they show, so the question is asked again at every step. */
+/* Return whether the loss rose at first by more than chance: by six standard deviations for the
+ * number of tokens, and five of the measured noise. Until the rise is SGT_SWING_STEPS steps ago it
+ * adds to that noise, so test again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -160,7 +159,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Rises and falls that are none of chance's, from one extreme to the next. */
+/* Track swings larger than noise, from one extreme to the next; return whether they are
+ * frequent. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;
@@ -178,7 +178,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Standard deviations above the last steps' mean; this one is the next to be looked back at. */
+/* Return how many standard deviations `loss` lies above the mean of the last steps, and add it to
+ * them. */
 static double spike(sgt_diagnosis *d, double loss)
 {
     double sum = 0, squares = 0, z = 0;
@@ -194,7 +195,7 @@ static double spike(sgt_diagnosis *d, double loss)
     return z;
 }
 
-/* Mean of blocks first .. end - 1; *error2: the square of its standard error. */
+/* Return the mean of blocks first .. end - 1; *error2: the square of its standard error. */
 static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
 {
     double sum = 0, squares = 0, n = end - first;
@@ -204,10 +205,10 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART,
- * and that is known to a part of it. A loss that rises is not flat, and one below half a nat has
- * little left to lose. Losing nothing of the beginning, the blocks become twice as long whenever
- * there is no room for another. */
+/* Return the loss if it is flat, else 0: the last half of all steps gained less than SGT_FLAT_PART,
+ * with a small enough error. A rising loss is not flat, and one below half a nat has little left to
+ * lose. When the blocks are full, pairs are merged and the block size doubles, so the beginning is
+ * kept. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -239,7 +240,7 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Where the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about
+/* If the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about
  * --lr. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
@@ -261,7 +262,7 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         return buf;
     }
     d->grave = 0;
-    /* to lower the rate is all that such a run asks for */
+    /* lowering the rate is the only advice for such a run */
     if (d->told & TOLD_DIVERGED) return NULL;
     double z = spike(d, loss);
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);

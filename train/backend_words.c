@@ -1,5 +1,4 @@
-/* backend_words.c: the words for what a backend is asked for, in the order of their
- * enumerations. */
+/* backend_words.c: option words for the backend's enumerations, in their order. */
 #include "backend.h"
 
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};

@@ -1,4 +1,4 @@
-/* device.c: finds and loads libsgt-cuda.so. */
+/* device.c: find and load libsgt-cuda.so. */
 #include "device.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 #define NAME "libsgt-cuda.so"
 
-/* Nothing is to be had: the driver's own want comes first. */
+/* Report that there is no library; a problem of the driver is reported first. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
@@ -52,7 +52,7 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
-        /* not let go where it does not fit: what it started may still run */
+        /* keep it loaded even if it does not fit: threads that it started may still run */
         rc = check(*lib, path, err);
         if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }

@@ -1,9 +1,9 @@
-/* loop.c: step after step: wait for a batch, run it, update, log; evaluate, save and stop when it
- * is time.
+/* loop.c: the training loop: wait for a batch, run the step, update, log; evaluate, save and stop
+ * when it is time.
  *
- * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the
- * device: steps whose line is not yet written stand in a small ring. Whatever needs the run to be
- * complete up to here (evaluation, a checkpoint, the end) settles them first. */
+ * A backend may return a step's metrics `lag` steps later, so that it need not wait for the device.
+ * Steps whose log line is not yet written wait in a small ring. An evaluation, a checkpoint and the
+ * end of the run settle them first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,32 +17,32 @@
 #include "trainer.h"
 #include "watch.h"
 
-#define RING 4 /* more than any backend's lag */
+#define RING 4 /* larger than any backend's lag */
 
 typedef struct loop {
     sgt_trainer *t;
     sgt_feed *feed;
-    sgt_saver *saver; /* where this rank writes */
-    unsigned lag;     /* steps that metrics are asked for late */
+    sgt_saver *saver; /* NULL if this rank does not write */
+    unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    sgt_metrics ring[RING]; /* step s in ring[s % RING] */
+    sgt_metrics ring[RING]; /* of step s in ring[s % RING] */
     double began[RING];
-    uint64_t next; /* the first step whose line is not written */
-    double mark;   /* when the last thing that is no step ended */
+    uint64_t next; /* first step whose line is not written */
+    double mark;   /* when the last evaluation, save or step ended */
     uint64_t val_tokens;
-    uint64_t saved; /* the step whose save was begun last */
+    uint64_t saved; /* step of the last save that was begun */
     sgt_watch watch;
-    double step_seconds; /* sum of the steps' times, as the log has them */
-    uint64_t step_peak;  /* the last step's peak_bytes, likewise */
-    uint64_t held;       /* bytes on a device with memory of its own */
-    uint64_t begun;      /* documents in this rank's rows of this call, */
-    uint64_t documents;  /* and in all that was trained on, as of the last save */
+    double step_seconds; /* sum of the step times in the log */
+    uint64_t step_peak;  /* peak_bytes of the last step in the log */
+    uint64_t held;       /* bytes on a device with its own memory */
+    uint64_t begun;      /* documents begun in this rank's rows in this call */
+    uint64_t documents;  /* documents in all tokens trained on, as of the last save */
 } loop;
 
-/* Arithmetic leaves NaN with either sign, which printf would show. */
+/* Remove the sign of a NaN, which printf would show. */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
-/* Of all ranks: each of n numbers. */
+/* Sum each of n numbers over all ranks. */
 static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 {
     sgt_ranks *r = l->t->o->ranks;
@@ -54,7 +54,7 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 static int evaluate(loop *l, double *mean, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    double all[2] = {0}; /* losses, targets */
+    double all[2] = {0}; /* sums of losses and of targets */
     uint64_t from = sgt_trace_begin(t->trace);
     sgt_feed_again(l->val);
     for (uint64_t k = 0; k < t->eval_batches; k++) {
@@ -77,7 +77,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
 
 /* ---- the end of a step ---- */
 
-/* Writes the line of step l->next, with an evaluation where `val` is set. */
+/* Write the line of step l->next, after an evaluation if `val` is set. */
 static int settle_one(loop *l, int val, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -108,7 +108,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* more: steps follow, while which it is written. */
+/* `more`: training continues, so write in the background. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -135,7 +135,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 
 /* ---- a step ---- */
 
-/* A row with targets of its own is one. */
+/* Count the documents that begin in `rows`. A padded row, which has targets, is one document. */
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -194,7 +194,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* A trace that cannot be had is no reason to end a run. */
+/* Advance or finish the trace. A trace that fails does not end the run. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;
@@ -205,8 +205,7 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Writes the lines of all steps before `done`; evaluates after the last of them where `eval` is
- * set. */
+/* Write the lines of all steps before `done`; if `eval` is set, evaluate after the last of them. */
 static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -214,8 +213,8 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* A rank that was told to stop cannot know whether the others were, after the same step: the last
- * save stands. */
+/* Return the error of an interrupted run with ranks. A rank cannot know whether the others were
+ * stopped after the same step, so it does not save: the last save stays the newest. */
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
     uint64_t steps = l->t->plan.steps;
@@ -230,8 +229,8 @@ static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
         (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
 }
 
-/* Whether --stop-diverged ends the run here. Losses are sums over all ranks, so that all ranks stop
- * at one step. */
+/* Return whether --stop-diverged ends the run now. Losses are sums over all ranks, so all ranks
+ * stop at the same step. */
 static int lost(const loop *l) { return l->t->o->stop_diverged && l->watch.diagnosis.diverged; }
 
 static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
@@ -250,7 +249,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->plan.steps);
 }
 
-/* Until the last step, a request to stop or divergence; what was done is saved either way. */
+/* Run steps until the last one, a request to stop, or divergence, and save. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -268,7 +267,7 @@ static int run_steps(loop *l, sgt_error *err)
         if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == p->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
-    int diverged = lost(l); /* the lines of steps that are still to be settled do not change that */
+    int diverged = lost(l); /* settling the remaining steps must not change it */
     if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged)
         return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
@@ -323,14 +322,15 @@ static int open_saver(loop *l, sgt_error *err)
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
 }
 
-/* The newest checkpoint: one that this call has written, or the one it went on from. */
+/* Return the step of the newest checkpoint: one written by this call, or the one it resumed
+ * from. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
     return saved ? saved : l->t->state.step;
 }
 
-/* Without memory for it there is none: it is only said. */
+/* Fill in r->sets. Out of memory, the list is left out or cut, without an error. */
 static void fill_sets(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -365,8 +365,8 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* What a device with memory of its own holds, which does not change once its backend is open; 0 for
- * a CPU. */
+/* Return the bytes held on a device with its own memory, constant once the backend is open; 0 for a
+ * CPU. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -395,7 +395,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK &&
                (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);
-    /* whatever has ended the run, a whole checkpoint stays */
+    /* finish the write even after an error, so that a complete checkpoint remains */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);

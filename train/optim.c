@@ -1,4 +1,4 @@
-/* optim.c: clipping and an optimizer's settings at a step. */
+/* optim.c: gradient clipping, and the constants of an update. */
 #include "optim.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
     if (!(o->grad_clip > 0)) return 1;
-    /* as torch.nn.utils.clip_grad_norm_ has it */
+    /* same as torch.nn.utils.clip_grad_norm_ */
     double scale = (double)o->grad_clip / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }

@@ -1,7 +1,6 @@
-/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
- * line that begins with MARK. A line feed goes before each, because libraries write to standard
- * output and error too. If a child dies, the last line that was no message becomes part of the
- * reason. */
+/* paths.c: start the child processes of the self-check and read their messages. A message is a line
+ * that begins with MARK. A line feed goes before each, because libraries write to standard output
+ * and error too. If a child dies, the last line that was no message becomes part of the reason. */
 #include "paths.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* paths_cache.c: see paths_cache.h; and verdicts as JSON for state.json. */
+/* paths_cache.c: read and write self-check.json, and convert verdicts to JSON for state.json. */
 #include "paths_cache.h"
 
 #include <errno.h>

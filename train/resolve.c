@@ -1,4 +1,4 @@
-/* resolve.c: from a run's settings to its plan. */
+/* resolve.c: make a run's plan from its settings. */
 #include "base/cpu.h"
 #include "trainer.h"
 
@@ -41,7 +41,8 @@ int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *e
     return SGT_OK;
 }
 
-/* Threads of a CPU: as asked for, or the cores at hand, or this rank's part of them. */
+/* Return the number of CPU threads: as requested, or all available cores, or this rank's share of
+ * them. */
 static int resolve_threads(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -72,7 +73,7 @@ int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err)
     o->model = t->model;
     o->batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks);
     o->threads = resolve_threads(t);
-    /* a CPU has nothing to copy: there the loop sees to it alone */
+    /* a CPU copies no rows, so the loop alone handles it */
     o->no_overlap &= t->cuda != NULL;
     o->recompute_at = t->recompute_at;
     o->eot = (int32_t)t->eot;

@@ -1,4 +1,4 @@
-/* schedule.h: the learning rate at a step. */
+/* schedule.h: learning-rate schedules. */
 #ifndef SGT_SCHEDULE_H
 #define SGT_SCHEDULE_H
 
@@ -15,12 +15,12 @@ typedef enum sgt_schedule_kind {
 typedef struct sgt_schedule {
     sgt_schedule_kind kind;
     double lr, min_lr;
-    uint64_t warmup, steps; /* warm-up may be longer than the run */
+    uint64_t warmup, steps; /* the warm-up may be longer than the run */
 } sgt_schedule;
 
 extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
 
-/* At step s of S, from 0: lr*(s+1)/warmup while s < warmup; then
+/* Return the rate at step s of S, from 0: lr*(s+1)/warmup while s < warmup; then
  *   cosine, linear: from lr at s = warmup to min_lr at s = S
  *   constant: lr
  *   wsd: lr, and over the last fifth of the run linearly to min_lr ("warm-up, stable, decay") */

@@ -1,4 +1,4 @@
-/* settings.c: what follows from the rows of a run's options: defaults, checks, JSON. */
+/* settings.c: defaults, checks and JSON of the settings, derived from their rows. */
 #include "settings.h"
 
 #include <jansson.h>
@@ -24,8 +24,8 @@ static int given(const sgt_settings *s, const sgt_option *row)
     return s->given[row - sgt_settings_rows];
 }
 
-/* The row of the field after that of `last`, which is the order of options.json; NULL: the first,
- * or there are no more. */
+/* Return the row of the field after that of `last`, in the order of options.json; for NULL the
+ * first. Return NULL after the last. */
 static const sgt_option *next(const sgt_option *last)
 {
     const sgt_option *found = NULL;
@@ -79,7 +79,7 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    /* 1 as a float divides by 0 */
+    /* a beta that rounds to 1 would divide by 0 */
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
         return sgt_fail(err, SGT_EUSAGE,
@@ -148,7 +148,7 @@ int sgt_settings_examples(const sgt_settings *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* What an option needs to mean anything; NULL: nothing that it does not have. */
+/* Return what the option requires but lacks, or NULL. */
 static const char *lacks(const sgt_settings *s, const sgt_option *row)
 {
     int examples = sgt_settings_examples(s);
@@ -175,7 +175,8 @@ int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Options that only CUDA has are texts, words and flags. */
+/* Reset an option that only CUDA has, or fail if it was given. Such options are texts, words and
+ * flags. */
 static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
     sgt_settings usual;
@@ -278,8 +279,8 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     return SGT_OK;
 }
 
-/* The text that an option is kept as; NULL: it is undecided, or no text. Variants are kept by name,
- * so that they stay what they were when the default changes. */
+/* Return the text with which an option is kept; NULL if it is undecided or not a text. Variants are
+ * kept by name, so a run keeps them when the default changes. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s,
                              const sgt_option *row)
 {
@@ -293,7 +294,7 @@ static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *
     return sgt_variants_words(names, set);
 }
 
-/* A text as JSON. 0: out of memory. */
+/* Write a text as JSON. Return 0 if out of memory. */
 static int render_text(char *out, size_t n, const char *text)
 {
     json_t *v = json_stringn_nocheck(text, strlen(text));
@@ -302,12 +303,12 @@ static int render_text(char *out, size_t n, const char *text)
     out[used < n ? used : 0] = '\0';
     json_decref(v);
     if (used || !(v = json_string(text))) return 1;
-    json_decref(v); /* it is UTF-8, so that memory was missing */
+    json_decref(v); /* valid UTF-8, so the failure was out of memory */
     return 0;
 }
 
-/* The value of an option as JSON, "" if it is undecided, off or of no use; the shortest digits that
- * read back as the same number. 0: out of memory. */
+/* Write the value of an option as JSON: "" if it is undecided, off or without effect; numbers with
+ * the fewest digits that read back the same. Return 0 if out of memory. */
 static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -327,7 +328,7 @@ static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *
     return text ? render_text(out, n, text) : 1;
 }
 
-#define MAX_VALUE 32768 /* a path of PATH_MAX bytes, each escaped as \uXXXX */
+#define MAX_VALUE 32768 /* bytes: a path of PATH_MAX, each byte escaped as \uXXXX */
 
 char *sgt_settings_json(const sgt_settings *s)
 {
@@ -361,9 +362,9 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
     for (const sgt_option *row = next_kept(NULL); row && rc == SGT_OK; row = next_kept(row)) {
         if (row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
-        /* its shape came from there */
+        /* with --init the shape came from there */
         if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* from before there were any */
+        /* the run is older than variants */
         if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

@@ -1,7 +1,7 @@
-/* settings.h: the options that define a training run: what the command line sets, what
- * RUN/options.json holds, what --config reads, and what --resume compares. Each is described by one
- * row of sgt_settings_rows and set in one field of sgt_settings; everything else (--help,
- * completion, defaults, range checks, JSON) follows from the row.
+/* settings.h: the options that define a training run: set by the command line and --config, kept in
+ * RUN/options.json, and compared by --resume. Each is described by one row of sgt_settings_rows and
+ * set in one field of sgt_settings; everything else (--help, completion, defaults, range checks,
+ * JSON) follows from the row.
  *
  *     sgt_settings s;
  *     sgt_settings_default(&s);
@@ -9,7 +9,7 @@
  *     if (sgt_settings_check(&s, &err) < 0) ...;
  *     sgt_settings_free(&s);
  *
- * A new option: its member of sgt_setting, its field, its row in settings.c, and its paragraph in
+ * A new option needs a member of sgt_setting, a field, a row in settings.c, and a paragraph in
  * tools/sgt-train.1. If the loop or a backend needs it, sgt_trainer_resolve puts it into the plan
  * (plan.h). */
 #ifndef SGT_SETTINGS_H
@@ -87,18 +87,18 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* after the members of sgt_recompute: memory decides for each layer */
+/* follows the members of sgt_recompute: memory decides for each layer */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* options.json has its keys in the order of these fields. An option with words holds the number of
- * one, of the enumeration in its comment. What is yet to be decided is NULL or a SGT_DEFAULT_*. */
+/* The keys of options.json are in the order of these fields. An option with words holds the number
+ * of a word, from the enumeration in its comment. An undecided field is NULL or a SGT_DEFAULT_*. */
 typedef struct sgt_settings {
     const char *data, *val_data, *init, *model; /* init NULL: fresh parameters for `model` */
     int loader, sampling;                       /* sgt_reader, sgt_sampling */
     uint64_t pad;                               /* undecided: the end-of-text id */
     uint64_t workers;
     int device;       /* sgt_device_kind */
-    uint64_t threads; /* undecided: the cores at hand */
+    uint64_t threads; /* undecided: all available cores */
     const char *cpu;
     uint64_t batch, seq, accum;
     uint64_t steps;
@@ -106,17 +106,17 @@ typedef struct sgt_settings {
     uint64_t warmup;
     int schedule;      /* sgt_schedule_kind */
     int optimizer;     /* sgt_optim_kind */
-    const char *betas; /* two numbers */
+    const char *betas; /* two numbers with a comma between them */
     double momentum;
     int nesterov;
     double weight_decay, grad_clip, skip_spikes;
     double dropout;
-    uint64_t ignore; /* undecided: no id's targets are ignored */
+    uint64_t ignore; /* undecided: no targets are ignored */
     /* sgt_precision; undecided until the device is known */
     int precision;
     double loss_scale;
     int recompute;         /* sgt_recompute or SGT_RECOMPUTE_AUTO */
-    uint64_t memory_limit; /* bytes; undecided: what is free */
+    uint64_t memory_limit; /* bytes; undecided: all free memory */
     /* sgt_gelu_kind; undecided until the model is known */
     int gelu;
     int no_tie, document_mask;
@@ -126,58 +126,57 @@ typedef struct sgt_settings {
     /* names (variants.h); undecided until the device is known */
     const char *variant;
     int deterministic;
-    uint64_t eval_every, save_every, keep; /* 0: never, never, all */
+    uint64_t eval_every, save_every, keep; /* steps, steps, checkpoints; 0: never, never, all */
     uint64_t seed;
     int overfit;
-    /* These are not kept. All but the last help to decide those above. */
+    /* Not kept in options.json. All but sync_kernels help to decide the fields above. */
     double epochs;
-    /* PF-days that decide the steps in the place of epochs, or undecided */
+    /* PF-days that decide the number of steps instead of epochs, or undecided */
     double budget;
     uint64_t lr_base_batch;
     int scale_lr;
-    /* an undecided batch is to be the largest that fits */
+    /* choose the largest batch that fits */
     int batch_auto;
     int sync_kernels;
-    int given[SGT_SETTINGS]; /* set by whoever set the field on purpose */
-    void *owner[2];          /* JSON documents that texts above point into */
+    int given[SGT_SETTINGS]; /* 1 for each field that was set on purpose */
+    void *owner[2];          /* JSON documents that own texts above */
 } sgt_settings;
 
-/* by sgt_setting; the last has no name */
+/* indexed by sgt_setting; the last row has no name */
 extern const sgt_option sgt_settings_rows[SGT_SETTINGS + 1];
 
 void sgt_settings_default(sgt_settings *s);
-void sgt_settings_free(sgt_settings *s); /* the texts that sgt_settings_merge made */
+void sgt_settings_free(sgt_settings *s); /* frees the texts that sgt_settings_merge made */
 
 /* Check that every value is within its row's bounds; SGT_EUSAGE names the option. Needs neither
  * device nor data. */
 int sgt_settings_check(const sgt_settings *s, sgt_error *err);
-/* Check that the options that were given go together, once all of them are known; SGT_EUSAGE names
- * the one that has no use and what it needs. */
+/* Check that the given options are compatible, once all are known. SGT_EUSAGE names the option that
+ * has no effect, and what it needs. */
 int sgt_settings_check_together(const sgt_settings *s, sgt_error *err);
-/* Whether `data` is prompts and completions instead of shards: FILE.jsonl. */
+/* Return whether `data` is a FILE.jsonl of prompts and completions instead of shards. */
 int sgt_settings_examples(const sgt_settings *s);
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err);
 
-/* Decide what depends on the device. If that is no CUDA device, options that only CUDA has are
- * SGT_EUNSUPPORTED, named, if they were given; those that a run began with elsewhere go back to
- * their defaults. `bf16`: whether the device multiplies bfloat16, which is the default precision
- * then. */
+/* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16, which is
+ * then the default precision. Without CUDA, an option of CUDA that was given is SGT_EUNSUPPORTED,
+ * which names it; one that a resumed run kept goes back to its default. */
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err);
 
-/* Copy the fields of the JSON object `text` into every field of s that was not given; they count as
- * given afterwards if `mark`. At most two calls on one s. `what` begins messages. An unknown name
- * is SGT_EFORMAT, a word that is none of an option's SGT_EUSAGE. */
+/* Copy the fields of the JSON object `text` into every field of s that was not given; if `mark`,
+ * they then count as given. Call it at most twice on one s. Messages begin with `what`. An unknown
+ * name is SGT_EFORMAT, an unknown word of an option is SGT_EUSAGE. */
 int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark,
                        sgt_error *err);
 
-/* As a JSON object, an option a line, the same bytes for the same settings; without options that
- * are not set, or have no use beside the others (momentum with AdamW). malloc'd; the caller frees.
- * NULL: out of memory. */
+/* Return the settings as a JSON object, an option a line, the same bytes for the same settings.
+ * Options that are unset, or have no effect with the others (momentum with AdamW), are left out.
+ * malloc'd; the caller frees it. NULL: out of memory. */
 char *sgt_settings_json(const sgt_settings *s);
 
-/* Check that a run kept with the settings `text` may go on with s: SGT_EUNSUPPORTED names the first
- * option that differs and may not. `moved`: the run moves to another device, so that what only one
- * device has may differ too. */
+/* Check that a run whose kept settings are `text` may be resumed with s. SGT_EUNSUPPORTED names the
+ * first option that differs and must not. `moved`: the run moves to another device, so options of
+ * only one device may differ too. */
 int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* settings_rows.c: the options of a training run, a row each. */
+/* settings_rows.c: the options of a training run, one row each. */
 #include "settings_rows.h"
 
 #include "backend.h"
@@ -14,8 +14,8 @@ static const char *const optimizers[] = {"adamw", "sgd", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* A row: its section, its member of sgt_setting, its field, its name; what its kind has; help,
- * flags, and the rest. */
+/* A row: section, member of sgt_setting, field and name; what its kind needs; help, flags, and the
+ * rest. */
 #define ROW(kind_, s, id, f, name_, ...)                   \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,             \
                       .section = SGT_SECTION_##s,          \

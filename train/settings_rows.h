@@ -1,16 +1,18 @@
-/* settings_rows.h: what settings.c reads in a row, beside what base/option.h says. */
+/* settings_rows.h: flags and needs of the rows in settings.c, in addition to base/option.h. */
 #ifndef SGT_SETTINGS_ROWS_H
 #define SGT_SETTINGS_ROWS_H
 
-enum {                 /* in `flags` */
-       MAY_CHANGE = 1, /* on --resume */
-       LOCAL = 2,  /* of the machine: kept only if given, and never taken over from a checkpoint */
-       DEVICE = 4, /* may change with the device */
-       CUDA = 8,   /* only CUDA has it */
-       NOT_KEPT = 16, /* in no options.json */
-       LATER = 32     /* undecided by default; without it the default is `def`, up to a colon */
+/* values of `flags` */
+enum {
+    MAY_CHANGE = 1, /* may differ on --resume */
+    /* a property of the machine: kept only if given, never taken from a checkpoint */
+    LOCAL = 2,
+    DEVICE = 4,    /* may change with the device */
+    CUDA = 8,      /* available with CUDA only */
+    NOT_KEPT = 16, /* not written to options.json */
+    LATER = 32     /* undecided by default; otherwise the default is `def`, up to a colon */
 };
-/* in `needs`, to mean anything */
+/* values of `needs`: what the option requires to have an effect */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, SGD, MOMENTUM, FP16 };
 
 #endif

@@ -1,5 +1,5 @@
-/* setup.c: from settings to a run that can start. Checks come in this order: options, device, run,
- * data, model. */
+/* setup.c: prepare a run from its settings. Checks come in this order: options, device, run, data,
+ * model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 /* ---- options and device ---- */
 
-/* The first rank's text, or its NULL, to all of them. */
+/* Broadcast rank 0's text, which may be NULL, to all ranks. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -58,7 +58,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return sgt_settings_merge(t->s, t->state.options, t->from, 0, err);
 }
 
-/* Where nothing is to be run, a library that was asked for by name will do without its device. */
+/* Find the CUDA library. An estimate with --device cuda needs only the library, not a device. */
 static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d,
                      sgt_error *err)
 {
@@ -68,8 +68,8 @@ static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cu
     return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
 }
 
-/* That a GPU which is there is not used is told to everybody; that there is none, to those who ask
- * for details. */
+/* Choose the device. Everyone is told if a GPU exists but is not used; that there is none is only a
+ * detail. */
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -94,9 +94,9 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Whether the device multiplies bfloat16, if the default precision depends on that. A library that
- * is there, but cannot be loaded now, ends the run: in another precision it would compute other
- * numbers, and nobody asked for that. */
+/* Find whether the device multiplies bfloat16, if the default precision depends on it. A library
+ * that exists but cannot be loaded ends the run: another precision would silently give other
+ * numbers. */
 static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
 {
     sgt_error why;
@@ -113,7 +113,8 @@ static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
     return SGT_OK;
 }
 
-/* TF32 is the tensor cores' own: a run in it that moves to a CPU goes on in fp32. */
+/* Settle device and precision. Only CUDA has TF32: a run in it that moves to a CPU continues in
+ * fp32. */
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
@@ -128,7 +129,7 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
     return sgt_settings_take_device(s, t->cuda != NULL, bf16, err);
 }
 
-/* A batch means the same for any number of ranks, and they compute on devices of one kind. */
+/* Check that the ranks divide the batch evenly, and that all have the same kind of device. */
 static int check_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -154,7 +155,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir;
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* says what is to go */
+    /* look again to report incomplete checkpoints, which this run will remove */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
@@ -166,8 +167,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- model and the numbers that follow from it ---- */
 
-/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is
- * said after the data's. */
+/* Read the shape before the data is opened, whose ids are checked against the vocabulary. The
+ * caller reports an error here only after those of the data. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
@@ -195,11 +196,11 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
                         "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
                         s->init);
     s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* its config.json says the shape */
+    if (s->init) s->model = NULL; /* config.json gives the shape */
     return SGT_OK;
 }
 
-/* As many steps as a compute budget pays for: see sgt_pf_days. */
+/* Set as many steps as the compute budget pays for (see sgt_pf_days). */
 static int decide_budget(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
@@ -249,7 +250,7 @@ static void decide_schedule(sgt_trainer *t)
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
 }
 
-/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
+/* Explain how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
  * parameters x (10/64 rows per step)^0.25". */
 static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
@@ -269,8 +270,8 @@ static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range 
             range->chosen, size, power);
 }
 
-/* Said once the backend is open: a model and a batch that do not fit in memory are refused
- * before. */
+/* Report the learning rate. Called after the backend is open, so a model that does not fit in
+ * memory is refused first. */
 static void say_lr(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
@@ -287,7 +288,8 @@ static void say_lr(const sgt_trainer *t)
                 range.high);
 }
 
-/* The scaler goes on where it stood, if the run had one and this backend has one. */
+/* Load parameters and moments. Restore the state of the loss scaler if both the run and this
+ * backend have one. */
 static int load_state(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend *b = t->backend;
@@ -295,15 +297,16 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    if ((rc = b->get_scaler(b, &s, err)) < 0) return rc; /* as it begins, where the run had none */
+    /* initial state, for a run without a scaler */
+    if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
     b->put_scaler(b, t->state.step, &s);
     return SGT_OK;
 }
 
-/* A step's events are a few for each layer and micro-step; a device's own make room for
- * themselves. */
+/* Open the trace. A step has a few events per layer and micro-step; a device's profiler reserves
+ * its own. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
     const sgt_settings *s = t->s;
@@ -328,7 +331,8 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* A difference in what the bits depend on is no reason to refuse, but it is said. */
+/* Warn if device, kernels or library differ from the checkpoint's: the bits will differ, but that
+ * is no reason to refuse. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -341,7 +345,7 @@ static void compare_machine(const sgt_trainer *t)
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* What this backend chose, in the place of what the checkpoint's had. */
+/* Replace the checkpoint's choices by those of this backend. */
 static int take_choices(sgt_trainer *t, sgt_error *err)
 {
     char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
@@ -351,7 +355,8 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Ranks that do not save and end at the same steps would wait for each other for ever. */
+/* Check that all ranks have the settings of rank 0: ranks that save or end at different steps would
+ * deadlock. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     const sgt_plan *p = &t->plan;
@@ -372,7 +377,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* What the other ranks have read by now may go. */
+/* Open the run directory for writing. The barrier lets every rank finish reading before anything
+ * there is removed. */
 static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -387,7 +393,7 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* More steps stretch the schedule, so the rate may rise where the run left off. */
+/* Report if the learning rate rises at a resume because more steps extend the schedule. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->plan.schedule;
@@ -442,7 +448,7 @@ static void say_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12);
 }
 
-/* mpirun binds its ranks to a core each unless it is told otherwise. */
+/* Report the ranks. mpirun binds each rank to a core by default, which is worth a hint. */
 static void say_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -459,7 +465,7 @@ static void say_ranks(const sgt_trainer *t)
                 here, all);
 }
 
-/* 1,234,567 */
+/* Format n as 1,234,567 in buf. */
 static const char *grouped(char *buf, uint64_t n)
 {
     char digits[24];
@@ -501,7 +507,7 @@ static void say_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* What the learning rate does, and what all steps cost. */
+/* Report the steps, the learning rate and the cost of the run. */
 static void say_plan(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
@@ -537,7 +543,7 @@ static void say_plan(const sgt_trainer *t)
                 rows);
 }
 
-/* Of several sets each its part. */
+/* Report the share of each set, if there are several. */
 static void say_sets(const sgt_trainer *t)
 {
     for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
@@ -550,7 +556,7 @@ static void say_sets(const sgt_trainer *t)
     }
 }
 
-/* Three lines, and details. */
+/* Print three lines about the run, and details. */
 static void announce(const sgt_trainer *t)
 {
     say_model(t);
@@ -604,7 +610,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0)
         return rc;
     say_lr(t);
-    s->scale_lr = 0; /* it is done */
+    s->scale_lr = 0; /* applied above */
     if ((rc = open_run(t, err)) < 0) return rc;
     announce(t);
     return SGT_OK;

@@ -1,12 +1,12 @@
-/* setup_paths.c: runs the self-check of CUDA's paths before a run opens its backend, and compares
- * the verdicts with the checkpoint's. */
+/* setup_paths.c: run the self-check of CUDA's paths before a run opens its backend, and compare the
+ * verdicts with the checkpoint's. */
 #include <stdlib.h>
 
 #include "paths.h"
 #include "trainer.h"
 
-/* Print one notice for each path that is out. If no path can be tried, as on a card that serves one
- * process at a time, the run continues as if every path were ok. */
+/* Print one notice for each path that is out. On a card that serves one process at a time no path
+ * can be tried; the run then continues as if every path were ok. */
 int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;

@@ -1,6 +1,6 @@
-/* variants.h: faster ways through a CUDA step, each behind a switch (--variant) until a GPU has
- * decided about it. With any set of them the step is correct and held to the same bounds; each may
- * change its bits.
+/* variants.h: optional faster methods in a CUDA step, each behind a switch (--variant) until
+ * measured on a GPU. Any set of them gives a correct step within the same error bounds, but each
+ * may change its bits.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
@@ -22,24 +22,24 @@ enum {
     SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
     SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
-    SGT_VARIANTS = 8, /* how many there are */
-    /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware
-     * or on a library in a way that only a GPU can confirm stays off until one has. */
+    SGT_VARIANTS = 8, /* number of variants */
+    /* On by default: plain CUDA that does less work on any GPU. A variant that relies on special
+     * hardware or a library stays off until a GPU has confirmed it. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS
 };
 
 typedef struct sgt_variant {
-    const char *name, *what; /* `what`: one line */
+    const char *name, *what; /* `what`: one line of description */
 } sgt_variant;
 
 extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */
 
-/* The set that `words` is: names with commas between them; `all`, `none` and `default` too.
- * SGT_EUSAGE says which word is unknown, and lists those that are not. */
+/* Parse names with commas between them, or `all`, `none`, `default`. SGT_EUSAGE names the unknown
+ * word, and lists the known ones. */
 int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 
-/* The set's names with commas between them, in the table's order; "none". Writes at most
- * SGT_VARIANTS_TEXT bytes and returns `out`. */
+/* Write the names of the set with commas between them, in the table's order, or "none". Writes at
+ * most SGT_VARIANTS_TEXT bytes; returns `out`. */
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 

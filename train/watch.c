@@ -1,4 +1,4 @@
-/* watch.c: what is written down and said of each step. */
+/* watch.c: log and report each step. */
 #include "watch.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 
 #define SPIKES_IN_A_ROW 16
-/* from the third on, epochs that follow one another faster than this are not all said */
+/* after the first EPOCHS_SAID, lines about epochs are at least SECONDS_BETWEEN apart */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
@@ -34,8 +34,8 @@ static double number(const json_t *line, const char *name)
     return json_is_number(x) ? json_number_value(x) : (double)NAN;
 }
 
-/* Diagnose the steps before a resume again, from the log, so that the run is told what it would
- * have been told without the interruption. What the log has as null counts as NaN. */
+/* Diagnose the steps before a resume again, from the log, so that the run gets the same advice as
+ * without an interruption. A null in the log counts as NaN. */
 static void replay_log(sgt_watch *w)
 {
     char line[1024], text[256];
@@ -57,7 +57,8 @@ static void replay_log(sgt_watch *w)
     free(path);
 }
 
-/* Rank 0 reads the log; all ranks have the same diagnosis, and so stop at the same step. */
+/* Start the diagnosis. Rank 0 reads the log and broadcasts the result, so all ranks stop at the
+ * same step. */
 static int open_diagnosis(sgt_watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -89,7 +90,7 @@ static void say_line(const sgt_watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-/* Metrics that come late make a step's time inexact: no peak is raised by it. */
+/* Fill in the MFU. With a lag, step times are inexact, so they must not raise the peak. */
 static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 {
     double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
@@ -130,7 +131,7 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* The number that a reader of the log finds there: a resumed run diagnoses what it reads. */
+/* Round x as the log does, because a resumed run diagnoses the logged numbers. */
 static double logged(double x)
 {
     char text[32];
@@ -138,8 +139,8 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where
- * there is one. */
+/* Diagnose a step. A gradient that overflowed is normal for a loss scaler, which skips that
+ * update. */
 static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -148,7 +149,8 @@ static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* A loss that has moved for good would have every update left out from there on. */
+/* Warn if many updates in a row are skipped as spikes: after a lasting rise of the loss, all would
+ * be. */
 static void watch_spikes(sgt_watch *w, const sgt_metrics *m)
 {
     w->row = m->spikes > w->spikes ? w->row + 1 : 0;
@@ -173,7 +175,8 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
                 w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
-/* Of a short run its second half, so that its beginning is no part of the mean. */
+/* For a short run, average only its second half, so that the mean does not include its
+ * beginning. */
 void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->steps, n = w->steps / 2;
@@ -211,7 +214,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
-    m->advice = NULL; /* its text goes with this call */
+    m->advice = NULL; /* the text is a local array */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
     if (!t->plan.overfit) say_epoch(w, m);

@@ -1,6 +1,5 @@
-/* watch.h: what is done with the numbers of a step that has ended: the log and TensorBoard's events
- * get them, and people hear what is worth hearing: an evaluation, an epoch's end, advice. The loop
- * measures; this tells. */
+/* watch.h: report the numbers of finished steps: to the log, to TensorBoard, and to the user
+ * (evaluations, ends of epochs, advice). loop.c measures them. */
 #ifndef SGT_WATCH_H
 #define SGT_WATCH_H
 
@@ -8,41 +7,41 @@
 #include "log/events.h"
 #include "trainer.h"
 
-#define SGT_WATCH_RECENT 20 /* steps whose losses are averaged in what is said at the end */
+#define SGT_WATCH_RECENT 20 /* steps whose losses are averaged in the summary */
 
 typedef struct sgt_watch {
     const sgt_trainer *t;
     sgt_events *events; /* NULL: this rank writes none */
-    double flops;       /* of a token */
-    /* operations a second of a device: the most that was seen so far; 0: not known */
+    double flops;       /* operations per token */
+    /* highest operations per second of a device seen so far; 0: unknown */
     double peak;
-    /* epoch_loss: sum of losses since the last epoch's end, at epoch_start */
+    /* times of the call's start and of the last epoch's end; sum of losses since the latter */
     double start, epoch_start, epoch_loss;
-    double epoch_said; /* when an epoch's line was said last */
+    double epoch_said; /* time of the last line about an epoch */
     uint64_t epoch_steps;
-    sgt_diagnosis diagnosis; /* of all steps since the run began, those before a resume too */
-    /* left out up to the last line, and how many of them without a step between */
+    sgt_diagnosis diagnosis; /* of all steps of the run, including those before a resume */
+    /* spikes skipped up to the last line; how many of them in a row */
     uint64_t spikes, row;
-    double first_loss, last_loss;    /* of this call */
-    double recent[SGT_WATCH_RECENT]; /* losses, step s in recent[s % SGT_WATCH_RECENT] */
-    uint64_t steps;                  /* made in this call */
-    /* the last evaluation's, and after how many steps of the run; 0: there was none */
+    double first_loss, last_loss;    /* losses of this call */
+    double recent[SGT_WATCH_RECENT]; /* loss of step s in recent[s % SGT_WATCH_RECENT] */
+    uint64_t steps;                  /* steps of this call */
+    /* loss of the last evaluation, and the run's steps before it; 0: there was none */
     double val_loss;
     uint64_t val_step;
-    uint64_t skipped; /* updates left out up to the last line */
+    uint64_t skipped; /* updates skipped up to the last line */
 } sgt_watch;
 
-/* From t->state.step on. Close it, after a failure too. */
+/* Start reporting at t->state.step. The caller must call sgt_watch_close, even after a failure. */
 int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err);
 void sgt_watch_close(sgt_watch *w);
 
-/* The next step's numbers; mfu and mfu_datasheet are filled in here. */
+/* Report the next step; fills in m->mfu and m->mfu_datasheet. */
 int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err);
 
-/* Once a run is over: what came of --overfit-batch. */
+/* Report the result of --overfit-batch at the end of a run. */
 void sgt_watch_end(const sgt_watch *w, uint64_t steps);
 
-/* The losses of this call, for a summary. */
+/* Write the losses of this call for a summary. */
 void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* data.c: what a run trains on and what it evaluates on: shards of one set or several, or prompts
- * and completions. */
+/* data.c: open the data of a run for training and evaluation: shards of one or several sets, or
+ * prompts and completions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,7 +16,8 @@
 #include "shards/shard.h"
 #include "trainer.h"
 
-#define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */
+/* most batches of an evaluation, about as many as nanoGPT and llm.c use */
+#define EVAL_BATCHES 20
 #define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
 
 int sgt_trainer_has_shards(const char *folder)
@@ -32,7 +33,7 @@ static int by_documents(const sgt_settings *s) { return s->sampling == SGT_SAMPL
 
 /* ---- several sets ---- */
 
-/* --data's sets; what is wrong with the text is the option's fault. */
+/* Parse the sets of --data; an error names the option. */
 static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *count, sgt_error *err)
 {
     sgt_error why;
@@ -49,8 +50,8 @@ static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t coun
     return sgt_loader_open(out, NULL, &all, err);
 }
 
-/* What the checkpoint keeps of a mix, so that a resume can say what differs; NULL of one set, whose
- * hash is all. */
+/* Describe a mix for the checkpoint, so that a resume can report what differs; NULL for one set,
+ * whose hash suffices. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info info;
@@ -59,7 +60,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     if (t->train) sgt_loader_get_info(t->train, &info);
     for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
         sgt_loader_set_info set;
-        char hash[17], name[4096]; /* the name is for messages, and JSON takes UTF-8 alone */
+        char hash[17], name[4096]; /* the name is for messages, and JSON requires UTF-8 */
         sgt_loader_get_set(t->train, i, &set);
         snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -96,8 +97,8 @@ static const char *part_text(char *buf, size_t n, double weight, double sum)
     return buf;
 }
 
-/* All sets are what they were, one by one: it is their proportions that differ. The first is named
- * whose weight is another part of all weights. */
+/* Report that the proportions differ, since all sets are the same. Names the first set whose share
+ * of the weights differs. */
 static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, sgt_error *err)
 {
     double sum = 0, sum_then = 0;
@@ -122,7 +123,7 @@ static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, s
     return SGT_OK;
 }
 
-/* The hash of all of it is not the kept one: why. */
+/* Report why the hash of the data is not the kept one. */
 static int other_data(const sgt_trainer *t, sgt_error *err)
 {
     json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
@@ -158,8 +159,8 @@ static int other_data(const sgt_trainer *t, sgt_error *err)
 
 /* ---- validation shards ---- */
 
-/* The tokens of a set's longest validation shard; 0: it has none. What cannot be looked at is not
- * taken for none. */
+/* Find the tokens of a set's longest validation shard; 0 if it has none. A folder that cannot be
+ * read is an error, not an empty set. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     char **paths;
@@ -167,14 +168,14 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     uint64_t longest = 0;
     struct stat st;
     *out = 0;
-    /* a shard, or Megatron's PREFIX */
+    /* path is a shard, or Megatron's PREFIX */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_shard_list(&paths, &count, path, "val", err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
         int fd = sgt_shard_open(&h, paths[i], 0, NULL);
-        if (fd < 0) h.tokens = UINT64_MAX; /* what is wrong with it is for the loader to say */
+        if (fd < 0) h.tokens = UINT64_MAX; /* the loader will report what is wrong with it */
         else close(fd);
         if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
     }
@@ -183,8 +184,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Validation needs shards with room for one window. The sets that have them, moved to the front;
- * those that lack them are left out, said once. *all becomes how many there are. */
+/* Keep the sets that can be evaluated, which need a validation shard with room for one window, at
+ * the front of `sets`. Report the others once. *all becomes the number kept. */
 static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
 {
     uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
@@ -204,7 +205,7 @@ static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sg
                      "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
                      sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
-        if (count == 1 || !*why) continue; /* of one set, the line about the data says it */
+        if (count == 1 || !*why) continue; /* for one set, the line about the data says it */
         sgt_say(&t->o->notice, "%s", why);
         *why = '\0';
     }
@@ -229,7 +230,7 @@ int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error 
 
 /* ---- ids and names ---- */
 
-/* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
+/* Find the id that begins a document: from the first shard's header, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     sgt_shard_header h = {0};
@@ -250,7 +251,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Its text and not its path: the checkpoint that a run goes on from is gone after a few saves. */
+/* Read the text of tokenizer.json now: the checkpoint that a run resumes from is deleted after a
+ * few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->s->init};
@@ -259,7 +261,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
         sgt_loader_set_info set = {0};
-        /* sets that are mixed have one vocabulary */
+        /* mixed sets share one vocabulary */
         if (i < sets) sgt_loader_get_set(t->train, i, &set);
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
@@ -312,7 +314,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
 }
 
-/* As of a loader of one shard. */
+/* Describe the examples as a loader of one shard would. */
 static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
 {
     const sgt_examples *e = &t->examples;
@@ -345,14 +347,14 @@ int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     return rc;
 }
 
-/* At most so many batches of what there is. */
+/* Evaluate on all of the rows, but at most EVAL_BATCHES batches. */
 static void decide_evaluation(sgt_trainer *t, uint64_t rows)
 {
     uint64_t batches = rows / t->s->batch;
     t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
 }
 
-/* Whether nothing lies at `path`, nor, as Megatron-LM names its sets, at PATH.bin. */
+/* Return whether nothing exists at `path`, nor at PATH.bin, as Megatron-LM names its sets. */
 static int is_gone(const char *path)
 {
     char bin[4200];
@@ -360,7 +362,7 @@ static int is_gone(const char *path)
     return sgt_file_gone(path) && sgt_file_gone(bin);
 }
 
-/* Fail, and say which option tells where the data is now. */
+/* Fail with a message that names the option for the data's new place. */
 static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
                     sgt_error *err)
 {
@@ -385,8 +387,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Whether prompts and completions that the checkpoint names, and not the caller, could not be read
- * because they are gone. */
+/* Return whether a .jsonl that the checkpoint names, not the caller, is gone. */
 static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
 {
     return t->from && !t->s->given[which] && is_gone(path);
@@ -405,8 +406,8 @@ static int validate_examples(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* The same rows at each evaluation and for every seed, spread over what there is: of a mix, in its
- * proportions. */
+/* Open the validation data: the same rows at each evaluation and for every seed, spread over all of
+ * it; those of a mix in its proportions. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

@@ -1,4 +1,4 @@
-/* examples.c: examples into rows: permuted, cut or padded. */
+/* examples.c: make rows of examples: permuted, cut or padded. */
 #include "examples.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
-/* feed.c: a stream, or a cursor with a ring of buffers of its own. */
+/* feed.c: rows from a stream, or from a cursor with a ring of buffers. */
 #include "feed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread of the stream is at: a row of the trace each. */
+/* A thread of the stream, with its track in the trace and the start of its current batch. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -14,15 +14,16 @@ typedef struct maker {
 struct sgt_feed {
     const sgt_loader *l;
     size_t rows, T;
-    int32_t *targets; /* (rows, T), where rows are padded */
-    int32_t *starts;  /* (rows, T), where they are wanted */
+    int32_t *targets; /* (rows, T) if rows are padded */
+    int32_t *starts;  /* (rows, T) if requested */
     sgt_feed_options o;
     uint64_t given; /* calls so far */
     sgt_stream *stream;
-    sgt_stream_batch held[SGT_FEED_HOLD + 1]; /* given and not let go, oldest first */
+    /* batches handed out and not released, oldest first */
+    sgt_stream_batch held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    maker *makers;      /* (threads), where a trace is wanted */
-    sgt_cursor *cursor; /* instead of the stream */
+    maker *makers;      /* (threads) if there is a trace */
+    sgt_cursor *cursor; /* used instead of the stream */
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
 
@@ -37,7 +38,7 @@ static void give(const sgt_feed *f, void *p)
     else if (p) f->o.free(f->o.ctx, p);
 }
 
-/* Rows' own targets: the token after each, and none where that is padding. */
+/* Set the targets of padded rows: the token after each, or none if that is padding. */
 static void take_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
 {
     rows->targets = lengths ? f->targets : NULL;

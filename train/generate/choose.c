@@ -1,11 +1,11 @@
-/* choose.c: the next id. */
+/* choose.c: choose the next id. */
 #include "choose.h"
 
 #include <math.h>
 
 #include "base/philox.h"
 
-/* "samp": keeps these draws apart from any other use of the seed */
+/* "samp": separates these random numbers from other uses of the seed */
 #define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }
@@ -15,7 +15,7 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position)
     return (double)(sgt_philox_u64(seed, position, DOMAIN + sample) >> 11) * 0x1p-53;
 }
 
-/* The first of the largest; n where that is no finite number, or one is none. */
+/* Return the index of the first largest logit; n if it is not finite, or if a logit is NaN. */
 static size_t largest(const float *logits, size_t n)
 {
     size_t best = 0;
@@ -27,7 +27,7 @@ static size_t largest(const float *logits, size_t n)
     return n && !odd && isfinite(logits[best]) ? best : n;
 }
 
-/* ---- a heap, the likeliest id on top ---- */
+/* ---- a heap with the likeliest id on top ---- */
 
 static int before(const float *logits, uint32_t a, uint32_t b)
 {
@@ -45,8 +45,8 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Of n ids those that top_k and top_p keep: they come off the heap's top, and are put where it has
- * become shorter, so that the likeliest is the last of ids[n]. Returns how many. */
+/* Keep the ids that top_k and top_p select, out of n. They are taken off the heap's top and stored
+ * where the heap has shrunk, so the likeliest is the last of ids[n]. Return how many. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -96,7 +96,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* what top_k has kept is a heap of its own again */
+        if (by_p) { /* build a new heap of the ids that top_k kept */
             size_t among = count;
             k.top_k = 0;
             count =

@@ -1,9 +1,9 @@
 /* decoder.c: the forward pass over single tokens with a cache of keys and values.
  *
- * Every product is x W' with W (out, in), a weight's row beside the next (kernels.h, dots): linear
- * weights, which checkpoints have as (in, out), are turned when they are loaded. A run is one
- * parallel region; its loops are cut by shapes alone, and each number comes from one kernel call of
- * one thread, whichever. */
+ * Every product is x W' with W (out, in), row-major (kernels.h, dots). Linear weights, (in, out) in
+ * checkpoints, are transposed when they are loaded. A run is one parallel region. Its loops are
+ * divided by shapes alone, and one kernel call computes each number, so the thread that makes it
+ * does not matter. */
 #include "decoder.h"
 
 #include <math.h>
@@ -16,27 +16,28 @@
 #include "generate/team.h"
 #include "log/metrics.h"
 
-#define TILE 32 /* numbers of a row that are one task of a product */
+#define TILE 32 /* columns of a product that form one task */
 
 struct sgt_decoder {
-    sgt_backend loads; /* first: a sgt_backend * is a sgt_decoder * */
+    sgt_backend loads; /* first, so that a sgt_backend * converts to a sgt_decoder * */
     sgt_decoder_options o;
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    void **at; /* (tensors): float32, or bfloat16 where is_product and o.bf16 */
+    void **at; /* (tensors): float32, or bfloat16 if is_product and o.bf16 */
     uint64_t weights;
     sgt_arena arena;
     float *keys, *values;        /* (layers, sequences, H, window, D) */
-    float *x, *ln, *mean, *rstd; /* of a run's rows: (ROWS, C) twice, (ROWS) twice */
+    float *x, *ln, *mean, *rstd; /* of the rows of a run: (ROWS, C) twice, (ROWS) twice */
     float *qkv, *att, *y, *wide; /* (ROWS, 3C), (ROWS, C) twice, (ROWS, 4C) */
-    float *last;                 /* wanted rows after the last LayerNorm (ROWS, C) */
+    float *last;                 /* (ROWS, C): wanted rows after the last LayerNorm */
     float *scores;               /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Matrices that rows are multiplied by; wte is the head's too, or like it. */
+/* Return whether rows are multiplied by this tensor. wte (index 0) is also the head, or shaped like
+ * it. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -48,7 +49,7 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
     return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Called once to measure and once with memory behind it. */
+/* Lay out the memory: called once to measure and once with memory. */
 static void lay_out(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
@@ -82,7 +83,7 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Whole rows of a linear weight, turned: a task a column of theirs. */
+/* Store whole rows of a linear weight transposed; a task is one column. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -112,7 +113,7 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    while (count) { /* what is left of a row, whole rows, the beginning of one */
+    while (count) { /* the rest of a row, whole rows, the beginning of a row */
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
         if (column == 0 && count >= out) {
@@ -181,7 +182,7 @@ int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
 uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
-/* ---- a run: everything below is called by all threads of its region ---- */
+/* ---- a run: all threads of its parallel region call everything below ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -191,7 +192,7 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void meet(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Numbers j to j + TILE of each row of a product (n, m). */
+/* Compute columns j to j + TILE of each row of a product (n, m). */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -203,7 +204,7 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
     else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
-/* out (n, m) = x (n, k) W' + the bias that is the next tensor, through GELU where asked */
+/* out (n, m) = x (n, k) W' + bias, which is the next tensor; then GELU if requested. */
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
@@ -216,15 +217,15 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
     meet(d);
 }
 
-/* Where keys or values of a head begin: (window, D) follow. */
+/* Return the keys or values of a head, (window, D). */
 static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
                      size_t head)
 {
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Rows of one sequence look at one another: all keys and values are there before the first
- * query. */
+/* Store all keys and values before the first query, because rows of one sequence attend to one
+ * another. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
@@ -252,7 +253,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
     meet(d);
 }
 
-/* x += y, and its LayerNorm */
+/* x += y, then LayerNorm of x */
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
@@ -264,7 +265,7 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    /* the next block's, or ln_f, which stands in its place */
+    /* LayerNorm of the next block, or ln_f, which follows the last block */
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);
@@ -300,7 +301,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     meet(d);
 }
 
-/* d->last: of rows whose logits are wanted. */
+/* Compute logits from d->last, which holds the wanted rows. */
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;

@@ -1,4 +1,4 @@
-/* generate.c: prompts through a decoder, token by token. */
+/* generate.c: run prompts through a decoder, token by token. */
 #include "generate.h"
 
 #include <stdlib.h>
@@ -6,14 +6,14 @@
 
 #include "base/clock.h"
 
-/* One of the decoder's sequences, and the prompt that has it now. */
+/* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {
-    size_t prompt;    /* NONE: free */
-    uint16_t *window; /* what the model sees */
-    size_t count;     /* tokens in it, */
-    size_t fed;       /* of which the decoder has so many */
+    size_t prompt;    /* its number; NONE: the slot is free */
+    uint16_t *window; /* tokens that the model sees */
+    size_t count;     /* tokens in the window */
+    size_t fed;       /* tokens that the decoder has processed */
     uint64_t made;
-    int wanted; /* its row of logits is in this run */
+    int wanted; /* this run computes its logits */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -21,7 +21,7 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    size_t count, next; /* prompts, and the first that no slot has had */
+    size_t count, next; /* prompts; the first that has not begun */
     const sgt_generate_options *o;
     sgt_generate_result r;
     slot *slots;
@@ -47,8 +47,8 @@ static void take_prompt(generating *g, slot *s)
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
 
-/* Rows for what the decoder has not seen, as many as fit; of the last of a window the logits are
- * wanted. */
+/* Gather up to SGT_DECODER_ROWS rows that the decoder has not processed. Logits are wanted for the
+ * last row of a window. *prompts: some sequence has more than one such row. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -69,8 +69,8 @@ static size_t gather(generating *g, int *prompts)
     return n;
 }
 
-/* What each wanted row goes on with: a row of logits may take as long as a layer, so they are
- * shared among threads. */
+/* Choose the next token of each wanted row. Threads share the rows, because one row of logits may
+ * take as long as a layer. */
 static void choose(generating *g)
 {
     size_t at[SGT_DECODER_ROWS], n = 0;
@@ -86,7 +86,7 @@ static void choose(generating *g)
     }
 }
 
-/* A full window goes on from its later half. */
+/* Make room in a full window by keeping its later half. */
 static void make_place(generating *g, slot *s)
 {
     if (s->count < g->window) return;

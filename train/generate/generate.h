@@ -1,12 +1,13 @@
-/* generate.h: text, as ids, from prompts: what sgt-sample does.
+/* generate.h: continue prompts of ids with generated ids; the library behind sgt-sample.
  *
  *     sgt_prompt p = {.ids = ids, .count = n};
- *     sgt_generate_options o = {.choice = {.temperature = 0.8}, .tokens = 100, .eot = 50256, .token = print};
+ *     sgt_generate_options o = {
+ *         .choice = {.temperature = 0.8}, .tokens = 100, .eot = 50256, .token = print};
  *     if (sgt_generate(decoder, &p, 1, &o, NULL, &err) < 0) fprintf(stderr, "%s\n", err.text);
  *
- * What follows a prompt is a pure function of the model, the prompt's ids, its sample number and
- * the choice: not of the prompts beside it, nor of how many go at a time, nor of the number of
- * threads (decoder.h). */
+ * The continuation is a pure function of the model, the prompt's ids, its sample number and the
+ * choice. It does not depend on the other prompts, how many run at a time, or the number of threads
+ * (decoder.h). */
 #ifndef SGT_GENERATE_H
 #define SGT_GENERATE_H
 
@@ -16,36 +17,37 @@
 typedef struct sgt_prompt {
     const uint16_t *ids; /* at least one, each below the model's vocab */
     size_t count;
-    uint64_t sample; /* the same prompt with other numbers goes on in other ways */
+    uint64_t sample; /* sample number: other numbers give other continuations of a prompt */
 } sgt_prompt;
 
-/* enough tokens; end-of-text */
+/* why a text ended: enough tokens; the end-of-text id */
 typedef enum sgt_generate_end { SGT_END_TOKENS, SGT_END_TEXT } sgt_generate_end;
 
 typedef struct sgt_generate_options {
     sgt_choice choice;
-    uint64_t tokens; /* at most so many for each prompt */
-    int64_t eot;     /* ends a text, and is not handed out; below 0: none does */
-    uint32_t ids;    /* those from here on are never chosen; 0: the model's vocab */
+    uint64_t tokens; /* most tokens for each prompt */
+    int64_t eot;     /* id that ends a text and is not handed out; below 0: none */
+    uint32_t ids;    /* ids from here on are never chosen; 0: the model's vocab */
     sgt_notice notice;
     const sgt_stop *stop;
-    /* The next token of prompt number `prompt`, and its end. A negative return ends everything with
-     * that code. */
+    /* Called with the next token of prompt number `prompt`, and at its end. A negative return value
+     * ends generation with that code. */
     int (*token)(void *ctx, size_t prompt, uint16_t id, sgt_error *err);
     int (*end)(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *err);
     void *ctx;
 } sgt_generate_options;
 
 typedef struct sgt_generate_result {
-    uint64_t prompt_tokens, tokens; /* read, with those read again; made */
-    /* of runs that read prompts, and of those that only made tokens */
+    /* prompt tokens read, including those read again; tokens generated */
+    uint64_t prompt_tokens, tokens;
+    /* duration of runs that read prompts, and of runs that only generated */
     double prompt_seconds, token_seconds;
 } sgt_generate_result;
 
-/* As many prompts at a time as the decoder keeps sequences. A window that is full goes on from the
- * later half of its tokens, as if those were a prompt (of a longer prompt its last tokens count, as
- * many as the window has); said once. Returns 0; SGT_ESTOPPED; SGT_EFORMAT where the model's
- * numbers are not finite. `result` may be NULL. */
+/* Continue all prompts, as many at a time as the decoder has sequences. When a window is full, the
+ * later half of its tokens becomes a new prompt; a prompt longer than the window is cut to its last
+ * tokens. Both are said once. Return 0; SGT_ESTOPPED; SGT_EFORMAT if the model's numbers are not
+ * finite. `result` may be NULL. */
 int sgt_generate(sgt_decoder *d, const sgt_prompt *prompts, size_t count,
                  const sgt_generate_options *o, sgt_generate_result *result, sgt_error *err);
 

@@ -1,5 +1,5 @@
-/* team.h: how threads share the many short loops of a run: tasks are taken one by one, and all meet
- * at a loop's end.
+/* team.h: share the many short loops of a run among threads: each takes one task at a time, and a
+ * barrier ends each loop.
  *
  *     #pragma omp parallel num_threads(n)
  *     {
@@ -8,11 +8,10 @@
  *         for (...) ...
  *     }
  *
- * In place of OpenMP's own loops and barriers, of which a token of GPT-2 needs a hundred: those
- * wait by spinning for milliseconds, and where another program has one of the cores, the thread
- * that is waited for then waits for the spinning one to leave its core (measured with two threads
- * on two busy cores: 5 tokens a second, and 21 with one thread). Here who waits gives up its core
- * soon. */
+ * This replaces OpenMP's loops and barriers, of which a token of GPT-2 needs a hundred. OpenMP's
+ * barriers spin for milliseconds; if another program uses a core, the late thread waits for that
+ * core while a waiting thread spins on it. With two threads on two busy cores that gave 5 tokens a
+ * second, against 21 with one thread. Threads that wait here soon give up their core. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -23,14 +22,14 @@
 #include <immintrin.h>
 #endif
 
-/* looks before it sleeps: some 20 us, what threads of equal work are apart */
+/* polls before a thread sleeps: about 20 us, the usual difference between threads of equal work */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {
     pthread_mutex_t lock;
     pthread_cond_t all_there;
-    size_t next;      /* task of the loop that runs */
-    int there, round; /* threads that have met, and how many meetings there were */
+    size_t next;      /* next task of the current loop */
+    int there, round; /* threads that have arrived; barriers completed so far */
 } sgt_team;
 
 #define SGT_TEAM                                                                 \
@@ -43,11 +42,12 @@ static inline size_t sgt_team_take(sgt_team *t)
     return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits until all `size` threads have called it: what each wrote before it, all see behind it. */
+/* Wait until all `size` threads have called it. Each thread's earlier writes are visible to all
+ * threads afterwards. */
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* orders all others' work before the release */
+    /* acquires the other threads' writes before the release below */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;

@@ -1,5 +1,4 @@
-/* events.c: event files for TensorBoard: records, and the few fields of Protocol Buffers that are
- * in them. */
+/* events.c: event files for TensorBoard: records, and the few Protocol Buffers fields they need. */
 #include "events.h"
 
 #include <dirent.h>
@@ -14,9 +13,9 @@
 #include "base/file.h"
 
 #define PREFIX "events.out.tfevents."
-#define MAX_EVENT 4096 /* bytes of one: a step's has about 400 */
+#define MAX_EVENT 4096 /* bytes of an event; that of a step has about 400 */
 
-/* Bit by bit, low ones first: a step's 400 bytes take about 3 us. */
+/* Process bit by bit, low bits first: the 400 bytes of a step take about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;
@@ -40,8 +39,8 @@ struct sgt_events {
 };
 
 /* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint of its
- * number and type, then its value. Names and numbers of fields are those of TensorFlow's
- * event.proto and summary.proto. ---- */
+ * number and type, then its value. Names and numbers of fields are from TensorFlow's event.proto
+ * and summary.proto. ---- */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };                         /* types */
 enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 }; /* Event */
@@ -49,7 +48,7 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    size_t n, room; /* n may exceed the room: such bytes are counted and not written */
+    size_t n, room; /* n may exceed room: excess bytes are counted but not written */
 } message;
 
 static void put_byte(message *m, uint64_t byte)
@@ -63,7 +62,7 @@ static void put_little_endian(message *m, uint64_t v, size_t n)
     for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
 }
 
-/* Seven bits a byte, low ones first; all bytes but the last have the eighth bit set. */
+/* Write seven bits per byte, low ones first; all bytes but the last have the eighth bit set. */
 static void put_varint(message *m, uint64_t v)
 {
     for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
@@ -142,7 +141,8 @@ static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
     return write_event(e, &m, err);
 }
 
-/* The latest second that a file there has in its name, 0 without any; with `remove` they go. */
+/* Find the latest second in the name of a file there, 0 if there is none; with `remove`, delete the
+ * files. */
 static int survey(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -163,8 +163,8 @@ static int survey(const char *folder, int remove, unsigned long long *latest, sg
     return rc;
 }
 
-/* TensorBoard reads a folder's files in the order of their names: two starts within a second stay
- * in theirs. */
+/* Return the path of a new file. TensorBoard reads files in the order of their names, so the name
+ * must sort last, even for two starts within a second. */
 static char *new_path(const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost", name[160];

@@ -1,15 +1,15 @@
-/* events.h: the log's numbers for TensorBoard: RUN/tb/events.out.tfevents.TIME.HOST.PID, a file
- * each time a run is started or gone on with.
+/* events.h: write the log's numbers for TensorBoard to RUN/tb/events.out.tfevents.TIME.HOST.PID, a
+ * new file each time a run starts or resumes.
  *
  *     sgt_events *e;
  *     if (sgt_events_open(&e, "run/tb", step, &err) < 0) ...;
  *     sgt_events_add(e, &metrics, &err);                     // a point of each scalar
  *     sgt_events_close(e);
  *
- * A file is a row of records: u64 length, u32 masked CRC32C of those eight bytes, that many bytes
- * of an Event (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of them;
- * all little-endian. The first says the format's version; the second is a SessionLog START at
- * `step`, at which TensorBoard forgets what files before this one hold of steps from there on. */
+ * A file is a sequence of records: u64 length, u32 masked CRC32C of those eight bytes, that many
+ * bytes of an Event (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of
+ * them; all little-endian. The first record gives the version of the format. The second is a
+ * SessionLog START at `step`: TensorBoard then discards what earlier files hold for later steps. */
 #ifndef SGT_EVENTS_H
 #define SGT_EVENTS_H
 
@@ -21,16 +21,17 @@
 
 typedef struct sgt_events sgt_events;
 
-/* A new file in `folder` (made if missing), whose name comes after all others there. At step 0
- * those go. */
+/* Create a file in `folder` (created if missing), whose name sorts after all others there. At step
+ * 0 the others are deleted. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
 void sgt_events_close(sgt_events *e); /* NULL is fine */
 
-/* Scalars of step m->step under their names in log.jsonl, in one write. Allocates nothing. */
+/* Append the scalars of step m->step, under their names in log.jsonl, in one write. Allocates
+ * nothing. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* CRC-32C (Castagnoli), and as records have it: rotated and shifted, so that a sum over bytes that
- * hold sums stays sound. */
+/* Return the CRC-32C (Castagnoli), and the masked form that records use: rotated and offset, so
+ * that checksums of data that contains checksums stay sound. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

@@ -1,4 +1,4 @@
-/* metrics.c: lines of log.jsonl, and what the system says about memory. */
+/* metrics.c: lines of log.jsonl, and the memory of process and machine. */
 #include "metrics.h"
 
 #include <inttypes.h>
@@ -51,7 +51,7 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     return n;
 }
 
-/* Advice is plain text: no control characters. */
+/* Append the advice, which is plain text without control characters. */
 static void put_advice(text *t, const char *advice)
 {
     put(t, ",\"advice\":\"");
@@ -85,7 +85,7 @@ double sgt_flops_per_token(const sgt_model *m, uint64_t seq)
 double sgt_mfu(double rate, double *peak, int exact)
 {
     char digits[32];
-    if (!(*peak > 0) || !(rate > 0) || !isfinite(rate)) return 0; /* a clock may have jumped, too */
+    if (!(*peak > 0) || !(rate > 0) || !isfinite(rate)) return 0; /* the clock may have jumped */
     if (rate > *peak && exact) *peak = rate;
     snprintf(digits, sizeof digits, "%.*g", MFU_DIGITS, rate < *peak ? rate / *peak : 1);
     return strtod(digits, NULL);
@@ -104,7 +104,7 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    char line[128] = "", *at; /* pages of addresses, pages in memory, ... */
+    char line[128] = "", *at; /* virtual pages, resident pages, ... */
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;
     if (f) fclose(f);
@@ -112,8 +112,8 @@ uint64_t sgt_memory_resident(void)
     return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A number from the line of `path` that starts with `key` ("" for the first), times `unit`;
- * UINT64_MAX where there is none. */
+/* Return the number in the line of `path` that starts with `key` ("" for the first), times `unit`;
+ * UINT64_MAX if there is none. */
 static uint64_t read_number(const char *path, const char *key, uint64_t unit)
 {
     char line[256];
@@ -123,7 +123,7 @@ static uint64_t read_number(const char *path, const char *key, uint64_t unit)
         if (strncmp(line, key, strlen(key)) != 0) continue;
         char *number = line + strlen(key), *end;
         unsigned long long v = strtoull(number, &end, 10);
-        if (end > number) found = v * unit; /* "max" is no number: no limit */
+        if (end > number) found = v * unit; /* "max" is not a number: no limit */
         break;
     }
     if (f) fclose(f);

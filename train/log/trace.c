@@ -1,5 +1,5 @@
-/* trace.c: owns the events of the traced steps and the file that they become. One lock guards
- * everything: a few hundred spans a step pay some 20 ns each for it, which no picture shows. */
+/* trace.c: hold the events of the traced steps, and write the file. One lock guards everything: it
+ * costs a few hundred spans per step about 20 ns each, which is invisible in the picture. */
 #include "trace.h"
 
 #include <inttypes.h>
@@ -13,16 +13,16 @@
 
 #include "base/file.h"
 
-#define EVENTS 4096 /* of a step, where nobody says */
+#define EVENTS 4096 /* events per step by default */
 #define TRACKS 256
-#define NAMES 4096   /* places in the table: 3 of 4 may be taken */
+#define NAMES 4096   /* slots in the table, of which 3/4 may be used */
 #define BUFFER 65536 /* bytes between two writes */
-/* bytes of a text in the file: mangled kernels are longer and of no use to anyone */
+/* longest text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
 typedef struct event {
     sgt_trace_event e;
-    double counter; /* where e.category is NULL */
+    double counter; /* value if e.category is NULL */
 } event;
 
 typedef struct row {
@@ -34,12 +34,12 @@ struct sgt_trace {
     char *path;
     sgt_trace_options o;
     sgt_trace_watcher watcher;
-    uint64_t from, to; /* the window: steps from .. to - 1 */
+    uint64_t from, to; /* traced steps: from .. to - 1 */
     int recording;     /* atomic: begin reads it without the lock */
-    int done;          /* the window has closed */
+    int done;          /* tracing has ended */
     pthread_mutex_t lock;
     event *events;
-    size_t count, capacity, before; /* before: events when this step began */
+    size_t count, capacity, before; /* before: count when this step began */
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
@@ -49,8 +49,8 @@ struct sgt_trace {
 
 /* ---- open and close ---- */
 
-/* torch.profiler's wait, warm-up and active in two numbers; a short run has no steps to spend on
- * waiting. */
+/* Decide which steps to trace, as torch.profiler's wait, warm-up and active do; a short run waits
+ * less. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -147,16 +147,17 @@ void sgt_trace_counter(sgt_trace *t, const char *name, double value)
     if (e.e.start && isfinite(value)) add(t, &e);
 }
 
-/* The new room is touched here, so that no page of it is first touched inside a step. */
+/* Make room for more events, and prefault it so that no step does. */
 static void reserve(sgt_trace *t, uint64_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted, bytes;
     if (__builtin_add_overflow(t->count, events, &wanted)) return;
-    if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3; /* for who asks one by one */
+    /* grow geometrically for many small requests */
+    if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     if (__builtin_mul_overflow(wanted, sizeof(event), &bytes)) return;
     event *p = realloc(t->events, bytes);
-    if (!p) return; /* what then finds no room is counted */
+    if (!p) return; /* events without room are counted */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
@@ -172,7 +173,7 @@ void sgt_trace_reserve(sgt_trace *t, uint64_t events)
 
 /* ---- names and tracks ---- */
 
-/* The place of `name` in the table, or the free one where it belongs. */
+/* Return the slot of `name` in the table, or the free slot where it belongs. */
 static char **find_name(const sgt_trace *t, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
@@ -220,7 +221,7 @@ typedef struct writer {
     sgt_file *f;
     sgt_error *err;
     int rc;
-    int any; /* events so far: the next needs a comma */
+    int any; /* an event was written, so the next needs a comma */
     size_t at;
     char buffer[BUFFER];
 } writer;
@@ -241,7 +242,7 @@ static void put(writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-/* As a JSON string. What is no UTF-8 or a control character comes as \xNN, its backslash doubled
+/* Write a JSON string. Control characters and invalid UTF-8 become \xNN, whose backslash is doubled
  * like any other. */
 static void put_text(writer *w, const char *before, const char *text)
 {
@@ -266,13 +267,13 @@ static void put_place(writer *w, const sgt_trace *t, int track)
     put(w, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
 }
 
-/* Nanoseconds as microseconds, all digits kept. */
+/* Write nanoseconds as microseconds with all digits. */
 static void put_time(writer *w, const char *key, uint64_t ns)
 {
     put(w, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
-/* The beginning of an event, up to the value of its name. */
+/* Write the beginning of an event, up to the value of its name. */
 static void put_head(writer *w, const char *phase)
 {
     put(w, "%s{\"ph\":\"%s\",\"name\":", w->any ? ",\n" : "", phase);
@@ -359,7 +360,8 @@ static void put_counter(writer *w, const sgt_trace *t, const event *e, uint64_t 
     put(w, ",\"args\":{\"value\":%.9g}}", e->counter);
 }
 
-/* By time; of those that begin together the longer first, for the others lie in it. */
+/* Sort by start; of events with the same start the longer comes first, because it contains the
+ * others. */
 static int by_time(const void *a, const void *b)
 {
     const sgt_trace_event *x = &((const event *)a)->e, *y = &((const event *)b)->e;
@@ -405,7 +407,7 @@ static int write_file(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* ---- the window ---- */
+/* ---- start and end of tracing ---- */
 
 static void record(sgt_trace *t, int on)
 {
@@ -414,7 +416,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Room for all of it, if steps bring what was said: then nothing grows in between. */
+/* Start tracing. Reserve room for all steps, so that nothing grows if the estimate holds. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     uint64_t all;
@@ -428,7 +430,7 @@ static int open_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Events stay as they are once `recording` is 0, whoever still calls. */
+/* End tracing and write the file. Once `recording` is 0, no call changes the events. */
 static int close_window(sgt_trace *t, sgt_error *err)
 {
     t->done = 1;
@@ -447,7 +449,7 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Room for twice what the step before brought, for the next may bring an evaluation too. */
+/* Reserve twice the events of the last step, because the next may include an evaluation. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -1,5 +1,5 @@
-/* estimate.c: what a step would hold in memory, before any of it is taken: settings, device and
- * shape are decided as for a run, and of the data no more than headers is read. */
+/* estimate.c: estimate the memory of a step without allocating it. Settings, device and shape are
+ * decided as for a run; only the headers of the data are read. */
 #include "memory.h"
 
 int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,

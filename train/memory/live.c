@@ -1,5 +1,5 @@
-/* live.c: the table of buffers and of what they are used for. It is small (some twenty buffers a
- * layer) and asked a few times a run: nothing is sorted. */
+/* live.c: the table of buffers and their uses. It is small (about twenty buffers per layer) and
+ * queried a few times per run, so nothing is sorted. */
 #include "live.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ void sgt_live_free(sgt_live *l)
     *l = (sgt_live){0};
 }
 
-/* Room for one more of `size` bytes; NULL where there is none. */
+/* Return `array` with room for one more element of `size` bytes, moved if needed; NULL if out of
+ * memory. */
 static void *one_more(sgt_live *l, void *array, uint32_t count, uint32_t *room, size_t size)
 {
     if (count < *room) return array;
@@ -31,7 +32,8 @@ void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind)
     b[l->count++] = (sgt_live_buffer){.at = at, .bytes = bytes, .kind = kind};
 }
 
-/* The buffer that begins there; l->count and a failure where none does. */
+/* Return the index of the buffer that begins at `at`; if there is none, set `failed` and return
+ * l->count. */
 static uint32_t find(sgt_live *l, const void *at)
 {
     uint32_t i = 0;

@@ -1,6 +1,6 @@
-/* memory.c: what a run takes of memory, before any of it is taken. The backend lays out without
- * allocating; what a process on a CPU holds beside it is added here: the program itself, the
- * loader's buffers, a checkpoint's. */
+/* memory.c: compute the memory of a run before allocating it. The backend computes its layout
+ * without allocating. For a CPU the rest of the process is added here: the program, the loader's
+ * buffers, those of a checkpoint. */
 #include "memory.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 #include "run/safetensors.h"
 #include "run/saver.h"
 
-#define MOST_ROWS (1u << 20) /* --batch-size's largest */
-/* bytes of a device that libraries and kernels' code may yet take, at most */
+#define MOST_ROWS (1u << 20) /* largest --batch-size */
+/* most bytes that libraries and kernel code may still take on a device */
 #define SPARE ((uint64_t)512 << 20)
 
 typedef struct plan {
@@ -24,11 +24,11 @@ typedef struct plan {
     sgt_backend_options o;
     /* bytes of the process before data and backend; 0 on a device with its own memory */
     uint64_t program;
-    uint64_t room;      /* bytes that may be taken; UINT64_MAX: nobody says */
-    uint64_t set_bytes; /* of the data that is held in memory, each split in pages of its own */
+    uint64_t room;      /* bytes that may be used; UINT64_MAX: unknown */
+    uint64_t set_bytes; /* bytes of data held in memory, each split rounded to huge pages */
     int evaluates;
-    int copies; /* a checkpoint is copied, and written while steps follow */
-    /* t->recompute_at, which is being chosen; NULL: the same level in all layers */
+    int copies; /* a checkpoint is copied and written in the background */
+    /* t->recompute_at, being chosen; NULL: the same level in all layers */
     uint8_t *at;
 } plan;
 
@@ -46,7 +46,7 @@ static uint64_t huge_pages(uint64_t bytes)
 
 /* ---- the data, by its headers ---- */
 
-/* Its shards or examples are looked at in passing: nothing is said, for the run will say it. */
+/* Open the data without notices, because the run itself will give them. */
 static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err),
                       sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
@@ -62,7 +62,7 @@ static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, s
     return rc;
 }
 
-/* Of the split that evaluation reads, the bytes that will be held. */
+/* Add the bytes of the validation split that will be held in memory. */
 static void look_at_validation(plan *p, const sgt_loader_options *o)
 {
     sgt_trainer *t = p->t;
@@ -75,7 +75,7 @@ static void look_at_validation(plan *p, const sgt_loader_options *o)
     p->evaluates = 1;
 }
 
-/* Without data a model has the vocabulary that it is named with. */
+/* Read the headers of the data. Without data, use the vocabulary of the model's name. */
 static int look_at_data(plan *p, sgt_error *err)
 {
     sgt_trainer *t = p->t;
@@ -94,14 +94,15 @@ static int look_at_data(plan *p, sgt_error *err)
     if (rc < 0) return rc;
     p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
     look_at_validation(p, &o);
-    /* the page cache's, which it gives back */
+    /* the data stays in the page cache, which the kernel can reclaim */
     if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0;
     return SGT_OK;
 }
 
 /* ---- bytes ---- */
 
-/* The set where it is read ahead into memory; rows that are made ahead, and evaluation's. */
+/* Return the bytes of data read into memory, of batches prepared ahead, and of an evaluation's
+ * batch. */
 static uint64_t loader_bytes(const plan *p)
 {
     const sgt_settings *s = p->t->s;
@@ -109,8 +110,8 @@ static uint64_t loader_bytes(const plan *p)
     return p->set_bytes + batches * p->o.batch * (p->o.seq + 1) * 2;
 }
 
-/* Whether steps follow the first save, by this rank; where their number is yet to be decided, of as
- * many rows as p->o has: one row has the most. */
+/* Return whether this rank's first save is followed by steps, and so copies. If the number of steps
+ * is undecided, it is that for p->o's rows: one row gives the most steps. */
 static int copies(const plan *p)
 {
     const sgt_settings *s = p->t->s;
@@ -123,7 +124,7 @@ static int copies(const plan *p)
     return s->save_every && (double)s->save_every < steps && sgt_trainer_writes(p->t);
 }
 
-/* A tensor goes through a buffer, piece by piece, into what is written at a time. */
+/* Return the bytes of a save's buffers: one for pieces of a tensor, one for pending writes. */
 static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
@@ -144,7 +145,7 @@ static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
     e->total += bytes;
 }
 
-/* What the steps of p->o would take. */
+/* Estimate the memory of the steps with p->o. */
 static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
 {
     const sgt_cuda_library *cuda = p->t->cuda;
@@ -160,7 +161,7 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* UINT64_MAX: more than can be said. */
+/* Return the bytes of p->o; UINT64_MAX if they cannot be computed. */
 static uint64_t bytes_of(const plan *p)
 {
     sgt_train_estimate e;
@@ -180,9 +181,9 @@ static const uint8_t *everywhere(plan *p, sgt_recompute level)
     return p->at;
 }
 
-/* ---- what may be taken ---- */
+/* ---- available memory ---- */
 
-/* The largest of what every rank says. */
+/* Set *x to the largest value of all ranks. */
 static int largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -197,8 +198,8 @@ static int largest(const sgt_trainer *t, double *x, sgt_error *err)
     return rc;
 }
 
-/* Of the machine's memory one part in sixteen is left to others, and ranks on one machine share the
- * rest. */
+/* Find the memory that may be used. A sixteenth of the machine's free memory is left to others;
+ * ranks on one machine share the rest. */
 static int find_room(plan *p, sgt_error *err)
 {
     const sgt_trainer *t = p->t;
@@ -220,7 +221,8 @@ static int find_room(plan *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* "130.0 MiB of --memory-limit", "20.10 GiB to be had", after "of the" or "more than the". */
+/* Write p->room as text that follows "of the" or "more than the": "130.0 MiB of --memory-limit",
+ * "20.10 GiB to be had". */
 static const char *room_text(const plan *p, char *buf, size_t n)
 {
     char a[32];
@@ -231,7 +233,7 @@ static const char *room_text(const plan *p, char *buf, size_t n)
 
 /* ---- rows ---- */
 
-/* The most rows of this rank that fit, up to `most`; 0: not one. */
+/* Return the most rows of this rank that fit, up to `most`; 0 if not even one does. */
 static uint64_t most_rows(plan *p, uint64_t most, const uint8_t *at)
 {
     uint64_t low = 0, high = most + 1; /* low fits, high does not */
@@ -261,7 +263,8 @@ static int no_row_fits(plan *p, const uint8_t *at, sgt_error *err)
                     at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
 }
 
-/* With --recompute auto as many as fit without it; it is there for when not even one does. */
+/* Decide the rows. With --recompute auto, take as many as fit without recomputation, which is used
+ * only if not even one row fits. */
 static int decide_rows(plan *p, sgt_error *err)
 {
     sgt_trainer *t = p->t;
@@ -288,7 +291,7 @@ static int decide_rows(plan *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- what is computed again ---- */
+/* ---- recomputation ---- */
 
 static void set_levels(plan *p, uint32_t gelu, uint32_t block)
 {
@@ -297,10 +300,10 @@ static void set_levels(plan *p, uint32_t gelu, uint32_t block)
     memset(p->at + gelu, SGT_RECOMPUTE_BLOCK, block);
 }
 
-/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few
- * blocks as fit with GELU in all others, and then GELU in as few as fit. The last that computes
- * anything again need not (its own is still there): blocks come last of those, and before them
- * GELU. */
+/* Choose what each layer recomputes. GELU and LayerNorm are cheap to recompute for the memory they
+ * free, a block's products are expensive. So take the fewest blocks that fit with GELU in all other
+ * layers, then the fewest GELU layers that fit. The last of the recomputing layers saves the work,
+ * because its values are still in memory: so layers with blocks come after those with GELU. */
 static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = p->o.model.layers;
@@ -356,7 +359,7 @@ int sgt_memory_asked(const sgt_settings *s)
            s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
-/* p->at is t's from here on. */
+/* Start a plan for t. p->at belongs to t afterwards. */
 static int begin(plan *p, sgt_trainer *t, sgt_error *err)
 {
     sgt_plan resolved = {0};
@@ -405,7 +408,7 @@ int sgt_memory_estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     sgt_cuda_device d;
     int rc = begin(&p, t, err);
     if (rc == SGT_OK && sgt_memory_asked(t->s)) rc = decide(&p, err);
-    p.copies = copies(&p); /* of the rows that were decided on */
+    p.copies = copies(&p); /* for the decided rows */
     if (rc == SGT_OK) rc = measure(&p, e, err);
     if (rc < 0) return rc;
     e->model = t->model;

@@ -1,5 +1,5 @@
-/* memory_log.c: lines of memory.jsonl. The backend knows what is live when from its layout, the
- * same in every step, so nothing is measured while it computes. */
+/* memory_log.c: lines of memory.jsonl. The backend derives from its layout what is live, the same
+ * in every step, so nothing is measured during computation. */
 #include "memory_log.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void put_kinds(const page *p, const char *name, const uint64_t *bytes)
     fputs("}", p->out);
 }
 
-/* "forward" of a layer and so on. */
+/* Write the name of a part. */
 static void put_name(const page *p, unsigned part)
 {
     unsigned L = p->layers;

@@ -1,4 +1,4 @@
-/* config.c: config.json to a shape and back. */
+/* config.c: convert config.json to a shape and back. */
 #include "config.h"
 
 #include <jansson.h>
@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "shards/json_dumps.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* bytes; real ones are under a kilobyte */
-#define FLOAT_DIGITS 9               /* decimal digits that tell any two floats apart */
+#define MAX_CONFIG ((size_t)1 << 20) /* bytes; real files are under a kilobyte */
+#define FLOAT_DIGITS 9               /* decimal digits that distinguish any two floats */
 
 typedef struct config {
     json_t *json;
@@ -27,7 +27,7 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
-/* Whether the head has a weight of its own: absent is GPT-2's way, tied. */
+/* Read whether the head is tied to wte; GPT-2's default, if absent, is tied. */
 static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
@@ -38,7 +38,7 @@ static int read_tied(const config *c, sgt_model *m)
     return SGT_OK;
 }
 
-/* A switch that must stand as GPT-2 has it (absent is so). */
+/* Check that a switch has GPT-2's value, which is also its default. */
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
@@ -127,7 +127,7 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
     return rc;
 }
 
-/* Takes over `json`. */
+/* Write `json` to a file and release it. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
@@ -140,8 +140,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* The shortest decimal number that reads back as x: 1e-05, where the float's own value is
- * 9.99999975e-06. */
+/* Return the double with the shortest decimal form that reads back as x: 1e-05 for a float whose
+ * exact value is 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

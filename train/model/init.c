@@ -1,5 +1,5 @@
 /* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so
- * that neither the number of threads, the CPU's level nor the device changes any of them. */
+ * the number of threads, the CPU's level and the device do not change it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* floats drawn at a time */
-#define TASK 4096                /* floats of one task */
-/* "init": keeps these draws apart from any other use of the seed */
+#define TASK 4096                /* floats per task */
+/* "init": separates these random numbers from other uses of the seed */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)
@@ -24,8 +24,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* 0 where the tensor starts as zeros, 1 for a LayerNorm's weight, else how the numbers are
- * spread. */
+/* Return the standard deviation of a matrix; 0 for a tensor of zeros, 1 for a LayerNorm's
+ * weight. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');

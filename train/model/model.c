@@ -1,4 +1,4 @@
-/* model.c: shapes, names and the parameter layout. */
+/* model.c: shapes, names and layout of the parameters. */
 #include "model.h"
 
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 #define ALIGN_FLOATS 16 /* 64 bytes: a cache line and an AVX-512 vector */
 
-/* Bounds keep every product below in 64 bits; the largest GPT-2 has 48 layers of 1,600 channels. */
+/* These bounds keep every product below in 64 bits; the largest GPT-2 has 48 layers of 1,600
+ * channels. */
 #define MAX_LAYERS 1024
 #define MAX_CHANNELS 32768
 #define MAX_POSITIONS (1u << 20)
@@ -24,7 +25,7 @@ static const char *const block_names[SGT_BLOCK_TENSORS] = {
     "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
     "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
 
-/* Decimal digits alone: sscanf would also take signs and white space. */
+/* Parse decimal digits only: sscanf would also accept signs and white space. */
 static const char *digits(const char *s, uint32_t *out)
 {
     uint64_t v = 0;

@@ -1,16 +1,19 @@
-/* model.h: a GPT-2's shape, and from it the list of its tensors: names, shapes, and where each lies
- * in one flat array.
+/* model.h: the shape of a GPT-2, and the names, shapes and offsets of its tensors in one flat
+ * array.
  *
  *     sgt_model m;
  *     if (sgt_model_named(&m, "12x768x12", &err) < 0) ...;       // layers x channels x heads
  *     m.vocab = 50257;
  *     float *p = calloc(sgt_model_floats(&m), sizeof *p);
  *     sgt_tensor t;
- *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) { sgt_model_tensor(&m, i, &t); use(p + t.offset); }
+ *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) {
+ *         sgt_model_tensor(&m, i, &t);
+ *         use(p + t.offset);
+ *     }
  *
  * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major,
- * as Hugging Face's GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to
- * wte, or has a weight of its own like it. Everything here is pure. */
+ * as Hugging Face's GPT-2 stores them, so a checkpoint is a plain copy. The head is tied to wte, or
+ * has a weight of its own with the same shape. Everything here is pure. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -25,12 +28,12 @@ typedef struct sgt_model {
     uint32_t vocab;     /* rows of wte; ids are below this */
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
-    float eps;       /* LayerNorm's */
-    uint32_t untied; /* 1: the head's weight is a tensor of its own, not wte */
+    float eps;       /* epsilon of LayerNorm */
+    uint32_t untied; /* 1: the head has a weight tensor of its own */
 } sgt_model;
 
-/* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of
- * these, then ln_f's two, then lm_head.weight where the head is untied. */
+/* Tensors of a block in their order. Tensor 0 is wte, 1 is wpe, 2 + SGT_BLOCK_TENSORS*layer + one
+ * of these is in a block; then follow ln_f's two, then lm_head.weight if the head is untied. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -48,28 +51,28 @@ enum {
 };
 
 typedef struct sgt_tensor {
-    char name[48];   /* "h.3.attn.c_attn.weight": Hugging Face's, without "transformer." */
+    char name[48];   /* "h.3.attn.c_attn.weight": Hugging Face's name without "transformer." */
     uint32_t dims;   /* 1 or 2 */
-    uint32_t dim[2]; /* dim[1] is 1 where dims is 1 */
+    uint32_t dim[2]; /* dim[1] is 1 if dims is 1 */
     size_t count;    /* floats */
     size_t offset;   /* floats from the start of the flat array; a multiple of 16 */
 } sgt_tensor;
 
-/* "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH. Sets what GPT-2 has (1024 positions,
- * 50,257 ids, tanh GELU); SGT_EUSAGE says what is wrong with the name. */
+/* Set *m by name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH, with GPT-2's 1024
+ * positions, 50,257 ids and tanh GELU. SGT_EUSAGE says what is wrong with the name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Whether such a model can be: heads divide channels, ids fit 16 bits, no size overflows. `what`
- * begins the message. */
+/* Check that the model is possible: heads divide channels, ids fit 16 bits, no size overflows. The
+ * message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* The same; SGT_EUSAGE where there is no such tensor, or it has no floats `first` to first +
- * count. */
+/* Describe the tensor for access to its floats `first` to first + count - 1. SGT_EUSAGE if there is
+ * no such tensor, or it does not have these floats. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* of the flat array, gaps for alignment included; gaps stay 0 */
+/* floats of the flat array, including gaps for alignment, which stay 0 */
 size_t sgt_model_floats(const sgt_model *m);
 uint64_t sgt_model_parameters(const sgt_model *m); /* without the gaps */
 

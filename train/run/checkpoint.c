@@ -1,5 +1,5 @@
-/* checkpoint.c: a checkpoint folder's files, written, and its state.json read. That the folder
- * appears at once is run.c's business. */
+/* checkpoint.c: write the files of a checkpoint, and read state.json. run.c makes the folder appear
+ * atomically. */
 #include "checkpoint.h"
 
 #include <float.h>
@@ -23,9 +23,10 @@
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
 
-/* ---- tensors out ---- */
+/* ---- writing tensors ---- */
 
-/* What transformers calls a tensor: the head is no part of its "transformer". */
+/* Return the prefix of a tensor's name in transformers: the head is not part of its
+ * "transformer". */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
@@ -46,7 +47,7 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
     return rc;
 }
 
-/* w NULL: only asks for them. */
+/* Write all tensors of a state; w NULL: only make the calls of `get`. */
 static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m,
                      float *buffer, sgt_error *err)
 {
@@ -63,7 +64,7 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* One file of `count` states, each under its prefix; its sum into `files`. */
+/* Write a file of `count` states, each with its prefix; add its checksum to `files`. */
 static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b,
                          const sgt_model *m, const sgt_state *what, const char *const *prefix,
                          int count, sgt_error *err)
@@ -109,7 +110,7 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* What --skip-spikes looks back at; numbers read back as the same bits. */
+/* Return the history of --skip-spikes as JSON; its numbers read back as the same bits. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
@@ -127,7 +128,7 @@ static json_t *outliers_json(const sgt_outliers *o)
                      (json_int_t)o->spikes, "loss", loss, "grad_norm", norm);
 }
 
-/* Without what the backend did not choose or was not checked for, as a CPU's. */
+/* Describe the machine. Choices and verdicts are left out if there are none, as on a CPU. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
@@ -163,7 +164,7 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char *path = sgt_join(dir, "state.json"), *text = NULL;
-    /* out of memory: a state without its spikes would be taken for whole */
+    /* a state without its spikes would look complete, so out of memory is an error */
     int rc = SGT_OK, bad = !json || !path;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -180,8 +181,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* What is kept as it stands, where there is any: older checkpoints have no choices, and one set is
- * no list. */
+/* Keep some values as JSON text, if present: older checkpoints have no choices, and a single set
+ * has no list. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
@@ -208,7 +209,7 @@ static int parse_numbers(double *to, uint64_t n, const json_t *array, const char
     return SGT_OK;
 }
 
-/* Runs without --skip-spikes have none. */
+/* Read the history of --skip-spikes, which other runs do not have. */
 static int parse_outliers(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
     sgt_outliers *o = &s->scaler.outliers;
@@ -256,7 +257,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (version != 1) /* not SGT_EFORMAT: it may be whole, and is not ours to pass over */
+    if (version != 1) /* not SGT_EFORMAT: it may be complete, so it must not be skipped */
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
     if (json_unpack_ex(json, &why, 0,
@@ -293,7 +294,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     return rc < 0 ? rc : parse_texts(s, json, path, err);
 }
 
-/* state.json as it stands. */
+/* Load state.json. */
 static int load_state(json_t **out, const char *dir, const char *path, sgt_error *err)
 {
     char *text = NULL;
@@ -395,10 +396,10 @@ int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
     return rc;
 }
 
-/* ---- is it whole? ---- */
+/* ---- checking a folder ---- */
 
-/* A newer program's checkpoint, whose version parse_state will not have, may be whole: its sums are
- * looked at first. */
+/* Verify the checksums, before parse_state sees the version: a newer program's checkpoint may be
+ * complete. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;

@@ -1,5 +1,5 @@
-/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face
- * GPT-2 directory and from llm.c's files. */
+/* checkpoint_load.c: load parameters and moments from a checkpoint, and parameters from any Hugging
+ * Face GPT-2 directory or llm.c file. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 #include "llmc.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20) /* floats moved at a time */
-#define MAX_PARTS 64            /* files of one model: GPT-2 XL in fp32 has 2 */
-/* bytes of model.safetensors.index.json, which has some 100 a tensor, */
+#define PIECE ((size_t)1 << 20) /* floats copied at a time */
+#define MAX_PARTS 64            /* most files of a model: GPT-2 XL in fp32 has 2 */
+/* most bytes of model.safetensors.index.json, which has about 100 per tensor */
 #define MAX_INDEX ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 18) /* and one value */
+#define MAX_VALUES ((size_t)1 << 18) /* most values in it, one per tensor */
 
-/* The files that a model's tensors are in: one, or those that Hugging Face's index names. */
+/* The files of a model's tensors: one, or those that Hugging Face's index names. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -43,8 +43,8 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
     return rc;
 }
 
-/* {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}; which tensor is in which
- * file is seen in the files. */
+/* Open the files that {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}
+ * names. The files themselves tell which tensor is where. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
 {
@@ -109,7 +109,8 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* The tensor `t` of the model in one of the files, under any of the prefixes, in its shape. */
+/* Find tensor `t` of the model in one of the files, with any of the prefixes, and check its
+ * shape. */
 static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
                        const sgt_tensor *t, const char *const *prefixes, const char *where,
                        sgt_error *err)
@@ -132,7 +133,7 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
     return SGT_OK;
 }
 
-/* Every tensor of the model into b; b NULL: only looks whether they are all there. */
+/* Load every tensor of the model into b; b NULL: only check that they all exist. */
 static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
                         sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
@@ -155,7 +156,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* llm.c's models are files, all others folders. */
+/* Return whether path is a file: llm.c's models are files, all others are folders. */
 static int is_file(const char *path)
 {
     struct stat st;

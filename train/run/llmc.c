@@ -1,4 +1,4 @@
-/* llmc.c: llm.c's model files, read. */
+/* llmc.c: read llm.c's model files. */
 #include "llmc.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes */
-/* rows and columns that are turned at a time, so that both sides stay in the cache */
+/* rows and columns transposed at a time, so that both sides stay in the cache */
 #define BLOCK 64
 
 enum {
@@ -30,14 +30,14 @@ typedef struct file {
     int fd;
     const char *path;
     sgt_model model;
-    uint64_t padded; /* rows of wte */
-    size_t width;    /* bytes of a number: 4, or 2 for bfloat16 */
-    uint64_t at;     /* the next number's byte */
+    uint64_t padded; /* rows of wte in the file */
+    size_t width;    /* bytes per number: 4, or 2 for bfloat16 */
+    uint64_t at;     /* byte offset of the next number */
 } file;
 
 /* ---- the header ---- */
 
-/* Numbers in the file: the model's, and wte's further rows. */
+/* Check the file's size: the parameters, and the padding rows of wte. */
 static int check_size(const file *f, sgt_error *err)
 {
     struct stat st;
@@ -120,8 +120,8 @@ int sgt_llmc_read_shape(sgt_model *m, const char *path, sgt_error *err)
 
 /* ---- the parameters ---- */
 
-/* The next numbers as float32. Those of bfloat16 are read into the second half of `to` and widened
- * from the front: what number i then takes the place of was read before, or is itself. */
+/* Read the next numbers as float32. bfloat16 is read to the second half of `to` and widened from
+ * the front: number i overwrites only numbers already widened, or itself. */
 static int read_numbers(file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
@@ -137,7 +137,7 @@ static int read_numbers(file *f, float *to, size_t count, sgt_error *err)
     return rc;
 }
 
-/* to (in, out) = from (out, in) transposed. */
+/* Transpose: to (in, out), from (out, in). */
 static void turn(float *to, const float *from, size_t in, size_t out)
 {
     for (size_t r = 0; r < out; r += BLOCK)
@@ -146,7 +146,7 @@ static void turn(float *to, const float *from, size_t in, size_t out)
                 for (size_t j = c; j < in && j < c + BLOCK; j++) to[j * out + i] = from[i * in + j];
 }
 
-/* The next tensor of the file, as tensor `index` of the model. */
+/* Load the next tensor of the file as tensor `index` of the model. */
 static int load_tensor(file *f, sgt_backend *b, size_t index, float *room[2], sgt_error *err)
 {
     sgt_tensor t;

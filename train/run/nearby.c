@@ -1,4 +1,4 @@
-/* nearby.c: the runs beside a name that is none. */
+/* nearby.c: list runs with similar names when a run does not exist. */
 #include "nearby.h"
 
 #include <dirent.h>
@@ -12,9 +12,9 @@
 enum { NAMED = 3 };
 
 typedef struct nearby {
-    const char *name;  /* the last part of what was asked for */
-    char *best[NAMED]; /* malloc'd, the nearest first */
-    size_t count;      /* all that there are */
+    const char *name;  /* last component of the requested path */
+    char *best[NAMED]; /* malloc'd names, the nearest first */
+    size_t count;      /* number of runs found */
 } nearby;
 
 static size_t common(const char *a, const char *b)
@@ -24,8 +24,8 @@ static size_t common(const char *a, const char *b)
     return n;
 }
 
-/* Whether a belongs before b: it shares more of its beginning with the name, or comes first in the
- * alphabet. */
+/* Return whether a sorts before b: it shares a longer beginning with the name, or comes first
+ * alphabetically. */
 static int before(const nearby *n, const char *a, const char *b)
 {
     size_t x = common(n->name, a), y = common(n->name, b);
@@ -44,7 +44,7 @@ static void offer(nearby *n, const char *name)
     n->best[at] = copy;
 }
 
-/* Whether a folder holds `latest` or a checkpoint. */
+/* Return whether a folder holds `latest` or a checkpoint. */
 static int is_run(const char *folder)
 {
     char *latest = sgt_join(folder, "latest");
@@ -58,7 +58,7 @@ static int is_run(const char *folder)
     return found;
 }
 
-/* All folders of `around`, whose path is put before the names that are shown. */
+/* Consider all folders in `around`; `prefix` is put before the names that are shown. */
 static void look(nearby *n, const char *around, const char *prefix)
 {
     DIR *d = opendir(around);

@@ -1,12 +1,12 @@
-/* nearby.h: the runs beside a name that is none: what somebody may have meant who mistyped it. */
+/* nearby.h: suggest existing runs when the name of a run was mistyped. */
 #ifndef SGT_NEARBY_H
 #define SGT_NEARBY_H
 
 #include <stddef.h>
 
-/* Write the names of the runs that lie beside the folder `run` (those that have a `latest` or a
- * step-NNNNNNNN/) to out[size], as "toy-run, web-run and 3 more": at most three, those first that
- * begin as `run` does. "" if there are none, or if the folder around `run` cannot be read. Returns
+/* Write to out[size] the names of the runs in the same folder as `run`, as "toy-run, web-run and 3
+ * more". A run is a folder with a `latest` or a step-NNNNNNNN/. At most three are named, first
+ * those that begin like `run`. "" if there are none, or if that folder cannot be read. Return
  * out. */
 char *sgt_run_nearby(char *out, size_t size, const char *run);
 

@@ -1,6 +1,6 @@
-/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk
- * before the checkpoint that counts them has its name, and the checkpoint has its name before
- * `latest` says it. */
+/* run.c: the run directory. The order of writes makes it safe to kill the process at any time: the
+ * log is on disk before the checkpoint that counts its lines gets its name, and `latest` is written
+ * after that. */
 #include "run.h"
 
 #include <dirent.h>
@@ -20,18 +20,18 @@
 #include "base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-#define LINE 1024 /* bytes of a line of the log with its newline are fewer */
-/* bytes of starts.jsonl, of which a start takes a few hundred */
+#define LINE 1024 /* bytes; a line of the log with its newline is shorter */
+/* most bytes of starts.jsonl; a start takes a few hundred */
 #define MOST_STARTS ((size_t)1 << 20)
-#define WORK_PREFIX ".step-" /* folders being written or removed */
+#define WORK_PREFIX ".step-" /* prefix of folders being written or removed */
 
 struct sgt_run {
     char *path;
-    int lock; /* the folder itself, held with flock */
+    int lock; /* descriptor of the folder, locked with flock */
     int log;
 };
 
-/* ---- which checkpoints there are ---- */
+/* ---- listing checkpoints ---- */
 
 static int is_step(const char *name, uint64_t *step)
 {
@@ -47,7 +47,7 @@ static int descending(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* The steps of all step-N folders, newest first, malloc'd. */
+/* List the steps of all step-N folders, newest first, in a malloc'd array. */
 static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err)
 {
     size_t room = 0;
@@ -66,7 +66,7 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
         }
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* a run with no checkpoint would begin anew */
+    /* an unnoticed error would look like a run without checkpoints, and start it over */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -85,8 +85,8 @@ static char *step_path(const char *run, uint64_t step)
     return sgt_join(run, name);
 }
 
-/* `latest` may be older than the newest checkpoint, after a kill between a save's two renames, but
- * what it names has been there. */
+/* Warn if `latest` names no existing checkpoint. After a kill between a save's two renames it may
+ * name an older one, but that one exists. */
 static void check_latest(const char *run, const sgt_notice *notice)
 {
     char *text = NULL, *path = sgt_join(run, "latest"), *dir = NULL;
@@ -103,7 +103,7 @@ static void check_latest(const char *run, const sgt_notice *notice)
     free(path);
 }
 
-/* Whether a checkpoint that could not be read is half a checkpoint, and not a disk or a memory that
+/* Return whether the error means that the checkpoint is incomplete, not that the disk or memory
  * failed just now. */
 static int is_incomplete(const char *dir, int rc)
 {
@@ -145,7 +145,8 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
 
 /* ---- removing ---- */
 
-/* First out of its name, then gone: a name that exists is complete. */
+/* Rename the checkpoint before deleting it, so that an existing name always means a complete
+ * one. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char name[48];
@@ -170,7 +171,7 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
     return rc;
 }
 
-/* Folders that a save was writing or removing, and files that had not got their names yet. */
+/* Return whether `name` is a folder that a save was writing or removing, or a temporary file. */
 static int is_leftover(const char *name)
 {
     static const char *const begins[] = {WORK_PREFIX,     "latest.",       "log.jsonl.",
@@ -198,7 +199,7 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
     return rc;
 }
 
-/* Folders of later steps than the one to go on from: not whole, or a run to be started over. */
+/* Remove checkpoints after `step`: they are incomplete, or the run starts over. */
 static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
@@ -221,7 +222,7 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 
 /* ---- the log ---- */
 
-/* The step of a whole line of the log; -1 where it is none. */
+/* Return the step of a complete line of the log; -1 if the line is damaged. */
 static json_int_t line_step(const char *line, size_t n)
 {
     if (n == LINE || line[n - 1] != '\n') return -1;
@@ -232,8 +233,8 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Whole lines of steps below `step` are kept, each step's first and in rising order; any other was
- * not part of the checkpoint, or is damaged. */
+/* Keep complete lines of steps below `step`, the first of each step and in rising order. Other
+ * lines are damaged or were not part of the checkpoint. */
 static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept,
                       int *cut, sgt_error *err)
 {
@@ -353,8 +354,8 @@ static int take(sgt_run *r, sgt_error *err)
                : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
 }
 
-/* Between looking for a checkpoint and taking the folder another process may have ended its run
- * here: what it saved is not ours to remove. What was passed over is passed over again. */
+/* Fail if another process saved a complete checkpoint here since the caller looked: it must not be
+ * removed. Incomplete checkpoints are skipped again. */
 static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
@@ -387,8 +388,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
     }
     if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
-    /* `latest` goes before what it may name, and after a kill between a save's two renames it is
-     * brought up to date. */
+    /* Remove or update `latest` before the checkpoints that it may name. It may be out of date if a
+     * save was killed between its two renames. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
@@ -404,14 +405,14 @@ void sgt_run_close(sgt_run *r)
 {
     if (!r) return;
     if (r->log >= 0) close(r->log);
-    if (r->lock >= 0) close(r->lock); /* and with it the lock */
+    if (r->lock >= 0) close(r->lock); /* releases the lock */
     free(r->path);
     free(r);
 }
 
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
 
-/* What this start is, as JSON text; malloc'd, NULL: out of memory. Texts that are not UTF-8 are
+/* Return a start as malloc'd JSON text; NULL: out of memory. Texts that are not UTF-8 are
  * escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
@@ -438,7 +439,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     char *before = NULL, *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
     char *line = start_json(step, machine, command);
     size_t n = 0;
-    /* none in a run from before it */
+    /* an older run has no such file */
     if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
         rc = sgt_fail_memory(err, r->path);
@@ -481,8 +482,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
         (rc = sgt_sync_folder(work, err)) < 0)
         goto out;
-    /* One of this name is there when it was found not whole and the steps up to it were done
-     * again. */
+    /* A checkpoint of this name is left if it was found incomplete, and its steps were repeated. */
     if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
     if (rename(work, path) < 0) {
         rc = sgt_fail_errno(err, "%s", path);

@@ -1,5 +1,4 @@
-/* safetensors.c: the format's two directions, and the checks that stand between a file and our
- * memory. */
+/* safetensors.c: read and write the format, and check a file before its contents are used. */
 #include "safetensors.h"
 
 #include <errno.h>
@@ -186,7 +185,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
-    /* a pipe in its place should not hang us */
+    /* O_NONBLOCK: opening a pipe must not block */
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (s->fd < 0) {
         rc = sgt_fail_errno(err, "%s", path);
@@ -284,11 +283,11 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* ---- writing ---- */
 
-/* Numbers go out ROOM bytes at a time, past the page cache where the file system lets them: a copy
- * into it costs seven times the processor's time, which is training's, and pushes out what training
- * reads. */
+/* Write ROOM bytes at a time, with O_DIRECT if the file system allows it. Copying to the page cache
+ * costs seven times the processor time, which training needs, and evicts what training reads. */
 #define ROOM SGT_SAFETENSORS_ROOM
-#define ALIGN 4096 /* bytes: what O_DIRECT asks of address, offset and size, at most */
+/* largest alignment that O_DIRECT requires of address, offset and size, in bytes */
+#define ALIGN 4096
 
 struct sgt_safetensors_writer {
     sgt_file *file;
@@ -298,8 +297,8 @@ struct sgt_safetensors_writer {
     int direct; /* O_DIRECT is on */
     json_t *header;
     uint64_t declared, written; /* bytes of data */
-    uint64_t bytes;             /* of the file so far, header and all, */
-    XXH3_state_t *hash;         /* and their sum */
+    uint64_t bytes;             /* bytes of the file so far, including the header */
+    XXH3_state_t *hash;         /* checksum of those bytes */
 };
 
 static void set_direct(sgt_safetensors_writer *w, int on)
@@ -315,7 +314,7 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, path);
     w->path = strdup(path);
-    /* transformers asks for it */
+    /* transformers requires it */
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
@@ -351,7 +350,7 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* What is in the room; less than all of it, which O_DIRECT may not take, only at the end. */
+/* Write the buffer. A partial one, which O_DIRECT may refuse, occurs only at the end. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -360,7 +359,7 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(sgt_file_fd(w->file), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* so it was promised too much, or wrote a part before */
+        /* O_DIRECT failed after all, or only a part was written before */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->path);
         if (n > 0) from += n, w->filled -= (size_t)n;
@@ -386,8 +385,8 @@ static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *er
     return SGT_OK;
 }
 
-/* The header is padded with spaces, so that the numbers begin at a multiple of 8 as the format
- * asks. */
+/* Write the header, padded with spaces so that the numbers begin at a multiple of 8, as the format
+ * requires. */
 static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;

@@ -1,4 +1,4 @@
-/* safetensors.h: Hugging Face's tensor files, read and written. A file is 8 bytes of little-endian
+/* safetensors.h: read and write Hugging Face's tensor files. A file is 8 bytes of little-endian
  * header length, a JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
  * ...}, then the numbers.
  *
@@ -8,8 +8,8 @@
  *     if (t) sgt_safetensors_read(s, t, 0, n, floats, &err);
  *     sgt_safetensors_close(s);
  *
- * Nothing in a header is believed: every range must fit its shape and the file, and ranges must
- * cover the data without gap or overlap, as the format demands. */
+ * Headers are not trusted: every range must fit its shape and the file, and the ranges must cover
+ * the data without gap or overlap, as the format requires. */
 #ifndef SGT_SAFETENSORS_H
 #define SGT_SAFETENSORS_H
 
@@ -18,20 +18,20 @@
 
 #include "base/error.h"
 
-/* bytes (GPT-2 XL's is 60 kB): bounds what a file can cost, */
+/* largest header in bytes (GPT-2 XL's has 60 kB); limits what a bad file can cost */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)
-/* together with this: a tensor has eight in the header */
+/* most values in a header, a second limit: a tensor has eight */
 #define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18)
 #define SGT_SAFETENSORS_MAX_DIMS 8
-/* bytes that a writer holds back, and writes at a time */
+/* bytes that a writer buffers and writes at a time */
 #define SGT_SAFETENSORS_ROOM ((size_t)4 << 20)
 
 typedef struct sgt_safetensor {
-    const char *name;  /* lives as long as the file is open */
+    const char *name;  /* valid while the file is open */
     const char *dtype; /* "F32", ... */
     uint32_t dims;
     uint64_t dim[SGT_SAFETENSORS_MAX_DIMS];
-    uint64_t count;      /* numbers */
+    uint64_t count;      /* numbers in the tensor */
     uint64_t begin, end; /* bytes from the start of the data */
 } sgt_safetensor;
 
@@ -40,28 +40,29 @@ typedef struct sgt_safetensors sgt_safetensors;
 int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err);
 void sgt_safetensors_close(sgt_safetensors *s); /* NULL is fine */
 size_t sgt_safetensors_count(const sgt_safetensors *s);
-/* in order of their place in the file */
+/* in the order of their data in the file */
 const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i);
-/* NULL: not there */
+/* NULL: not found */
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name);
 
-/* Numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16; another type is
+/* Read numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16; another type is
  * SGT_EUNSUPPORTED. */
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* A new file of float32 tensors; it gets its name when it is complete.
- *     begin; declare each tensor; write all their numbers in that order, in pieces of any size; commit */
+/* Writer of a new file of float32 tensors, which gets its name when it is complete:
+ *     begin; declare each tensor; write all numbers in that order, in pieces of any size; commit */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
                             uint32_t dims, sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
-/* Once all numbers are written, before commit: the file's bytes, and their XXH3-64. */
+/* Return the file's size in bytes and its XXH3-64; call it after all numbers are written, before
+ * commit. */
 int sgt_safetensors_sum(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3, sgt_error *err);
-/* frees w, whatever happens */
+/* frees w, even on an error */
 int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err);
-/* frees w, leaves nothing; NULL is fine */
+/* frees w and removes the file; NULL is fine */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);
 
 #endif

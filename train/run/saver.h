@@ -1,21 +1,21 @@
-/* saver.h: checkpoints that are written while training goes on.
+/* saver.h: write checkpoints in the background while training continues.
  *
  *     sgt_saver *s;
  *     if (sgt_saver_open(&s, &options, &err) < 0) ...;
  *     for (step ...) {
- *         if (sgt_saver_check(s, &err) < 0) ...;                     // a write that failed ends the run here
+ *         if (sgt_saver_check(s, &err) < 0) ...;          // a failed write ends the run here
  *         ...
  *         if (time to save) rc = sgt_saver_save(s, &state, backend, more steps follow, &err);
  *     }
  *     rc = sgt_saver_wait(s, &err);
  *     sgt_saver_close(s);
  *
- * A save copies parameters and moments into memory of the saver's own, which is taken at the first
- * one and kept, and a thread writes them out (sgt_run_save: temporary names, fsync, rename,
- * `latest`, rotation). Copying costs a pass over memory; forking, which would save the copy, is not
- * for a process with OpenMP's, CUDA's or MPI's threads. One write is under way at a time: the next
- * save waits for it. Where memory for the copy is not to be had, and for a save after which no step
- * remains, training waits for the write. All calls come from one thread. */
+ * A save copies parameters and moments to memory of the saver, which the first save allocates and
+ * later ones reuse. A thread then writes them (sgt_run_save: temporary names, fsync, rename,
+ * `latest`, rotation). Copying costs a pass over memory; fork would avoid the copy but is unsafe
+ * with threads of OpenMP, CUDA or MPI. Only one write runs at a time; the next save waits for it.
+ * If there is no memory for the copy, or no step remains after the save, training waits for the
+ * write. All calls come from one thread. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
@@ -28,32 +28,31 @@ typedef struct sgt_saver_options {
     sgt_run *run;
     const sgt_model *model;
     sgt_optim_kind optimizer;
-    const char *tokenizer; /* tokenizer.json's text, or NULL */
-    int64_t eot;           /* -1: not known */
+    const char *tokenizer; /* text of tokenizer.json, or NULL */
+    int64_t eot;           /* -1: unknown */
     uint64_t keep;
-    int threads; /* that are there while a save copies, at least 1 */
+    int threads; /* threads that may copy during a save, at least 1 */
     sgt_trace *trace;
-    sgt_notice notice; /* where memory for the copy is not to be had */
+    sgt_notice notice; /* called if there is no memory for the copy */
 } sgt_saver_options;
 
-/* What options point to must live until close. */
+/* Open a saver. What *o points to must live until close. */
 int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err);
-void sgt_saver_close(sgt_saver *s); /* waits for the write under way; NULL is fine */
+void sgt_saver_close(sgt_saver *s); /* waits for the current write; NULL is fine */
 
-/* Bytes that such a saver's copy takes. */
+/* Return the bytes of such a saver's copy. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* state's texts must live until the write is over. more: whether steps follow. An error is this
- * save's, or that of the one before. */
+/* Save. The texts in *state must live until the write is over. more: steps follow. The error may be
+ * that of this save or of the previous one. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
-/* Says of a write that failed, once, why: check as soon as it has, wait after waiting for its
- * end. */
+/* Report the error of a failed write, once: check does not wait for the write, wait does. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 
-/* The step of the newest checkpoint that was written by this saver and waited for; 0: none. */
+/* Return the step of the newest checkpoint that this saver wrote and waited for; 0: none. */
 uint64_t sgt_saver_saved(const sgt_saver *s);
 
 #endif

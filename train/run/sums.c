@@ -1,4 +1,4 @@
-/* sums.c: what a checkpoint's files were when they were written. */
+/* sums.c: compute and verify the checksums of a checkpoint. */
 #include "sums.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int sgt_sums_add(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3,
     return SGT_OK;
 }
 
-/* All bytes of the open file, in pieces. */
+/* Hash the first `bytes` bytes of the open file, in pieces. */
 static int hash_fd(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -49,12 +49,12 @@ static int hash_fd(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_
     return rc;
 }
 
-/* want NULL: any size will do. */
+/* Hash a file; want NULL: accept any size. */
 static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
                      sgt_error *err)
 {
     struct stat st;
-    /* a pipe in its place should not hang us */
+    /* O_NONBLOCK: opening a pipe must not block */
     int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: it is missing", path);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
