@@ -1,4 +1,4 @@
-/* cuda_driver.c: a few calls of the driver's stable interface. */
+/* cuda_driver.c: calls a few functions of the driver's stable interface. */
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include "base/library.h"
 
 #define CUDA_ERROR_NO_DEVICE 100
-#define OLDEST 80 /* compute capability, times ten */
+#define OLDEST 80 /* oldest supported compute capability, times ten */
 
 typedef int (*init_fn)(unsigned flags);
 typedef int (*number_fn)(int *n);
@@ -49,13 +49,13 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    char why[384]; /* not said: most machines have no driver, and nothing is wrong with them */
+    char why[384]; /* discarded: most machines have no driver, and that is no error */
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
-    /* else it stays: to initialize it is slow, and CUDA's runtime comes next */
+    /* on success keep it loaded: initializing it is slow, and CUDA's runtime needs it next */
     if (rc < 0) dlclose(library);
     return rc;
 }

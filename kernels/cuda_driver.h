@@ -1,12 +1,13 @@
-/* cuda_driver.h: whether CUDA can be used here, asked of the driver alone, without CUDA's headers
- * or libraries: so that what is missing has a name before anything else is tried.
+/* cuda_driver.h: ask the driver alone, without CUDA's headers or libraries, whether CUDA can be
+ * used here. A missing part is so named before anything else is tried.
  *
  *     int version, devices;
- *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...;      // "no CUDA driver: ...", "no CUDA device"
+ *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."
  *     if (sgt_cuda_driver_serves(version, CUDART_VERSION, &err) < 0) ...;
  *     if (sgt_cuda_device_serves("NVIDIA H200", 9, 0, &err) < 0) ...;
  *
- * All return 0 or SGT_EUNSUPPORTED with one line; any thread. */
+ * Each function returns 0, or SGT_EUNSUPPORTED with a message of one line. Any thread may call
+ * them. */
 #ifndef SGT_CUDA_DRIVER_H
 #define SGT_CUDA_DRIVER_H
 
@@ -16,14 +17,15 @@
 extern "C" {
 #endif
 
-/* The driver's version of CUDA, 12040 for 12.4 (0: it does not tell), and how many devices it
- * drives, at least 1. */
+/* Get the CUDA version that the driver supports (12040 for 12.4; 0 if the driver does not tell) and
+ * the number of its devices, at least 1. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
-/* A driver runs what was built with a CUDA of its own or an older major version. */
+/* Check that the driver can run a program built with CUDA version `runtime`: the same or an older
+ * major version than the driver's. */
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err);
 
-/* Compute capability 8.0 or newer: what the kernels are compiled for. */
+/* Check that the device has compute capability 8.0 or newer, which the kernels are compiled for. */
 int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,28 +1,29 @@
-/* outliers.h: which updates --skip-spikes leaves out, on a CPU and on a GPU: those of steps whose
- * loss or gradient norm lies far above the last ones', as llm.c's -sl and -sg do; but what is left
- * out is not among those looked back at, so that a row of spikes does not come to look like the
- * rule.
+/* outliers.h: decides for CPU and GPU which updates --skip-spikes skips: those of steps whose loss
+ * or gradient norm lies far above the recent ones, as llm.c's -sl and -sg do. A skipped step does
+ * not enter the history, so that a series of spikes does not come to look normal.
  *
  *     sgt_outliers o = {0};
- *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // leave this update out
+ *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // skip this update
  *
- * The same answers after a checkpoint: sums are made anew each time, in the order of places. */
+ * The answers are the same after resuming from a checkpoint: the sums are computed anew each time,
+ * in array order. */
 #ifndef SGT_OUTLIERS_H
 #define SGT_OUTLIERS_H
 
 #include <math.h>
 
-#include "base/philox.h" /* SGT_EVERYWHERE */
+#include "base/philox.h" /* for SGT_EVERYWHERE */
 
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    uint64_t taken;  /* steps that went in so far: number i stands at i % SGT_OUTLIER_STEPS */
-    uint64_t spikes; /* steps that did not */
+    uint64_t taken;  /* steps accepted so far; step i is at i % SGT_OUTLIER_STEPS */
+    uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];
 } sgt_outliers;
 
-/* Standard deviations that x lies above the mean of those; 0 where they are all the same. */
+/* Return by how many standard deviations x lies above the mean of `last`; 0 if all of them are
+ * equal. */
 SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
 {
     double sum = 0, squares = 0;
@@ -32,8 +33,8 @@ SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
     return squares > 0 ? (x - mean) / sqrt(squares / SGT_OUTLIER_STEPS) : 0;
 }
 
-/* Whether a step with these numbers, both finite, is a spike: never before there are as many to
- * look back at. */
+/* Return 1 if a step with this loss and norm, both finite, is a spike; otherwise record it and
+ * return 0. Always 0 until the history holds SGT_OUTLIER_STEPS steps. */
 SGT_EVERYWHERE int sgt_outliers_take(sgt_outliers *o, double z, double loss, double norm)
 {
     if (o->taken >= SGT_OUTLIER_STEPS &&

@@ -1,11 +1,10 @@
 /* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products
- * read. Fetching ahead by hand brought nothing on a Zen 4 (check-kernels --bench --kernel
- * adamw). */
+ * read. Prefetching by hand gained nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
 #include "kernels.h"
 #include "round.h"
 #include "simd.h"
 
-enum { COPIED_FLOATS = 64 }; /* at a time, while they are in the first-level cache */
+enum { COPIED_FLOATS = 64 }; /* floats copied at a time, while they are in the first-level cache */
 
 typedef struct adamw_factors {
     vf scale, b1, b1_rest, b2, b2_rest, step, root, eps, decay;

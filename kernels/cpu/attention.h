@@ -1,27 +1,28 @@
 /* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al.,
- * "FlashAttention" (2022): scores live in one block at a time, forward keeps a running maximum and
- * sum a row, backward computes scores again from lse.
+ * "FlashAttention" (2022). Only one block of scores exists at a time. Forward keeps a running
+ * maximum and sum per row; backward computes the scores again from lse.
  *
- * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values
- * transposed as well: then every product is tiles of ROWS x whole vectors with no edge to look
- * after, and rows a large power of two apart do not compete for the same cache sets. They are
- * copied in groups of what a lane takes in one multiply-add, as product.h's are: 1 float, or with
- * ATTENTION_BF16 2 neighbours of the sum in bfloat16, either 4 bytes. So what is summed over along
- * its row (`along`) and down its column (`down`) is one array of floats, and two of bfloat16.
+ * Operands are first packed into scratch: rows contiguous and padded with zeros, keys and values
+ * also transposed. Every product then consists of tiles of ROWS x whole vectors without edge cases,
+ * and rows a large power of two apart do not compete for the same cache sets. Packing uses groups
+ * as product.h does: a group is what a lane takes in one multiply-add. It is 1 float, or with
+ * ATTENTION_BF16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is packed
+ * along its rows (`along`) or down its columns (`down`), in the direction of the sum. With floats
+ * both are the same array, with bfloat16 two arrays.
  *
- * Blocks above the diagonal are skipped; in a block on it, so are the vectors and terms above it.
- * So is what lies before the documents of all ROWS queries of a tile: starts never fall from one
- * query to the next, and what the first of some queries does not see, none of them does. */
+ * Blocks above the diagonal are skipped, and so are vectors and terms above it in a block on it.
+ * Everything before the documents of all ROWS queries of a tile is skipped too: starts never fall
+ * from one query to the next, so what the first query does not see, no later one sees. */
 #include "dropout.h"
 #include "kernels.h"
 #include "simd.h"
 
-/* accumulators: ROWS * TILE_VECTORS registers */
+/* accumulators take ROWS * TILE_VECTORS registers */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* ---- groups, in the place of a float each ---- */
+/* ---- groups, each stored in place of a float ---- */
 
 #if ATTENTION_BF16
 enum { GROUP = 2 };
@@ -30,14 +31,14 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* 2 W floats of a row; the lower W come first. */
+/* Group 2 W floats of a row; `low` holds the first W. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
-/* W columns of two rows. */
+/* Group W columns of two rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
-/* As it is once grouped: bfloat16 is a float's upper half. */
+/* Round as grouping does: bfloat16 is the upper half of a float. */
 SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
 #else
 enum { GROUP = 1 };
@@ -55,10 +56,10 @@ SGT_INLINE vf group_down(vf first, vf second)
 SGT_INLINE vf group_rounded(vf x) { return x; }
 #endif
 
-/* The first min(n, W) floats at p, 0 for the rest: of none, p is not looked at. */
+/* Load the first min(n, W) floats at p, 0 for the rest. With n = 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* W groups along a row, of which n floats are there. */
+/* Load W groups along a row of which n floats exist. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -66,8 +67,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 
 /* ---- products ---- */
 
-/* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; k in groups; a's group (i, p) is
- * a[i*a_row + p*a_col]. */
+/* c (ROWS, vectors*W) = or += a (ROWS, k) b (k, vectors*W); k counts groups; group (i, p) of a is
+ * at a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -87,8 +88,8 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* The same for any number n of columns that is a multiple of W. The number of vectors is a constant
- * in every call, so that the sums are registers. */
+/* Do the same for n columns, a multiple of W. Each call passes a constant number of vectors, so
+ * that the sums stay in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)
 {
@@ -105,8 +106,8 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* out (rows to the next multiple of ROWS, width/GROUP) = x (rows, D) in groups along its rows,
- * zeros around. */
+/* Pack x (rows, D) into out (rows rounded up to ROWS, width/GROUP) in groups along its rows, padded
+ * with zeros. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
@@ -116,8 +117,8 @@ static void pack_along(float *out, size_t width, const float *x, size_t ld, size
            (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* out (rows to the next multiple of ROWS, by GROUP; width) = the same in groups down its
- * columns. */
+/* Pack x into out ((rows rounded up to ROWS)/GROUP, width) in groups down its columns, padded with
+ * zeros. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -129,8 +130,8 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* out (width/GROUP, BLOCK) = the transpose of x's groups along its rows (rows <= BLOCK, D), zeros
- * around up to the next multiple of W rows. */
+/* Pack the transpose of x's groups along its rows (rows <= BLOCK, D) into out (width/GROUP, BLOCK),
+ * padded with zeros to the next multiple of W rows. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -154,22 +155,22 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* The parts of the scratch, in floats or groups. */
+/* Parts of the scratch. Sizes are in floats or groups. */
 typedef struct attention_parts {
-    size_t width;              /* D to whole vectors of groups */
-    size_t rows;               /* T to whole blocks */
+    size_t width;              /* D rounded up to whole vectors of groups */
+    size_t rows;               /* T rounded up to whole blocks */
     float *q, *dout;           /* along, (rows, width/GROUP) */
-    float *k_t, *v_t;          /* transposed, (width/GROUP, BLOCK) a block */
+    float *k_t, *v_t;          /* transposed, (width/GROUP, BLOCK) per block */
     float *k, *v;              /* down, (rows/GROUP, width) */
-    float *q_down, *dout_down; /* likewise */
+    float *q_down, *dout_down; /* down, (rows/GROUP, width) */
     float *s, *dp;             /* (BLOCK, BLOCK) floats */
-    float *p, *ds;             /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down;   /* and down, (BLOCK/GROUP, BLOCK) */
-    /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
+    float *p, *ds;             /* probabilities and score gradients, along, (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down;   /* the same down, (BLOCK/GROUP, BLOCK) */
+    /* (rows, width), and twice (BLOCK, width); forward uses dq for its output */
     float *dq, *dk, *dv;
-    float *lse, *delta;      /* (rows) twice */
+    float *lse, *delta;      /* (rows) each */
     const sgt_dropout *drop; /* NULL: none */
-    const int32_t *start;    /* (T), or NULL: 0 for all */
+    const int32_t *start;    /* (T), or NULL: all 0 */
     float scale;
     size_t T, total;
 } attention_parts;
@@ -208,7 +209,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].part = base + a.total;
-        a.total += parts[i].size; /* multiples of 16 floats: every part stays aligned */
+        /* sizes are multiples of 16 floats, so every part stays aligned */
+        a.total += parts[i].size;
     }
 #if !ATTENTION_BF16
     a.q_down = a.q, a.dout_down = a.dout, a.p = a.p_down = a.s, a.ds = a.ds_down = a.dp;
@@ -216,8 +218,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* The first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last one
- * sees. */
+/* Return the first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last
+ * query sees. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -225,14 +227,14 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* The same in whole vectors of groups. */
+/* Return the same, rounded down to whole vectors of groups. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* What probabilities of query i for keys j0 + from to j0 + padded are multiplied by, where some are
- * dropped. */
+/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded. Only
+ * called if drop is not NULL. */
 SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
                                   size_t j0, size_t from, size_t padded)
 {
@@ -243,16 +245,16 @@ SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a,
 
 static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
-/* `padded` scores scaled, the first `masked` of them masked: exp makes those 0. */
+/* Scale `padded` scores and set the first `masked` of them to -inf, of which exp makes 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
     for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(scale s
- * - max), zeros where masked and past n. Updates the running maximum and sum, returns by what
- * everything summed so far shrinks. */
+/* Replace a row of scores s (n of `padded` in use, the first `masked` of them masked) by exp(scale
+ * s - max), with zeros if masked or past n. Update the running maximum and sum. Return the factor
+ * by which everything summed so far shrinks. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -269,17 +271,17 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         vstore(s + j, e);
         total += e;
     }
-    /* 1 also in the first block, where *max is -inf and nothing has been summed. */
+    /* It is also 1 in the first block: *max is -inf and nothing has been summed yet. */
     float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
     return shrink;
 }
 
-/* `from` to `padded` of a row of probabilities or of scores' gradients, as products take them. */
+/* Group `from` to `padded` of a row of probabilities or score gradients, as products take them. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* s is what it takes */
+    if (GROUP == 1) return; /* products take s itself */
     for (size_t j = from; j < padded; j += GROUP * W)
         vstore(out + j / GROUP, load_along(s + j, padded - j));
 }
@@ -292,8 +294,8 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
     for (size_t j = from; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
 }
 
-/* Query rows i0 ... i0 + rows - 1 against all keys up to theirs; out (rows, width) in scratch,
- * normalized. */
+/* Compute query rows i0 ... i0 + rows - 1 against all keys that they see. out (rows, width) is in
+ * scratch and ends up normalized. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -353,18 +355,18 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Whether query i sees its own position and no other. Its probability is 1 whatever the score, so
- * that the score's gradient is exactly 0. Computed, it would be the rounding error between dP and
- * delta, which AdamW divides by its own size: with T = 1, where queries and keys have no other
- * gradient, they would move by lr each step. */
+/* Return whether query i sees only its own position. Its probability is then 1 for any score, so
+ * the score's gradient is exactly 0. Computed, it would be the rounding error between dP and delta,
+ * which AdamW divides by its own size. With T = 1, where queries and keys have no other gradient,
+ * they would move by lr each step. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(scale s - lse): s
- * becomes f P, dp becomes dS = P (f dP - delta), zeros above the diagonal and before a query's
- * document. */
+/* With P = exp(scale s - lse), replace s by f P and dp by dS = P (f dP - delta), with zeros above
+ * the diagonal and before a query's document. Covers ROWS queries from row r0 of block i0, and keys
+ * from `from` on. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -385,10 +387,10 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* These rows of s and dp as the products with keys, queries and dout take them. */
+/* Group these rows of s and dp as the products with keys, queries and dout take them. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* s and dp are what they take */
+    if (GROUP == 1) return; /* products take s and dp themselves */
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
@@ -402,9 +404,9 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* One block of queries against one block of keys: adds to dq's rows, and to dk and dv of the key
- * block. Queries from `rows` on see none of these keys, those from `last` on none of the ROWS keys
- * in turn. */
+/* Process one block of queries against one block of keys: add to dq's rows, and to dk and dv of the
+ * key block. Queries from `rows` on see none of these keys; those from `last` on see none of the
+ * ROWS keys at hand. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -431,8 +433,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* where a group's second query sees none of the keys, its probabilities and scores'
-         * gradients are 0 */
+        /* if a group's second query sees none of the keys, its probabilities and score gradients
+         * are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -442,11 +444,11 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* delta_i = dout_i . out_i, of the dout that dP has: else rows of dS would not add up to 0. */
+/* delta_i = dout_i . out_i, with dout rounded as in dP; otherwise rows of dS would not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* rows past T: their scores are 0, and so must stay finite */
+    /* rows past T have score 0 and must stay finite */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

@@ -1,11 +1,11 @@
-/* bias.h: the gradient of a bias, the sum over rows of float32 or bfloat16. Sums run in double, in
- * registers, down a strip of columns: thousands of rows would otherwise cost a float a few of its
- * last bits. */
+/* bias.h: the gradient of a bias, a sum over rows of float32 or bfloat16. A strip of columns is
+ * summed in double in registers, because float would lose a few of its last bits over thousands of
+ * rows. */
 #include "kernels.h"
 #include "simd.h"
 
-/* `vectors` side by side, all whole but for the last: with four a row's visit touches whole cache
- * lines. */
+/* Sum a strip of `vectors` vectors side by side, all whole but the last. With four vectors, each
+ * row touches whole cache lines. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {

@@ -1,5 +1,4 @@
-/* cpu.c: which table of kernels this machine gets. loader/base/cpu decides what the CPU is; here is
- * only the choice. */
+/* cpu.c: chooses the table of kernels for this machine. loader/base/cpu detects the CPU. */
 #include "base/cpu.h"
 #include "levels.h"
 #include "product.h"

@@ -1,12 +1,12 @@
-/* cross_entropy.h: softmax, loss and gradient of a row of logits, which fits the second-level cache
- * for GPT-2's vocabulary. */
+/* cross_entropy.h: softmax, loss and gradient of a row of logits. With GPT-2's vocabulary a row
+ * fits the second-level cache. */
 #include "kernels.h"
 #include "simd.h"
 
-/* columns whose sum is kept in float before it goes to double */
+/* columns summed in float before the sum is added to a double */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
-/* sum exp(x - max); the terms go to `out` unless that is NULL. out may be x. */
+/* Return sum exp(x - max); write the terms to `out` unless it is NULL. out may be x. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 {
     double total = 0;

@@ -1,14 +1,14 @@
-/* decode.h: making text one token at a time: products of a few rows with weights that are read from
- * memory once, and attention of one query over what came before.
+/* decode.h: kernels for generating text one token at a time: products of few rows, which read the
+ * weights from memory once, and attention of one query over the preceding positions.
  *
- * A dot product is one vector of W sums in the order of k, then their total: the same bits in
- * whichever tile it stands, and so for any number of rows. A tile takes its weights' rows side by
- * side; while the first rows of x pass over them, the next tile's are fetched: a single row waits
- * for memory alone. */
+ * A dot product is one vector of W sums in the order of k, and then their total. Its bits are
+ * therefore the same in every tile, and for any number of rows. A tile takes its rows of weights
+ * side by side. While the first rows of x pass over them, the next tile's rows are prefetched, so
+ * that a single row waits for nothing but memory. */
 #include "kernels.h"
 #include "simd.h"
 
-/* DOT_ROWS * DOT_COLUMNS sums are registers */
+/* DOT_ROWS * DOT_COLUMNS sums stay in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
 
 SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const void *w, size_t k,
@@ -22,8 +22,8 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* `ahead`: the weights of the next tile, or NULL. rows, columns and bf16 are constants in every
- * call. */
+/* `ahead` points to the weights of the next tile, or is NULL. rows, columns and bf16 are constants
+ * in every call. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -43,7 +43,7 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* All rows against `columns` rows of weights. */
+/* Multiply all rows of x with `columns` rows of weights. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -81,8 +81,8 @@ static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t 
     dots_of(out, ld_out, x, w, bias, n, m, k, 1);
 }
 
-/* out (columns) = sum_j p_j v_j over columns of v, ld from row to row, `count` of them in up to
- * `vectors` vectors. */
+/* out (count) = sum_j p_j v_j for `count` columns of v (row stride ld) in up to `vectors`
+ * vectors. */
 SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
                              size_t count, int vectors)
 {

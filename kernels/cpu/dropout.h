@@ -1,4 +1,4 @@
-/* dropout.h: factors of kernels/dropout.h, and arrays multiplied by them. */
+/* dropout.h: computes the factors of kernels/dropout.h and multiplies arrays by them. */
 #ifndef SGT_CPU_DROPOUT_H
 #define SGT_CPU_DROPOUT_H
 
@@ -6,10 +6,10 @@
 #include "kernels/dropout.h"
 #include "simd.h"
 
-enum { DROP = 4 * W }; /* elements drawn at a time: W draws, a lane each */
+enum { DROP = 4 * W }; /* elements drawn at a time: W draws, one per lane */
 
-/* Factors of DROP elements from `element` on, a multiple of 4. The loop has no step that depends on
- * another: the compiler makes vectors of it. */
+/* Write the factors of DROP elements from `element` on, a multiple of 4. No iteration depends on
+ * another, so the compiler vectorizes the loop. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);
@@ -23,7 +23,7 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    size_t skip = d->first % 4; /* elements before the first of its draw */
+    size_t skip = d->first % 4; /* elements of the first draw before d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
         drop_factors(factor, d, element);

@@ -1,9 +1,9 @@
-/* gelu.h: GELU and its slope, W lanes at a time. Both forms are x*Phi(x); errors are a few
+/* gelu.h: GELU and its derivative, W lanes at a time. Both forms are x*Phi(x); errors are a few
  * roundings of x. */
 #include "kernels.h"
 #include "simd.h"
 
-/* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)): no cancellation on either side. */
+/* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)), which cancels for neither sign of x. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
     /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
@@ -16,17 +16,17 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* where the slope has long been 0 or 1: no product below overflows */
+    /* the slope is 0 or 1 long before +-100; clamping keeps the products below from overflowing */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
     return vfma(x * s, (e * s) * vfma(x * x, b, a), s); /* s + x s (1 - s) 2u' */
 }
 
-/* The normal distribution: phi = exp(-x^2/2)/sqrt(2 pi), and Phi(-t) = exp(-t^2/2) R(t) for t =
- * |x|, where R falls slowly from 1/2: a polynomial of degree 9 in (t - 3)/(t + 3) meets it to
- * 1.6e-8, relatively, for t up to 13.5 (Chebyshev fit), past which exp is 0. Phi(t) = 1 - Phi(-t),
- * which near 0 is near 1/2 and loses nothing. */
+/* Return Phi(x) of the normal distribution, and phi = exp(-x^2/2)/sqrt(2 pi). For t = |x|, Phi(-t)
+ * = exp(-t^2/2) R(t), where R falls slowly from 1/2. A polynomial of degree 9 in (t - 3)/(t + 3)
+ * (Chebyshev fit) gives R with a relative error of 1.6e-8 for t up to 13.5, past which exp is 0.
+ * Phi(t) = 1 - Phi(-t) loses nothing: near 0, Phi(-t) is near 1/2. */
 SGT_INLINE vf normal(vf x, vf *phi)
 {
     vf t = vmin(vset(13.5f), vabs(x));

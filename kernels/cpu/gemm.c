@@ -1,11 +1,11 @@
-/* gemm.c: matrix products, cut into tiles that threads take as they get free. Products of float32
- * are our own (product.h) on every CPU, those of bfloat16 where its vectors multiply it and there
- * is no AMX. With AMX bfloat16 is oneDNN's, and so is what asks for that to compare with.
+/* gemm.c: matrix products, cut into tiles that threads take as they become free. Float32 products
+ * are our own (product.h) on every CPU. Bfloat16 products are our own if the CPU has AVX512-BF16
+ * but no AMX; with AMX they are oneDNN's. A plan can also ask for oneDNN, to compare with it.
  *
- * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the
- * number of threads. For oneDNN they are cut by the product's shape alone: each tile is one
- * single-threaded primitive with the whole sum over k, so that the same bits come from any number
- * of threads. Tiles at the edges are smaller: at most four different primitives. */
+ * In our own products each number's sum has one order wherever tiles begin, so that tiles may be
+ * cut by the number of threads. For oneDNN, tiles are cut by the product's shape alone. Each tile
+ * is one single-threaded primitive with the whole sum over k, so any number of threads gives the
+ * same bits. Tiles at the edges are smaller: there are at most four different primitives. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +26,16 @@ typedef struct worker {
 struct sgt_gemm {
     sgt_gemm_shape s;
     const sgt_dnnl *api;
-    size_t tile_m, tile_n;   /* a whole tile's size */
-    size_t tiles_m, tiles_n; /* how many each way */
+    size_t tile_m, tile_n;   /* size of a whole tile */
+    size_t tiles_m, tiles_n; /* number of tiles in each direction */
     sgt_dnnl_primitive *kind[KINDS];
     int threads;
-    worker *workers;  /* one a thread */
-    sgt_product *own; /* NULL: oneDNN's */
-    char *scratch;    /* of our own, a thread's after another's */
-    void *taken;      /* scratch, where the plan took it */
-    /* a part of C each, where they are wanted: of our own a tile, of oneDNN's a tile here */
+    worker *workers;  /* (threads) */
+    sgt_product *own; /* NULL: oneDNN's product */
+    char *scratch;    /* our own product's scratch, (threads) parts */
+    void *taken;      /* scratch if the plan allocated it, else NULL */
+    /* sums of squares if they are wanted, one for each part of C: 6 x 64 numbers of our own
+     * product, or a tile of oneDNN's */
     double *squares;
     size_t parts;
 };
@@ -48,9 +49,9 @@ size_t sgt_gemm_scratch(int threads)
     return (size_t)(threads < 1 ? 1 : threads) * round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
 }
 
-/* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the
- * end. Measured on Zen 4 with AVX-512 (AVX2 takes twice as many of each): 24 for six rows of one
- * panel; packing a panel 8, or 20 where it is turned, and six rows of a turned A 4. */
+/* Estimate the cost of a cut in cycles per group: the busiest thread's tiles, plus a little for the
+ * wait at the end. Measured on Zen 4 with AVX-512 (AVX2 takes twice as many of each): six rows of
+ * one panel 24; packing a panel 8, or 20 if it is transposed; six rows of a transposed A 4. */
 static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -62,10 +63,10 @@ static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
     return tile * ((double)((tiles + threads - 1) / threads) + 0.1);
 }
 
-/* Most rows of a block whose sums over k are made in more than one part: C (512, 512) is still in a
- * cache when the next part is added to it. With blocks of 4096 rows, products of 4096 x 768 x 2304
- * and 4096 x 3072 x 768 took a tenth longer (Zen 3, AVX2). With AVX-512 it was not measured, and
- * blocks have as many rows as before. */
+/* Most rows of a block whose sums over k are made in several parts: C (512, 512) is still in a
+ * cache when the next part is added. With blocks of 4096 rows, products of 4096 x 768 x 2304 and
+ * 4096 x 3072 x 768 took a tenth longer (Zen 3, AVX2). With AVX-512 this was not measured, so its
+ * blocks are not limited. */
 enum { MOST_ROWS = 512 };
 
 static void cut_own(sgt_gemm *g)
@@ -99,7 +100,7 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
 {
     const sgt_gemm_shape *s = &g->s;
     size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
-    /* blocks begin where panels do */
+    /* blocks begin at panel boundaries */
     size_t panels = round_up(s->n, SGT_PRODUCT_COLUMNS) / SGT_PRODUCT_COLUMNS;
     double *squares =
         g->squares ? g->squares + i / SGT_PRODUCT_ROWS * panels + j / SGT_PRODUCT_COLUMNS : NULL;
@@ -108,12 +109,12 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
            g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
 }
 
-/* ---- oneDNN's ---- */
+/* ---- oneDNN's products ---- */
 
-/* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole
- * product does, below 64 x 64 much is lost. oneDNN 2.6 has a faster kernel, which also allocates
- * nothing, where the tile's operands are whole matrices, that is for blocks of rows with every
- * column: taken where there are rows enough. check-kernels --bench --kernel gemm measures it. */
+/* Cut enough tiles for 16 threads, each as large as that allows. Tiles of 256 x 256 are as fast as
+ * one whole product; below 64 x 64 much is lost. If the tile's operands are whole matrices, that
+ * is, for blocks of rows with every column, oneDNN 2.6 has a faster kernel that allocates nothing.
+ * We use it if there are enough rows. check-kernels --bench --kernel gemm measures it. */
 static void cut(sgt_gemm *g)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -149,7 +150,7 @@ static int make_primitives(sgt_gemm *g, sgt_error *err)
             .accumulate = s->accumulate,
             .bf16 = s->bf16,
         };
-        /* no tile of this kind */
+        /* no tile is of this kind */
         if (!tile.m || !tile.n || tile.m > s->m || tile.n > s->n) continue;
         int rc = sgt_dnnl_primitive_new(&g->kind[kind], &tile, err);
         if (rc < 0) return rc;
@@ -185,13 +186,13 @@ static int plan_onednn(sgt_gemm *g, sgt_error *err)
     return rc < 0 ? rc : make_workers(g, err);
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own ? SGT_PRODUCT_ROWS : g->tile_m,
            columns = g->own ? SGT_PRODUCT_COLUMNS : g->tile_n;
-    g->parts = 1; /* C as a whole, where there is nothing to multiply */
+    g->parts = 1; /* C as a whole if there is nothing to multiply */
     if (g->tiles_m)
         g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->parts, sizeof *g->squares);
@@ -213,7 +214,7 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
     g->s = *s;
     g->threads = threads < 1 ? 1 : threads;
     g->own = s->onednn ? NULL : sgt_own_product(s->bf16);
-    if (s->m && s->n && s->k) { /* with nothing to multiply, run fills in C alone */
+    if (s->m && s->n && s->k) { /* if there is nothing to multiply, run only fills C */
         if ((rc = g->own ? plan_own(g, err) : plan_onednn(g, err)) < 0) goto fail;
         g->tiles_m = round_up(s->m, g->tile_m) / g->tile_m;
         g->tiles_n = round_up(s->n, g->tile_n) / g->tile_n;
@@ -255,7 +256,7 @@ const char *sgt_gemm_library(int bf16)
     return sgt_own_product(bf16) ? "own matrix products" : sgt_dnnl_title();
 }
 
-/* k = 0: the product is zero. */
+/* Fill C for k = 0: the product is zero. */
 static void run_empty(const sgt_gemm *g, const float *bias, float *c)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -269,7 +270,7 @@ static void run_empty(const sgt_gemm *g, const float *bias, float *c)
     if (g->squares) *g->squares = squares;
 }
 
-/* Of the tile at row i and column j, which has just been written. */
+/* Return the sum of squares of the tile at row i, column j, which has just been written. */
 static double squares_of(const sgt_gemm *g, const float *c, size_t i, size_t j)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -294,7 +295,7 @@ static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, c
     if (g->squares) g->squares[tile] = squares_of(g, c, i, j);
 }
 
-/* ---- tiles, and what is done beside them ---- */
+/* ---- tiles, and the shares done beside them ---- */
 
 typedef struct run {
     const sgt_gemm *g;
@@ -304,7 +305,7 @@ typedef struct run {
     size_t next, done; /* tiles begun; tiles complete */
 } run;
 
-/* The next of `count`; `count`: there is none. */
+/* Take the next index below `count`, or return `count` if none is left. */
 static size_t take_next(size_t *next, size_t count)
 {
     size_t i = __atomic_load_n(next, __ATOMIC_RELAXED);
@@ -330,7 +331,7 @@ static int do_tile(run *r)
     if (t == tiles) return 0;
     if (g->own) run_own(g, t, r->a, r->b, r->bias, r->c);
     else run_tile(g, &g->workers[omp_get_thread_num()], t, r->a, r->b, r->bias, r->c);
-    /* the region's end makes tiles seen by all */
+    /* relaxed: the end of the parallel region makes the tiles visible to all threads */
     __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }
@@ -351,8 +352,8 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
     }
 #pragma omp parallel num_threads(g->threads)
     {
-        /* In a region of one thread OpenMP says "not in parallel", and oneDNN would start a team of
-         * its own. */
+        /* In a region of one thread OpenMP reports "not in parallel", and oneDNN would start a team
+         * of its own. */
         if (!g->own) omp_set_num_threads(1);
         while (((unsigned)omp_get_thread_num() + rank) % 2 && !is_done(&r) && do_share(w)) continue;
         while (do_tile(&r)) continue;

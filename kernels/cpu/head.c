@@ -1,8 +1,8 @@
-/* head.c: the head, its softmax and its loss with our own products, so that logits exist a block of
- * 6 x 512 at a time, in the first-level cache: each part of a row is stored as exp(logit - the
- * part's largest), already in the format of products, once, and what makes a gradient of that, a
- * factor for each row and part, goes into both products with it. After Milakov & Gimelshein,
- * "Online normalizer calculation for softmax" (2018). */
+/* head.c: the head, its softmax and its loss on top of our own products. Logits exist only in
+ * blocks of 6 x 512 in the first-level cache. Each part of a row is stored once as exp(logit - the
+ * part's maximum), already in the products' format. A factor for each row and part turns that into
+ * a gradient; both gradient products apply it. After Milakov & Gimelshein, "Online normalizer
+ * calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
 
-/* Columns of a part: as many panels as the scratch holds with all of C, and no more than one step
- * of dx's sum. */
+/* Return the columns of a part: as many panels as the scratch holds with all of C, and at most one
+ * step of dx's sum. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -29,7 +29,8 @@ int sgt_head_possible(const sgt_head *h)
     return sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2);
 }
 
-/* An odd number of cache lines, lest rows of the same column compete for the same sets. */
+/* Return the row stride of e: an odd number of cache lines, so that rows of one column do not
+ * compete for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
     size_t lde = (h->V + 63) / 64 * 64; /* an even number of lines */
@@ -38,7 +39,7 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Of C, as a task of weight_gradient has columns. */
+/* Return the number of column tasks that weight_gradient cuts C into. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -57,7 +58,8 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
-/* Once the parts are there, and before what they were made of is changed. */
+/* Return whether the target's logit is a maximum of row i. Call it after the parts are computed,
+ * before x or w change. */
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
     float max = -INFINITY;
@@ -66,8 +68,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* From the parts of row i: loss, factors, and 1 less where the target is. Where the target's part
- * is nothing beside the rest (e^-60), that one number is all that is left of it. */
+/* Finish row i from its parts: return its loss, write its factors, and subtract 1 at the target. If
+ * the target's part is negligible beside the rest (e^-60), only that one number of the part is
+ * kept. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -99,8 +102,8 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* dx (n, C) = sum_j factor e_ij w_j, cut into columns, and into rows only where threads would be
- * idle: each cut into rows packs w once more. */
+/* dx (n, C) = sum_j factor e_ij w_j. It is cut into columns, and into rows only if threads would be
+ * idle, because each cut into rows packs w once more. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -122,8 +125,8 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part and 512 columns. Returns the sum of dw's
- * squares. */
+/* dw (V, C) = or += sum_i factor e_ij x_i, one task per part and 512 columns. Return the sum of
+ * dw's squares. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

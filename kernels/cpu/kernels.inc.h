@@ -1,7 +1,7 @@
-/* kernels.inc.h: every kernel, written once in vectors of W floats and compiled once a level, and
- * for AVX-512 once more with attention's products in bfloat16 (ATTENTION_BF16): a level's file
- * defines its table's name and includes this. Everything but the table is static, so that no
- * level's code can be linked in another's place. */
+/* kernels.inc.h: every kernel, written once in vectors of W floats and compiled once per level, and
+ * for AVX-512 once more with attention's products in bfloat16 (ATTENTION_BF16). A level's file
+ * defines the name of its table and includes this file. Everything but the table is static, so that
+ * no level's code can be linked in place of another's. */
 #ifndef ATTENTION_BF16
 #define ATTENTION_BF16 0
 #endif

@@ -1,13 +1,13 @@
-/* layernorm.h: layer normalization, a row at a time: it stays in the first-level cache between the
- * passes over it. */
+/* layernorm.h: layer normalization, one row at a time, so that the row stays in the first-level
+ * cache between the passes over it. */
 #include "kernels.h"
 #include "simd.h"
 
-/* Mean and 1/sqrt(variance + eps) of a row. Two passes: the one-pass formula cancels when the mean
- * is large. */
+/* Compute mean and 1/sqrt(variance + eps) of a row in two passes: the one-pass formula cancels if
+ * the mean is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
-    vf a = vset(0), b = vset(0); /* two sums at once hide the additions' latency */
+    vf a = vset(0), b = vset(0); /* two sums in parallel hide the additions' latency */
     size_t c = 0;
     for (; c + 2 * W <= C; c += 2 * W) {
         a += vload(x + c);
@@ -59,13 +59,13 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
     }
 }
 
-/* mean(g) and mean(g*xhat) of one row, g = dout*w. */
+/* Compute mean(g) and mean(g*xhat) of one row, with g = dout*w. */
 SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, const float *x,
                           const float *w, float mean, float rstd, size_t C)
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        /* 0 past the end: so are both sums' terms */
+        /* g is 0 past the end, and so are both sums' terms */
         vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
@@ -75,8 +75,8 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* The rest of `rows` rows whose means are known: dx, and dw and db summed over the rows in
- * registers before they are added. */
+/* Finish `rows` rows whose means are known: add to dx, and sum dw and db over the rows in registers
+ * before adding them. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,

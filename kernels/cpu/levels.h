@@ -1,4 +1,4 @@
-/* levels.h: one complete table a level. cpu.c alone chooses among them. */
+/* levels.h: one complete table per level. Only cpu.c chooses among them. */
 #ifndef SGT_LEVELS_H
 #define SGT_LEVELS_H
 

@@ -13,11 +13,11 @@
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
-/* The structures passed are those of the headers this was compiled with, so only that major version
- * will do. */
+/* We pass the structures of the headers that this file was compiled with, so only that major
+ * version of the library works. */
 #define LIBRARY "libdnnl.so." TEXT(DNNL_VERSION_MAJOR)
 
-static sgt_dnnl table; /* constant once it is filled: oneDNN itself is one per process */
+static sgt_dnnl table; /* constant once filled: there is one oneDNN per process */
 
 static const char *status_text(dnnl_status_t status)
 {
@@ -41,7 +41,7 @@ static int ready(void *library, sgt_error *err)
 {
     int rc;
     (void)library;
-    /* --cpu limits the library too; it can be told so only before its first primitive. */
+    /* --cpu limits the library too, which must be told before its first primitive. */
     if (sgt_cpu() < SGT_CPU_AVX512) {
         dnnl_cpu_isa_t isa = sgt_cpu() == SGT_CPU_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41;
         if ((rc = check(table.set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0)
@@ -193,8 +193,8 @@ int sgt_dnnl_primitive_new(sgt_dnnl_primitive **out, const sgt_dnnl_matmul *shap
     sgt_dnnl_primitive *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, "oneDNN");
     p->api = api;
-    /* The library blocks for as many threads as OpenMP would give it now; each of ours runs its own
-     * tile. */
+    /* The library optimizes for as many threads as OpenMP would give it now, but each of our
+     * threads runs its own tile. */
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
     rc = build(p, shape, err);
@@ -264,7 +264,7 @@ void sgt_dnnl_call_clear(sgt_dnnl_call *call)
 
 static void point(const sgt_dnnl *api, dnnl_memory_t memory, const void *data)
 {
-    /* The library takes no const; inputs stay as they are. */
+    /* The library takes no const pointers, but does not change its inputs. */
     dnnl_status_t status = api->memory_set_data_handle(memory, (void *)data);
     assert(status == dnnl_success);
     (void)status;
@@ -285,6 +285,6 @@ void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_
     }
     if (call->scratch) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, call->scratch};
     dnnl_status_t status = p->api->primitive_execute(p->primitive, stream, n, args);
-    assert(status == dnnl_success); /* a primitive that could be made runs */
+    assert(status == dnnl_success); /* a primitive that could be created does run */
     (void)status;
 }

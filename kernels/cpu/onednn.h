@@ -1,6 +1,6 @@
-/* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here:
- * single-threaded matrix products of float32 or bfloat16 into float32, and nothing else. Programs
- * start without the library; the first plan loads it. */
+/* onednn.h: oneDNN through dlopen, for single-threaded matrix products of float32 or bfloat16 into
+ * float32. It hides the differences between versions 2 and 3. Programs start without the library;
+ * the first plan loads it. */
 #ifndef SGT_ONEDNN_H
 #define SGT_ONEDNN_H
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* Every function used, once: the struct's members, and the names looked up. */
+/* Every function used, listed once for the struct's members and for the symbol lookup. */
 // clang-format off
 #define SGT_DNNL_BOTH(X) \
     X(version) X(set_max_cpu_isa) X(get_effective_cpu_isa) X(engine_create) X(stream_create) \
@@ -33,39 +33,41 @@ typedef struct sgt_dnnl {
     SGT_DNNL_OWN(SGT_DNNL_MEMBER)
     dnnl_engine_t engine;
     char title[32]; /* "oneDNN 2.6.3" */
-    /* the CPU has products of bfloat16: without, the library would go by way of floats, slowly */
+    /* 1 if the CPU multiplies bfloat16; otherwise the library would convert to float, which is
+     * slow */
     int bf16;
 } sgt_dnnl;
 
-/* One product: c (m, n) = a (m, k) b (k, n), each with its two strides in numbers. */
+/* One product: c (m, n) = a (m, k) b (k, n), with strides in numbers; c's columns are
+ * contiguous. */
 typedef struct sgt_dnnl_matmul {
     size_t m, n, k;
     size_t a_row, a_col, b_row, b_col, c_row;
-    int bias, accumulate, bf16; /* bf16: a and b are */
+    int bias, accumulate, bf16; /* bf16: a and b are bfloat16 */
 } sgt_dnnl_matmul;
 
 typedef struct sgt_dnnl_primitive sgt_dnnl_primitive;
 
-/* What one thread needs to run one primitive: made at plan time, so that a run allocates nothing
- * here. */
+/* What one thread needs to run one primitive. It is made at plan time, so that a run allocates
+ * nothing here. */
 typedef struct sgt_dnnl_call {
     dnnl_memory_t a, b, bias, c, scratch;
     void *scratch_bytes;
 } sgt_dnnl_call;
 
-/* The library, loaded at the first call; later calls return the same. SGT_EUNSUPPORTED where it is
- * missing, SGT_EIO where it is there and cannot be loaded. */
+/* Get the library, which the first call loads. Returns SGT_EUNSUPPORTED if it is missing, SGT_EIO
+ * if it is there but cannot be loaded. */
 int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err);
-const char *sgt_dnnl_title(void); /* NULL until it has been loaded */
+const char *sgt_dnnl_title(void); /* NULL until loaded */
 
 int sgt_dnnl_primitive_new(sgt_dnnl_primitive **out, const sgt_dnnl_matmul *shape, sgt_error *err);
-void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p); /* NULL is fine */
+void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p); /* p may be NULL */
 
 int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_error *err);
-void sgt_dnnl_call_clear(sgt_dnnl_call *call); /* a zeroed one is fine */
+void sgt_dnnl_call_clear(sgt_dnnl_call *call); /* call may be zeroed */
 
-/* Runs on the calling thread if that is inside an OpenMP parallel region whose threads were limited
- * to one. */
+/* Run the product. It stays on the calling thread if that is inside an OpenMP parallel region whose
+ * number of threads was limited to one. */
 void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream,
                   const void *a, const void *b, const float *bias, float *c);
 

@@ -1,4 +1,4 @@
-/* product.c: which of our own matrix products and softmaxes this CPU runs. */
+/* product.c: chooses our own matrix product and softmax for this CPU. */
 #include "product.h"
 
 #include "base/cpu.h"

@@ -1,32 +1,32 @@
-/* product.inc.h: sgt_product and sgt_softmax_part, compiled once a level for float32, and with
- * AVX-512 once more for bfloat16: a file of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
- * PRODUCT_BF16 and includes this.
+/* product.inc.h: sgt_product and sgt_softmax_part, compiled once per level for float32, and with
+ * AVX-512 once more for bfloat16. A file for each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
+ * PRODUCT_BF16 and includes this file.
  *
- * On an AMD Zen 4 with AVX-512 tiles run at 98 % of what the instruction can do; 8 x 48 is as good
- * but fits GPT-2's widths worse, and prefetching B's panels by hand brought nothing.
+ * On an AMD Zen 4 with AVX-512, tiles reach 98 % of the instruction's peak rate. Tiles of 8 x 48
+ * are as fast but fit GPT-2's widths worse. Prefetching B's panels by hand gained nothing.
  *
- * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, which multiplies and adds at 103 GFLOP/s
- * there), 2026-11-23, check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with
- * 256 to 4096 rows. Beside oneDNN 2.6, medians of turns of both in one process: 1.00 to 1.12 times
- * as fast forward and to the input, 1.02 to 1.24 to the weight, and twice as fast for fc's output
- * and for both weights of the MLP, with 768 and 3072 channels. */
+ * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, peak 103 GFLOP/s there), 2026-11-23,
+ * check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with 256 to 4096 rows.
+ * Compared with oneDNN 2.6 (medians, both run in turn in one process, 768 and 3072 channels): 1.00
+ * to 1.12 times as fast forward and for the input's gradient, 1.02 to 1.24 times for the weight's
+ * gradient, and twice as fast for fc's output and both weights of the MLP. */
 #include "product.h"
 #include "simd.h"
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    /* of a tile's row: of 32 registers 24 are sums, of 16 registers 12 */
+    /* vectors per row of a tile: the sums take 24 of 32 registers, or 12 of 16 */
     VECTORS = W == 16 ? 4 : 2,
     WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
     PER_GROUP = PRODUCT_BF16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
 
-/* All the compilers we build with unroll these short loops of constant length; the sums must be
- * registers. */
+/* All compilers that we build with unroll these short loops of constant length, which keeps the
+ * sums in registers. */
 #define UNROLLED_FOR(...) _Pragma("GCC unroll 8") for (__VA_ARGS__)
 
-/* A group in each of W lanes. */
+/* ---- a vector of groups, one in each of W lanes ---- */
 #if PRODUCT_BF16
 typedef __m512i group_vector;
 
@@ -42,7 +42,7 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 }
 SGT_INLINE group_vector load_groups(const char *p) { return _mm512_loadu_si512(p); }
 SGT_INLINE void store_groups(char *p, group_vector v) { _mm512_storeu_si512(p, v); }
-/* The first n (none: 0) of a vector's W * PER_GROUP elements at p. */
+/* Load the first n elements (0 if there is none) of a vector's W * PER_GROUP at p. */
 SGT_INLINE group_vector load_elements(const char *p, size_t n)
 {
     if (n >= W * PER_GROUP) return load_groups(p);
@@ -65,12 +65,12 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* What becomes of a tile: written, added to what is there, or written past the caches. */
+/* What to do with a tile: write it, add it to C, or write it with non-temporal stores. */
 enum { WRITE, ADD, STREAM };
 
-/* Where it goes and what is done to it first: * factor of the row, + bias, + what is there if it is
- * to be added; NULL: nothing. And what the squares of what is written are added to, NULL:
- * nothing. */
+/* Where a tile goes and how it is finished: times the row's factor, plus bias, plus C if `how` is
+ * ADD. factor and bias may be NULL. The sum of squares of the written numbers is added to *squares
+ * unless that is NULL. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -79,8 +79,8 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* c (rows, WIDE) from the sums over groups of a and b. a's group p of row i is at a + i*row +
- * p*step, b's p-th WIDE groups at b + p*WIDE*4. `rows` is a constant in every call. */
+/* Compute c (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row + p*step;
+ * the p-th WIDE groups of b are at b + p*WIDE*4. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -91,7 +91,7 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* wanted when the sums are ready */
+            /* needed when the sums are complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -137,11 +137,12 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* groups, and lines of a turned B: packing often reads memory that no cache has */
+/* prefetch distance in groups, or in lines of a transposed B: packing often reads memory that is in
+ * no cache */
 enum { AHEAD = 4 };
 
 #if PRODUCT_BF16
-/* Of two rows' 32 numbers, the first 16 and the last 16 pairs of what is one above the other. */
+/* Indices that interleave two rows of 32 numbers: the first 16 and the last 16 pairs. */
 SGT_INLINE group_vector pair_low(void)
 {
     return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
@@ -155,8 +156,8 @@ SGT_INLINE group_vector pair_high(void)
 }
 #endif
 
-/* One group's WIDE columns, `left` of which are there; `at` is its first element, `line` bytes
- * below it the second where k has one. */
+/* Pack one group of WIDE columns, of which `left` exist. `at` is its first element; its second, if
+ * k has one, is `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16
@@ -179,8 +180,8 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* B stored (k, n): a group's elements are one above the other. b is at column j0 of row 0; all
- * panels row by row, as it lies. */
+/* Pack a B stored (k, n), where a group's elements are in consecutive rows. b is at column j0 of
+ * row 0. All panels are packed row by row, in the order of memory. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
                         size_t p0, size_t groups)
 {
@@ -193,7 +194,7 @@ static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_
     }
 }
 
-/* B is float32 and stored (k, n), its row k multiplied by factor[k]; `at` is at column j of row
+/* Pack a float32 B stored (k, n) with its row k multiplied by factor[k]. `at` is at column j of row
  * 0. */
 static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor,
                           size_t columns, size_t p0, size_t groups)
@@ -214,9 +215,9 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* B stored (n, k): W rows of W groups change places, and then the next groups of these rows: 64
- * rows at a time, a power of two apart or near it, push each other's lines out of the first-level
- * cache. b is at row j of column 0. */
+/* Pack a B stored (n, k): transpose W rows of W groups, then the next groups of the same rows.
+ * Walking 64 rows at once, with a stride near a power of two, would evict their lines from the
+ * first-level cache. b is at row j of column 0. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -235,13 +236,13 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Bytes of six rows of A as packed, a group after the other; 8 more for the last store. */
+/* Return the bytes of six packed rows of A, with 8 more for the last store. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* `rows` <= 30 elements of A's groups that follow one another at `at`, `line` bytes below them the
- * second ones where k has them: six groups to `out`, six more to `out + bytes`, and so on. Each
- * store is of eight, the last two of which are overwritten next. Each line of A is read once: 32
- * columns of bfloat16. */
+/* Pack `rows` <= 30 consecutive elements of A's groups at `at`; the second elements, if k has them,
+ * are `line` bytes further. Six groups go to `out`, the next six to `out + bytes`, and so on. Each
+ * store writes eight groups, of which the next store overwrites the last two. Each line of A is
+ * read once: 32 columns of bfloat16. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -278,13 +279,13 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* A stored (k, m), `rows` <= 30 of its columns: up to five times six groups beside each other, as
- * one step of a tile takes them. */
+/* Pack `rows` <= 30 columns of an A stored (k, m): up to five blocks of six groups, each in the
+ * order that a tile's steps read. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* of the columns packed next */
+    const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* past the columns packed next */
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
         __builtin_prefetch(at + last, 0, 2);
@@ -293,8 +294,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* A stored (m, k) where k ends within a group: the same layout as a step of 4 from row to row of
- * groups*4. */
+/* Pack an A stored (m, k) whose k ends within a group. The layout is that of `along`: step 4, row
+ * stride groups*4. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -308,11 +309,11 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    char *right, *left; /* packed B, and rows of A: six, or where A is turned SGT_PRODUCT_LEFT */
-    float *edge;        /* a tile whose columns are not all C's */
+    char *right, *left; /* packed B; packed rows of A: six, or SGT_PRODUCT_LEFT of a transposed A */
+    float *edge;        /* a tile of which some columns are not in C */
 } product_room;
 
-/* rows x columns of C at the block's edge: by way of a whole tile. */
+/* Compute rows x columns of C at the block's edge by way of a whole tile. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -333,16 +334,17 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* The gradient of a weight, the product with a turned A, is next read when the whole backward pass
- * is over: writing it past the caches spares fetching it first. */
+/* Return whether to write C with non-temporal stores. A weight's gradient (the product with a
+ * transposed A) is next read after the backward pass, so fetching its lines first would be
+ * wasted. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
            (uintptr_t)c % 64 == 0;
 }
 
-/* Up to six rows of C, from `end` on, against all of the block's panels; a is packed where it is
- * turned. */
+/* Compute up to six rows of C, from `end` on, against all of the block's panels. If A is
+ * transposed, `a` is already packed. */
 static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
                          tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
 {
@@ -378,7 +380,7 @@ static product_room room_in(void *scratch)
     return room;
 }
 
-/* Columns j0 .. j0 + columns - 1 of B, in panels. */
+/* Pack columns j0 .. j0 + columns - 1 of B into panels. */
 static void pack_right(const product_room *room, const sgt_gemm_shape *s, const void *b, size_t j0,
                        size_t columns, size_t p0, size_t groups)
 {
@@ -419,14 +421,14 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    /* streaming stores are ordered by nothing else, not by the barrier of threads */
+    /* a barrier of threads does not order non-temporal stores */
     if (s->trans_a) vstream_end();
 }
 
 /* ---- softmax ---- */
 
-/* 2 W numbers past the caches: they are read again after megabytes of others, and to have a line
- * fetched first in order to write all of it costs as much as the exponentials. */
+/* Write 2 W numbers with non-temporal stores. They are read again only after megabytes of others,
+ * and fetching a line before overwriting it costs as much as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if PRODUCT_BF16
@@ -437,13 +439,13 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error is
- * below 2^-22 near 0 and grows to |y| 2^-24, where it is small beside the row's largest, 1; 0 below
- * -87.33. 2^r = 1 + r q(r) for |r| <= 1/2 with q of degree 4 (fitted for the least error of 2^r,
- * 9e-8). */
+/* Return exp(x) for x <= 0 as 2^y with y = x log2 e, in two thirds of vexp's steps. The relative
+ * error is below 2^-22 near 0 and grows to |y| 2^-24, which is small beside the row's largest term,
+ * 1. The result is 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2, with q of degree 4 fitted for
+ * the least error of 2^r, 9e-8. */
 SGT_INLINE vf exp_part(vf x)
 {
-    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* in this order NaN passes */
+    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* NaN passes only in this order of operands */
     vf n = vround(y), r = y - n;
     vf q = vset(1.32647273e-3f);
     q = vfma(q, r, vset(9.67151299e-3f));
@@ -453,8 +455,8 @@ SGT_INLINE vf exp_part(vf x)
     return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
 }
 
-/* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN
- * is no largest, but makes the sum one. */
+/* Write e (columns rounded up to 64) of a row of logits, n of which count, and return its sum. A
+ * NaN is never the maximum, but makes the sum NaN. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
     size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS,
@@ -487,7 +489,7 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
-        /* panels are whole, and so are tiles: what lies past V is 0 until exp_row leaves it out */
+        /* panels and tiles are whole: columns past V are 0 until exp_row ignores them */
         const tile_end end = {.c = room.edge};
         row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
                      groups);
@@ -499,5 +501,5 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
                 exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
-    vstream_end(); /* as above */
+    vstream_end(); /* for exp_row's non-temporal stores */
 }

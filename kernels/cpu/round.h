@@ -1,13 +1,13 @@
-/* round.h: floats rounded to 16 bits and kept as floats, by their bits: the loops have no step that
- * depends on another, and the compiler makes vectors of them. */
+/* round.h: floats rounded to 16 bits by integer operations and kept as floats. No iteration depends
+ * on another, so the compiler vectorizes the loops. */
 #ifndef SGT_CPU_ROUND_H
 #define SGT_CPU_ROUND_H
 
 #include "kernels.h"
 #include "simd.h"
 
-/* The upper 32 - `drop` bits, halfway cases to even; a carry out of the fraction is a larger
- * exponent, past the largest one infinity. */
+/* Round away the lowest `drop` bits, ties to even. A carry out of the fraction increases the
+ * exponent, past the largest to infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -28,7 +28,7 @@ SGT_INLINE uint32_t to_bits(float x)
     return u;
 }
 
-/* All ones or none: what a branch would choose. */
+/* Return all ones or 0: a mask instead of a branch. */
 SGT_INLINE uint32_t pick(int yes) { return 0u - (uint32_t)yes; }
 
 SGT_INLINE float round_bf16(float x)
@@ -37,7 +37,7 @@ SGT_INLINE float round_bf16(float x)
     return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays one */
 }
 
-/* Below 2^-14 fp16 has steps of 2^-24, which is what adding 0.5 and taking it away again leaves. */
+/* Round to fp16. Below 2^-14 fp16 has steps of 2^-24; adding and subtracting 0.5 rounds to them. */
 SGT_INLINE float round_fp16(float x)
 {
     uint32_t u = to_bits(x), sign = u & 0x80000000, size = u & 0x7fffffff;
@@ -64,9 +64,9 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* to_bf16 past the caches where the CPU can and `out` begins a line, for what is read again after
- * much else: whole lines at a time need not be fetched first. Once all is written, stream_end,
- * before another thread reads it. */
+/* Do the same as to_bf16 with non-temporal stores, if the CPU can and `out` begins a cache line.
+ * Meant for data that is read again only after much else: whole lines then need not be fetched.
+ * Call stream_end after the last one, before another thread reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {

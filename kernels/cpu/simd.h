@@ -1,30 +1,34 @@
-/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each
- * kernel is written once and compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4
- * in plain C (the compiler's own vectors: any machine).
+/* simd.h: vectors of W floats as wide as the including file's instruction set allows. Each kernel
+ * is written once and compiled once per level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in
+ * plain C (the compiler's own vectors, for any machine).
  *
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
  *
  * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
- *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
- *   vstream(p, v)              a non-temporal store, p aligned to W floats; an ordinary one in plain C. vstream_end()
- *                              orders those before it, which neither atomics nor barriers of threads do
- *   vwiden(p), vwiden_n(p, n)  the same of bfloat16, widened
- *   vload_either(p, i, n, b)   of bfloat16 if b, else of float, from number i on, the first n where n < W
- *   vkeep(v, n)                lanes from n on become 0
- *   vfma(a, b, c)              a*b + c, rounded once (twice in plain C)       vdfma
- *   vmax(a, b), vmin(a, b)     b where either is NaN                          vsqrt, vabs
- *   vpick_less(a, b, yes, no)  yes where a < b
+ *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros
+ *   vstore, vstore_n           the corresponding stores
+ *   vstream(p, v)              a non-temporal store, p aligned to W floats; an ordinary store in
+ *                              plain C. vstream_end() orders the ones before it, which neither
+ *                              atomics nor barriers of threads do
+ *   vwiden(p), vwiden_n(p, n)  loads of bfloat16, widened to float
+ *   vload_either(p, i, n, b)   from number i on, bfloat16 if b, else float; the first n if n < W
+ *   vkeep(v, n)                set lanes from n on to 0
+ *   vfma(a, b, c), vdfma       a*b + c, rounded once (twice in plain C)
+ *   vmax(a, b), vmin(a, b)     b if either is NaN
+ *   vsqrt(a), vabs(a)
+ *   vpick_less(a, b, yes, no)  yes in lanes with a < b, else no
  *   vround(a)                  to the nearest integer
- *   vscale(e, n, x, lowest)    e 2^n for an integer n, infinity past the largest float; 0 where x < lowest. e about 1,
- *                              -126 <= n <= 128
- *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
+ *   vscale(e, n, x, lowest)    e 2^n for an integer n, infinity past the largest float; 0 in lanes
+ *                              with x < lowest. e about 1, -126 <= n <= 128
+ *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 as double
+ *   vjoin(low, high)           the inverse of vlow and vhigh
  *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves; not with AVX-512
- *   vtranspose(v)              W vectors: rows become columns
- *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double
- *   vpair_bf16(a, b)           a and b rounded to bfloat16, each lane's two beside each other, a's below: with
- *                              AVX512-BF16 alone */
+ *   vtranspose(v)              transpose W vectors
+ *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d): the sum of all, in double
+ *   vpair_bf16(a, b)           a and b rounded to bfloat16, side by side in each lane, a's in the
+ *                              lower half; only with AVX512-BF16 */
 #ifndef SGT_SIMD_H
 #define SGT_SIMD_H
 
@@ -134,7 +138,7 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* 2^n by its half and the other half: 2^128 is no float. */
+/* 2^n as the product of two powers of about half the exponent: 2^128 is not a float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
@@ -205,21 +209,20 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* Two roundings here: a library call for each lane would cost far more than the last bit is
- * worth. */
+/* Rounded twice: a library call per lane would cost far more than the last bit is worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
+/* For |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     /* the same trick: the sum's low bits are n */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
-    vi half = whole >> 1; /* 2^n by its half and the other half: 2^128 is no float */
+    vi half = whole >> 1; /* 2^n as a product of two powers: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
                       e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
 }
@@ -250,7 +253,7 @@ SGT_INLINE void vstream_end(void)
 #endif
 }
 
-/* The first min(n, W) floats at p, others 0; and the same way back. */
+/* Load the first min(n, W) floats at p, others 0; and store them. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
 SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
 {
@@ -271,7 +274,7 @@ SGT_INLINE vf vload_either(const void *p, size_t at, size_t n, int bf16)
     return n >= W ? vwiden((const uint16_t *)p + at) : vwiden_n((const uint16_t *)p + at, n);
 }
 
-/* The largest of n numbers, -inf of none; a NaN is no largest. */
+/* Return the largest of n numbers, -inf if n is 0. NaNs are ignored. */
 SGT_INLINE float vlargest_of(const float *x, size_t n)
 {
     vf a = vset(-INFINITY), b = a;
@@ -292,14 +295,14 @@ SGT_INLINE float vlargest_of(const float *x, size_t n)
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 
-/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.72; NaN stays
- * NaN. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact;
- * exp(r) = 1 + r + r^2 q(r) with q of degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a
- * float's). */
+/* Return exp(x) with a relative error below 2^-22: 0 below -87.33 (no denormals), inf above 88.72,
+ * NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is split in two parts so that n times the
+ * first is exact. exp(r) = 1 + r + r^2 q(r) with q of degree 4 (Chebyshev fit, error 8e-9, a
+ * fifteenth of a float's). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x));               /* in this order NaN passes */
+    vf y = vmin(highest, vmax(lowest, x));               /* NaN passes only in this order */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -310,10 +313,10 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* W vectors of W floats: rows become columns. */
+/* Transpose W vectors of W floats. */
 #if defined(__AVX512F__)
-/* 4 x 4 within the quarters of vectors, then the quarters. By zips, as below, packing from memory
- * took half as long again (Zen 5). */
+/* Transpose 4 x 4 within quarters of vectors, then the quarters. With zips, as below, packing from
+ * memory took 1.5 times as long (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -341,8 +344,8 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's place by
- * one; after log2 W times lane and vector have changed places. */
+/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's position
+ * by one. After log2 W such rounds, lane and vector are exchanged. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

@@ -1,7 +1,7 @@
 // attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64
 // or 128 queries and walks over the keys before them, from their first document's on, 64 or 32 at a
-// time, the next ones on their way while these are computed; a running maximum and sum make the
-// softmax, so that no row of T scores is ever stored.
+// time. The next keys are copied while these are computed. The softmax uses a running maximum and
+// sum, so that no row of T scores is ever stored.
 #include "attention.cuh"
 
 using namespace sgt;
@@ -9,9 +9,9 @@ using namespace sgt;
 // Rows of a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Groups of 16 queries a warp has. With two, what is read of the keys' tile from shared memory,
-// which takes longer than the products with one, serves twice; wider heads, and drawing for
-// dropout, leave no registers for that.
+// Groups of 16 queries per warp. With two, each read of the keys' tile from shared memory, which
+// takes longer than the products of one group, serves both. Wider heads, and drawing for dropout,
+// leave no registers for that.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -23,7 +23,7 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// A tile of keys, some of which the warp's queries see.
+// Process a tile of keys of which the warp's queries see some.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,
@@ -32,7 +32,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
-    DEV_UNROLL_FOR (int m = 0; m < M; m++) // drawn first, while few registers are taken
+    DEV_UNROLL_FOR (int m = 0; m < M; m++) // drawn first, while few registers are in use
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
     bool masked = key < sight.first_key(query + 16 * M - 1);
@@ -42,7 +42,8 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        if constexpr (DROP) drop_elements(s[m], tile[m]); // after the sum: the softmax is of all
+        // after the sum: the softmax covers all keys
+        if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);
 }
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEY_ROWS<T>, TILE_N = TILE<T, DP, N>;
-    // the longest walks first, so that the last blocks to run are short
+    // longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M,
         query = first + mine;
     int begin = sight.first_key(first) / N * N; // keys that any of these queries sees

@@ -1,15 +1,15 @@
 // attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and
-// attention_backward.cu; what rows of scores become is attention_hopper.cuh's too.
+// attention_backward.cu. attention_hopper.cuh also uses the functions on rows of scores.
 //
-// A tile holds rows of a head, DP numbers each (D of them, then zeros), 16 bytes apart: successive
-// rows then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block
-// has four warps; each takes one or two groups of 16 rows of the block's own tile against all rows
-// of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds elements (g, 8n+2t), (g,
-// 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+// A tile holds rows of a head, DP numbers each (D of them, then zeros), with 16 bytes between rows:
+// successive rows then start in other banks, and ldmatrix reads 8 of them at once without conflict.
+// A block has four warps; each takes one or two groups of 16 rows of the block's own tile against
+// all rows of the other tile. With g = lane/4, t = lane%4, an accumulator c[n] holds elements (g,
+// 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 //
 // The type T says how numbers lie in memory and how they are multiplied: bf16, f16, and two ways to
-// take float32. One step of a product covers the columns in 32 bytes of a tile's row, 16 or 8 of
-// them, whatever the type.
+// take float32. For every type, one step of a product covers 32 bytes of a tile's row: 16 or 8
+// columns.
 #pragma once
 
 #include "dropout.cuh"
@@ -18,23 +18,23 @@ namespace sgt
 {
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-// The largest of no scores: finite, so that what is masked weighs 0 beside it and is no NaN.
+// The maximum of no scores. It is finite, so that masked scores get weight 0 and not NaN.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
-// A float32 that is rounded to TF32's 11 bits: one product, off by 2^-10 of itself.
+// A float32 that is rounded to TF32's 11 bits: one product with a relative error of 2^-10.
 struct Tf32 {
     float x;
 };
-// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products
-// make one of float32: big with big, big with small and small with big. They leave out at most
-// 2^-21 of the product: small with small, 2^-22, and the last bit of either number, 2^-23.
+// A float32 as two parts of 11 bits each: big, and the remainder small, but for a last bit. Three
+// products give one of float32: big with big, big with small and small with big. They leave out at
+// most 2^-21 of the product: small with small, 2^-22, and the last bit of either number, 2^-23.
 struct Tf32x3 {
     float x;
 };
-enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores do not look at
+enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores ignore
 template <class T>
-constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // products for one
+constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // tensor-core products per product
 
 template <class T> DEV float number(T x)
 {
@@ -50,13 +50,14 @@ template <class T> struct Heads {
     T *dqkv;
     int length, heads, D;
     const int32_t *start, *end; // (B, T) of documents, or NULL
-    float scale, scale_log2;    // the second: times log2(e), as exponentials are taken to base 2
+    // scale_log2: scale * log2(e), because exponentials are taken to base 2
+    float scale, scale_log2;
     sgt_cuda_dropout drop;
-    uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from a query to the next
+    uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from one query to the next
     float keep;
 };
 
-// One head of one sequence: where its rows start, and how far apart they are.
+// One head of one sequence: where its rows start, and their strides.
 struct Head {
     size_t packed, packed_ld, plain, plain_ld, row; // in qkv; in out and dout; in lse and delta
 
@@ -71,12 +72,11 @@ struct Head {
     }
 };
 
-// What the positions of one row see of one another. Starts and ends never fall from one position to
-// the next; positions past the row have the last one's. They are read where they are needed: a
-// register is worth more.
+// Which positions of one row see each other. Starts and ends never fall from one position to the
+// next; positions past the row have the last one's. They are read when needed, to save registers.
 template <class T> struct Sight {
     const Heads<T> &a;
-    int row; // its first position of all
+    int row; // its first position in the batch
 
     DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
     {
@@ -92,8 +92,8 @@ template <class T> struct Sight {
     }
 };
 
-// Set scores of accumulators to -infinity: in each row those of the columns before limit(row), or
-// if not BEFORE, of the columns from limit(row) on. Rows and columns count from the tile's first.
+// Set scores of accumulators to -infinity: in each row, the columns before limit(row), or unless
+// BEFORE, the columns from limit(row) on. Rows and columns count from the tile's first.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -113,11 +113,11 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
 }
 
 // Which probabilities of one head are kept. A kernel without dropout has DROP false and pays
-// nothing for it.
+// nothing.
 template <bool DROP> struct Kept {
     uint64_t seed, draw, first; // first: the element of query 0 and key 0
     uint32_t limit, pitch;
-    float keep; // what the kept ones are multiplied by
+    float keep; // factor of the kept ones
 
     template <class T> DEV Kept(const Heads<T> &a, int which)
     {
@@ -132,22 +132,23 @@ template <bool DROP> struct Kept {
         limit = a.limit;
     }
 
-    // Bit j is key + j's, for a query; key is a multiple of 4.
+    // Return a mask of four keys of a query: bit j for key + j; key is a multiple of 4.
     DEV uint32_t four(int query, int key) const
     {
         return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
     }
 };
 
-// Of a warp's accumulators, with queries in rows or in columns, which elements are kept. Four keys
-// are one draw and one lane holds but two of them, or one: each lane draws for its neighbours too,
-// one word of four bits a column block, and they exchange words.
+// Which elements of a warp's accumulators are kept, with queries in rows or in columns. Four keys
+// share one draw, but a lane holds only one or two of them. Each lane therefore draws for its
+// neighbours too, one word with four bits per column block, and the lanes exchange words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
-    uint32_t word[4]; // of element e, at bit 4n + shift[e]
+    uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Queries in rows: lane t draws keys 8n + 4 (t/2) .. of row g, or of g + 8 where t is odd.
+    // Draw with queries in rows: lane t draws keys 8n + 4 (t/2) .. of row g, or of row g + 8 if t
+    // is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -162,8 +163,8 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws for
-    // element m of each.
+    // Draw with keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws
+    // for element m of each.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -177,7 +178,7 @@ template <int N> struct KeptTile {
     DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
 };
 
-// 0 where an element is not kept; the others as they are.
+// Set the elements that are not kept to 0.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
     DEV_UNROLL_FOR (int n = 0; n < N; n++)
@@ -188,7 +189,7 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
 template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>; // numbers
 
-// Starts copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
+// Start copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -200,11 +201,12 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
-// The left operand of one step, or the right one of two blocks of 8 columns, as mma takes it.
+// The left operand of one step, or the right operand of two blocks of 8 columns, in mma's layout.
 template <class T> struct Operand {
-    uint32_t big[4], small[4]; // small: of Tf32x3 alone
+    uint32_t big[4], small[4]; // small: only for Tf32x3
 
-    // Two parts need no look for a NaN, which costs as much as the rest: small has it.
+    // With two parts no NaN check is needed, which would cost as much as the rest: small has the
+    // NaN.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -215,7 +217,7 @@ template <class T> struct Operand {
         }
     }
 
-    // Four 8x8 matrices of 16 bits, or of 8x4 floats, each lane with the address of a row.
+    // Load four 8x8 matrices of 16 bits, or 8x4 of floats; each lane gives the address of a row.
     DEV void read(const T *row)
     {
         dev::ldmatrix_x4(big, row);
@@ -225,7 +227,7 @@ template <class T> struct Operand {
 };
 
 // For M groups of 16 rows: blocks n and n + 1 of c[m] += a[m] b. Of three products the small ones
-// go first.
+// come first.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -244,7 +246,7 @@ DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T
     }
 }
 
-// Rows row..row+15 of a tile, the columns of step k, as the left operand.
+// Load rows row..row+15 of a tile, the columns of step k, as the left operand.
 template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
 {
     int lane = threadIdx.x % 32;
@@ -252,7 +254,7 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
 }
 
 // For M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows of a
-// tile: one step of own x tile^T. What is read of the tile serves all groups.
+// tile, which is one step of own x tile^T. All groups share what is read of the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -273,7 +275,7 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
         DEV_UNROLL_FOR (int n = 0; n < N; n++)
             c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     constexpr int STEPS = DP / (2 * PER16<T>);
-    // all of them at once, with two parts each, take too many registers
+    // with two parts each, unrolling all steps would take too many registers
     DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS)
     for (int k = 0; k < STEPS; k++) {
         Operand<T> a[M];
@@ -282,9 +284,9 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     }
 }
 
-// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them.
-// In float32 a lane has columns 2t and 2t + 1 where mma takes t and t + 4: the sum is the same in
-// any order of columns, so long as the tile's rows are in that order too.
+// Take step k of p's accumulators as the left operand. In 16 bits they have mma's layout. In
+// float32 a lane has columns 2t and 2t + 1 instead of t and t + 4. The sum is the same in any order
+// of columns, as long as the tile's rows have that order too.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -294,9 +296,9 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of.
-// ldmatrix transposes 16-bit numbers alone; floats are read one by one, without conflict, as rows
-// 2t lie 8 banks apart.
+// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand: see left_of.
+// ldmatrix transposes only 16-bit numbers. Floats are read one by one, without conflict, as rows 2t
+// lie 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
@@ -310,7 +312,7 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
     }
 }
 
-// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), p rounded as T is.
+// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded as T is.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
@@ -325,7 +327,7 @@ DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const
     }
 }
 
-// Two numbers next to one another, the first at an even place.
+// Store two neighbouring numbers, the first at an even index.
 template <class T> DEV void store_two(T *at, float x, float y)
 {
     struct alignas(8) Two {
@@ -335,7 +337,7 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Rows g and g + 8 of the warp's 16, from `first` on, times their factors.
+// Store rows g and g + 8 of the warp's 16, from `first` on, times their factors.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -351,20 +353,19 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 
 // ---- the forward pass: a running softmax ----
 
-// A warp's running softmax over rows g and g + 8: maxima in log2, this lane's part of the sums.
+// A warp's running softmax over rows g and g + 8: maxima in log2, and this lane's part of the sums.
 struct Running {
     float max[2], sum[2];
 };
 
-// The largest over the four lanes that share a row.
+// Return the maximum over the four lanes that share a row.
 DEV float quad_max(float x)
 {
     x = fmaxf(x, dev::shfl_xor(x, 1));
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g +
-// 8 (e >> 1).
+// Mask keys after the query: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -373,8 +374,8 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is to be scaled
-// by `down`.
+// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors for what was
+// summed under the old ones.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -444,15 +445,15 @@ Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t len
             sgt_dropout_keep(d.rate)};
 }
 
-// f(true or false, as a type): whether anything is dropped.
+// Call f(true or false, as a type): whether dropout is on.
 template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
 {
     if (drop && drop->rate > 0) f(std::true_type());
     else f(std::false_type());
 }
 
-// f(T(), DP) for the least DP that a head size fits. float32, which is not for speed, has two
-// alone.
+// Call f(T(), DP) with the least DP that holds D. float32, which is not meant for speed, has only
+// two.
 template <class F> void by_head_size(sgt_cuda_type type, bool tf32, size_t D, F f)
 {
     auto wide = [&](auto zero) {

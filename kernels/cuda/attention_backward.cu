@@ -1,27 +1,27 @@
 // attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale
 // q_i.k_j - lse_i) and delta_i = dout_i.out_i:
-//   dv_j = sum_i f_ij p_ij dout_i    ds_ij = p_ij (f_ij dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
-//   dk_j = scale sum_i ds_ij q_i
+//   dv_j = sum_i f_ij p_ij dout_i          ds_ij = p_ij (f_ij dout_i.v_j - delta_i)
+//   dq_i = scale sum_j ds_ij k_j           dk_j = scale sum_i ds_ij q_i
 // where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of
-// f_ij p_ij v_j. Two kernels: one keeps keys and walks over the queries after them, the other keeps
-// queries and walks over the keys before them, within documents. Scores are computed in both, five
-// products becoming seven, and every sum is one warp's alone: no atomics, the same bits each time.
-// (With five, dq's sums go through memory tile by tile, in float32: 32 KiB to and fro for the 1
-// MFLOP saved, and all keys of a head are one block's for the order to be fixed.) Both compute p
-// with the kept rows on the left, so that p's accumulators are the left operand of the sums as they
-// stand.
+// f_ij p_ij v_j. There are two kernels: one keeps keys and walks over the queries after them, the
+// other keeps queries and walks over the keys before them, within documents. Both compute the
+// scores, which makes seven products out of five. Each sum is computed by one warp without atomics,
+// so the bits are the same each time. (With five, dq's sums would go through memory tile by tile in
+// float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order would also need all keys of a head in
+// one block.) Both kernels compute p with the kept rows on the left, so that p's accumulators are
+// already the left operand of the sums.
 #include "attention.cuh"
 #include "attention_slopes.cuh"
 
 using namespace sgt;
 
-// Rows of the walked tile: fewer where a row's sums take up the registers, and where numbers take
-// up shared memory.
+// Rows of the walked tile: fewer if a row's sums take up the registers or its numbers the shared
+// memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where the walked queries' lse and delta lie: behind all tiles; for float32, whose tiles can fill
-// a block's shared memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta
-// DELTA further on, the next tile's TURN.
+// Where the walked queries' lse and delta are: after all tiles; for float32, whose tiles can fill a
+// block's shared memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta
+// DELTA further, the next tile's TURN further.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -32,8 +32,8 @@ template <class T, int DP> struct Stats {
 
 // ---- dk and dv ----
 
-// The walked queries: q, dout, and for each lse in log2 and delta. Beyond the last one lse is
-// infinite: p is 0 there.
+// Start copying the walked queries: q, dout, and for each lse in log2 and delta. Past the last
+// query lse is infinite, so that p is 0 there.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
@@ -50,7 +50,7 @@ DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *s
     stats[Stats<T, DP>::DELTA] = there ? a.delta[h.row + query + i] : 0;
 }
 
-// The two sums of a walked tile of queries, with p and dout.v in registers.
+// Add a walked tile of queries to the two sums, with p and dout.v in registers.
 template <class T, int DP, bool DROP>
 DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a,
                      const Kept<DROP> &kept, const Sight<T> &sight, const T *keys, const T *values,
@@ -60,7 +60,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     constexpr int N = WALKED<T, DP>;
     int mine = threadIdx.x / 32 * 16;
     float p[1][N / 8][4], dp[1][N / 8][4];
-    KeptTile<N / 8> tile; // drawn first, while few registers are taken
+    KeptTile<N / 8> tile; // drawn first, while few registers are in use
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
     if (a.end && query + N > sight.after_queries(key + mine))
@@ -80,8 +80,8 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// Two blocks to a multiprocessor where three are a few registers out of reach; 0 leaves it to the
-// compiler.
+// Request two blocks per multiprocessor where three need only a few registers more; 0 leaves it to
+// the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)
@@ -183,8 +183,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
                       a.scale);
 }
 
-// Of float32 three blocks to a multiprocessor are asked for, or the compiler aims at four and
-// spills.
+// For float32, request three blocks per multiprocessor, or the compiler aims at four and spills.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     queries_kernel(Heads<T> a)
@@ -192,8 +191,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     walk_keys<T, DP, false>(a);
 }
 
-// Drawing takes registers: two blocks to a multiprocessor are asked for, or the compiler aims at
-// three and spills.
+// Drawing takes registers: request two blocks per multiprocessor, or the compiler aims at three and
+// spills.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {
@@ -212,7 +211,7 @@ static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqk
             constexpr int W = WALKED<N, width>;
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
             if (T == 1) a.scale = 0;
             constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>)*sizeof(N);
             constexpr size_t with_stats = bytes + Stats<N, width>::BYTES;

@@ -1,9 +1,9 @@
-/* attention_cudnn.c: the operation graphs that cuDNN knows as fused attention, and the runs of
+/* attention_cudnn.c: the operation graphs that cuDNN recognizes as fused attention, and running
  * their plans.
  *
- * cuDNN recognises a graph by its shape: which operations, in which types, on which strides. What
- * is written here follows the graphs that its own frontend makes of attention with a causal mask,
- * operation for operation. */
+ * cuDNN recognizes a graph by its shape: which operations, in which types, on which strides. The
+ * graphs here follow, operation for operation, those that cuDNN's own frontend makes of attention
+ * with a causal mask. */
 #include "attention_cudnn.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 #define N(name) SGT_CUDNN_##name
 
-/* Tensors with a place in memory or a value, by unique id. */
+/* Tensors with memory or a value, by unique id. */
 enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 
 struct sgt_cudnn_attention {
@@ -26,9 +26,9 @@ struct sgt_cudnn_attention {
     sgt_cudnn_handle handle;
     sgt_cudnn_graph forward_graph, backward_graph;
     sgt_cudnn_plan forward, backward;
-    float scale, masked, kept; /* scalars of the graphs: 1/sqrt(D), -inf, and 1, of no dropout */
-    int clear_sums;            /* zeros in dQ's sums before each backward pass */
-    sgt_error failed;          /* of the first run that was refused */
+    float scale, masked, kept; /* scalars of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
+    int clear_sums;            /* zero dQ's sums before each backward pass */
+    sgt_error failed;          /* failure of the first run that was refused */
 };
 
 /* ---- tensors: B sequences of H heads, strides in numbers ---- */
@@ -36,7 +36,7 @@ struct sgt_cudnn_attention {
 typedef struct shape {
     sgt_cudnn_graph *g;
     int64_t B, T, H, D;
-    int type; /* of 16 bits */
+    int type; /* a 16-bit type */
 } shape;
 
 static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
@@ -49,7 +49,7 @@ static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
                    .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF)};
 }
 
-/* A third of qkv (B, T, 3, H, D) */
+/* Describe a third of qkv (B, T, 3, H, D). */
 static sgt_cudnn_desc packed(const shape *s, enum uid uid)
 {
     int64_t row = 3 * s->H * s->D;
@@ -59,7 +59,7 @@ static sgt_cudnn_desc packed(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, row, 1}});
 }
 
-/* The same, transposed: (D, T) of each head */
+/* Describe the same, transposed: (D, T) of each head. */
 static sgt_cudnn_desc packed_transposed(const shape *s, enum uid uid)
 {
     int64_t row = 3 * s->H * s->D;
@@ -69,7 +69,7 @@ static sgt_cudnn_desc packed_transposed(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, 1, row}});
 }
 
-/* out or dout (B, T, H, D) */
+/* Describe out or dout (B, T, H, D). */
 static sgt_cudnn_desc joined(const shape *s, enum uid uid)
 {
     int64_t row = s->H * s->D;
@@ -79,7 +79,7 @@ static sgt_cudnn_desc joined(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, row, 1}});
 }
 
-/* A number a row, (B, H, T) float: in memory, or with uid 0 inside the graph alone */
+/* Describe a number per row, (B, H, T) float: in memory, or with uid 0 only inside the graph. */
 static sgt_cudnn_desc rows(const shape *s, int uid)
 {
     return sgt_cudnn_tensor(s->g,
@@ -90,7 +90,7 @@ static sgt_cudnn_desc rows(const shape *s, int uid)
                                                .stride = {s->H * s->T, s->T, 1, 1}});
 }
 
-/* A number for each query and key, (B, H, T, T), which never lies in memory */
+/* Describe a number per query and key, (B, H, T, T), which is never in memory. */
 static sgt_cudnn_desc pairs(const shape *s, int type)
 {
     int64_t head = s->T * s->T;
@@ -100,7 +100,7 @@ static sgt_cudnn_desc pairs(const shape *s, int type)
                                                      .stride = {s->H * head, head, s->T, 1}});
 }
 
-/* The same by key and query: what a matrix over (T, T) is when read transposed */
+/* Describe the same by key and query: the transpose of a matrix over (T, T). */
 static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
 {
     int64_t head = s->T * s->T;
@@ -110,7 +110,7 @@ static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
                                                      .stride = {s->H * head, head, 1, s->T}});
 }
 
-/* Rows of D floats, (B, H, T, D), with the strides given, inside the graph alone */
+/* Describe rows of D floats, (B, H, T, D), with the given strides, only inside the graph. */
 static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
 {
     return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
@@ -119,8 +119,8 @@ static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
                                                      .stride = {b, h, t, 1}});
 }
 
-/* dQ's sums, (B, H, T, D) float in memory, in the order that the engines' tensor cores leave them
- * in */
+/* Describe dQ's sums, (B, H, T, D) float in memory, in the order in which the engines' tensor cores
+ * write them. */
 static sgt_cudnn_desc dq_sums(const shape *s)
 {
     return sgt_cudnn_tensor(s->g,
@@ -140,7 +140,7 @@ static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
                                                      .stride = {1, 1, 1, 1}});
 }
 
-/* ---- operations whose result exists inside the graph alone ---- */
+/* ---- operations whose result exists only inside the graph ---- */
 
 static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b)
 {
@@ -149,7 +149,7 @@ static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt
     return y;
 }
 
-/* x where query >= key, else -inf */
+/* x if query >= key, else -inf */
 static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
 {
     sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
@@ -178,8 +178,8 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
 
 /* ---- the two graphs ---- */
 
-/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16
- * bits when they meet V. */
+/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities have 16 bits
+ * when they are multiplied with V. */
 static void describe_forward(const shape *s)
 {
     sgt_cudnn_graph *g = s->g;
@@ -199,8 +199,8 @@ static void describe_forward(const shape *s)
     sgt_cudnn_matmul(g, p, v, joined(s, O));
 }
 
-/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph it knows has a factor
- * there, of dropout's share: 1. */
+/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph that it recognizes
+ * has a factor for dropout there: 1. */
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
@@ -212,8 +212,8 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* dQ = dS K. Added in float in the caller's memory, by blocks of keys in whatever order they come;
- * or written at once, from a dS that lies in the engine's workspace, always in the same order. */
+/* dQ = dS K. Either it is added in float in the caller's memory, by blocks of keys in any order. Or
+ * it is written at once from a dS in the engine's workspace, always in the same order. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
@@ -281,14 +281,14 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "cuDNN: fused attention takes 2 tokens or more, not 1");
-    size_t most = (size_t)1 << 62; /* pairs and packed rows, in numbers */
+    size_t most = (size_t)1 << 62; /* pairs, and packed rows, in numbers */
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
     return SGT_OK;
 }
 
-/* What this version of cuDNN gets wrong. */
+/* Refuse options that this version of cuDNN computes wrongly. */
 static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options *o, sgt_error *err)
 {
     if (api->version <= 91500 && o->T % 128)
@@ -299,8 +299,7 @@ static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options
     return SGT_OK;
 }
 
-/* Both graphs and their plans: for the handle's device, or without a handle for the one
- * described. */
+/* Plan both graphs: for the handle's device, or without a handle for the device described. */
 static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
 {
     const sgt_cudnn_attention_options *o = &a->o;
@@ -381,7 +380,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
     free(a);
 }
 
-/* ---- workspace: backward's sums lie first, the engine's own after them ---- */
+/* ---- workspace: backward's sums first, then the engine's own ---- */
 
 static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
@@ -414,7 +413,7 @@ static void put(pack *p, enum uid uid, const void *at)
 {
     assert(p->count < UIDS);
     p->uid[p->count] = uid;
-    /* cuDNN takes no const; what a graph only reads stays as it is */
+    /* cuDNN takes no const pointers, but does not change what a graph only reads */
     p->at[p->count++] = (void *)at;
 }
 
@@ -446,8 +445,8 @@ static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
     return status;
 }
 
-/* A variant pack cannot be changed once it is finalized, so each run makes one: 0.3 us, and host
- * memory alone. */
+/* Run a plan. A variant pack cannot be changed once it is finalized, so each run makes one; that
+ * takes 0.3 us and only host memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s,
                 const sgt_cudnn_plan *plan, const pack *p, void *workspace)
 {

@@ -1,15 +1,15 @@
 // attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A
 // block keeps 128 queries and walks over the keys before them, 128 at a time, from the diagonal
-// down. Two things overlap: while a consumer turns one tile's scores into probabilities, the tensor
-// cores compute its next scores; and while one consumer is busy with exponentials, the other has
-// the tensor cores, for which they take turns.
+// down. Two things overlap. While a consumer turns one tile's scores into probabilities, the tensor
+// cores compute its next scores. While one consumer computes exponentials, the other uses the
+// tensor cores; they take turns.
 #include "attention_hopper.cuh"
 
 using namespace sgt;
 
 enum { KEYS = 128 };
 
-// A block's shared memory. Keys and values have rings of their own: scores need not wait for
+// A block's shared memory. Keys and values have separate rings, so that scores need not wait for
 // values.
 template <class T, int D> struct Forward {
     uint64_t *queries;
@@ -49,8 +49,8 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Scores of a tile become probabilities, not yet divided by their sum. What was summed so far is to
-// be scaled by `down`.
+// Turn scores of a tile into probabilities, not yet divided by their sum. `down` receives the
+// factors for what was summed so far.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
@@ -58,7 +58,7 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // after the sum: the softmax is of all
+    draws.drop(s); // after the sum: the softmax covers all keys
 }
 
 template <class T, int D, bool DROP>
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     Forward<T, D> f;
     Sight<T> sight(a, blockIdx.x);
-    // the longest walks first, so that the last blocks to run are short
+    // longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
     static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
     int begin = sight.first_key(first) / KEYS * KEYS; // keys that any of these queries sees

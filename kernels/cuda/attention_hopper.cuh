@@ -1,12 +1,12 @@
-// attention_hopper.cuh: what the attention kernels for sm_90 have in common, attention_hopper.cu
-// and attention_hopper_backward.cu. A block has three groups of 128 threads. Two consume: each
-// keeps 64 rows of the block's own 128 and multiplies them with the walked tiles, by wgmma. The
-// third produces: one thread of it has TMA copy tiles into a ring of stages. Accumulators have the
-// layout of attention.cuh's, so that its softmax and masks serve here too.
+// attention_hopper.cuh: what attention_hopper.cu and attention_hopper_backward.cu, the attention
+// kernels for sm_90, have in common. A block has three groups of 128 threads. Two are consumers:
+// each keeps 64 rows of the block's own 128 and multiplies them with the walked tiles by wgmma. The
+// third is the producer: one thread of it has TMA copy tiles into a ring of stages. Accumulators
+// have the layout of attention.cuh's, so its softmax and masks serve here too.
 //
-// A tile of ROWS rows lies in shared memory as D/64 parts one after another, each of ROWS rows of
-// 64 numbers, swizzled as TMA leaves them. Rows past the end of their sequence are zeros: a
-// sequence is a plane of the tensor map.
+// A tile of ROWS rows lies in shared memory as D/64 consecutive parts, each of ROWS rows of 64
+// numbers, swizzled as TMA leaves them. Rows past the end of their sequence are zeros: a sequence
+// is a plane of the tensor map.
 #pragma once
 
 #include "attention.cuh"
@@ -21,17 +21,16 @@ enum {
     HOPPER_THREADS = 128 * (CONSUMERS + 1),
     MINE = 64,               // rows of one consumer
     BOTH = MINE * CONSUMERS, // rows of a block's own tile
-    BOX = 64,                // rows that one TMA copy brings
+    BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
     CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 of 65,536
-    BARRIERS = 1024           // bytes in front of the tiles, which begin at multiples of 1,024
+    BARRIERS = 1024           // bytes before the tiles, which begin at multiples of 1,024
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers
 
-// The barriers of a ring of stages. Stage i % STAGES is filled for the i-th time that the producer
-// fills one.
+// The barriers of a ring of stages. The producer's i-th tile goes into stage i % STAGES.
 struct Ring {
     uint64_t full[STAGES], empty[STAGES];
 
@@ -39,7 +38,7 @@ struct Ring {
     {
         for (int i = 0; i < STAGES; i++) {
             dev::mbar_init(full + i, 1);
-            dev::mbar_init(empty + i, CONSUMERS * 4); // a lane of each warp
+            dev::mbar_init(empty + i, CONSUMERS * 4); // a lane of each warp arrives
         }
     }
     DEV uint64_t *bar(int i) { return full + i % STAGES; }
@@ -48,12 +47,12 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    DEV void release(int i) // once this warp's products have read it
+    DEV void release(int i) // after this warp's products have read it
     {
-        dev::warp_sync(); // every lane has seen it full, and has read what it reads itself
+        dev::warp_sync(); // every lane has seen it full and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    DEV void skip(int i) // a tile of which this group needs nothing
+    DEV void skip(int i) // release a tile that this group does not need
     {
         wait_full(i);
         release(i);
@@ -71,7 +70,7 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
     dev::block_sync(); // the barriers are there for all
 }
 
-// Start to copy ROWS rows of a head into a tile.
+// Start copying ROWS rows of a head into a tile.
 template <int D, int ROWS, class T>
 DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
                    int plane)
@@ -103,7 +102,7 @@ DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *
     dev::wgmma_commit();
 }
 
-// Accumulators, rounded to T, as a left operand.
+// Round accumulators to T and pack them as a left operand.
 template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const float (&s)[N][4])
 {
     DEV_UNROLL_FOR (int k = 0; k < N / 2; k++)
@@ -111,7 +110,7 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// Dropout of N column blocks; without DROP it is nothing.
+// Dropout of N column blocks; empty without DROP.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
 
@@ -138,7 +137,7 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// Where a block's head lies for TMA: its sequence is a plane; the first column of its q, or of its
+// Where a block's head is for TMA: its sequence's plane, and the first column of its q and of its
 // out.
 struct Columns {
     int plane, plain, width;
@@ -152,8 +151,8 @@ struct Columns {
 
 // ---- on the host ----
 
-// Make the map of (B, T, columns) for boxes of BOX rows. On failure the next sgt_cuda_check says
-// so; return false.
+// Make the map of (B, T, columns) for boxes of BOX rows. On failure return false; the next
+// sgt_cuda_check then reports it.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
 {
@@ -162,7 +161,7 @@ bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_
     return made;
 }
 
-// f(T(), D, whether anything is dropped) for the head sizes that are served.
+// Call f(T(), D, whether dropout is on) for the supported head sizes.
 template <class F>
 void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
 {

@@ -89,8 +89,8 @@ template <class T, int D, bool DROP> struct KeySums {
     uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the products that make the sums
 };
 
-// Add a tile of queries, some of which see the group's keys. The first sum's product runs while the
-// second's operand is computed. No product is under way at the end: ptxas would serialize products
+// Add a tile of queries of which some see the group's keys. The first sum's product runs while the
+// second's operand is computed. No product is pending at the end: ptxas would serialize products
 // that a loop carries over.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     QueriesShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    int first = (gridDim.y - 1 - blockIdx.y) * BOTH; // the longest walks first
+    int first = (gridDim.y - 1 - blockIdx.y) * BOTH; // longest walks first
     int begin = sight.first_key(first) / WALKED_KEYS<D> * WALKED_KEYS<D>;
     int end = first + BOTH < a.length ? first + BOTH : a.length;
     make_barriers(m.own, m.ring);
@@ -281,7 +281,7 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
         using N = decltype(zero);
         Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
         a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-        // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+        // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
         if (T == 1) a.scale = 0;
         dev::TensorMap packed, plain;
         if (!map_rows(&packed, a.qkv, B, T, 3 * H * D) || !map_rows(&plain, a.dout, B, T, H * D))

@@ -1,6 +1,6 @@
-// attention_naive.cu: what attention by whole T x T matrices needs beside its products (--attention
-// naive): heads cut out of rows and put back, and the causal softmax over stored scores. A warp
-// takes a row of scores.
+// attention_naive.cu: what attention by whole T x T matrices (--attention naive) needs besides its
+// products: splitting rows into heads and merging them again, and the causal softmax over stored
+// scores. A warp takes a row of scores.
 #include "dropout.cuh"
 #include "softmax.cuh"
 
@@ -77,21 +77,21 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, cons
     move_heads(s, type, false, 1, part, out, B, T, H, D);
 }
 
-// ---- rows of scores: row r of (B, H, T), of which keys 0 .. r % T count, or those from its
-// document's start on ----
+// ---- rows of scores: in row r of (B, H, T), keys 0 .. r % T count, or those from its document's
+// start on ----
 
 template <class T> struct Scores {
-    T *x; // scores, becoming probabilities; or their gradient; or what drop_probs writes
+    T *x; // scores that become probabilities; their gradient; or drop_probs's output
     const T *probs;
     size_t rows;
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
-    // (B, T), or NULL; probabilities are 0 where keys do not count, their gradients anything
+    // (B, T), or NULL; keys that do not count have probability 0, and gradients of any value
     const int32_t *start;
 };
 
-// The factors of V keys from `key` on, in row r.
+// Compute the factors of V keys from `key` on, in row r.
 template <class T, int V>
 DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {
@@ -157,7 +157,7 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// A lane's numbers of one row: p, and the gradient at what dropout gave, times its factor.
+// Load a lane's numbers of one row: p, and the gradient after dropout, times dropout's factor.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores
     float p[V], dp[V], mean = 0;
     for (int c = first; c <= last; c += 32 * V) {
         load_slopes(p, dp, a, r, c);
-        DEV_UNROLL_FOR (int i = 0; i < V; i++) mean += p[i] * dp[i]; // p is 0 after the last
+        DEV_UNROLL_FOR (int i = 0; i < V; i++) mean += p[i] * dp[i]; // p is 0 past the last key
     }
     mean = dev::warp_sum(mean);
     for (int c = first; c < a.length; c += 32 * V) {

@@ -1,16 +1,16 @@
-// attention_tiled.cu: causal attention for what tensor cores do not serve: head sizes that are no
-// multiple of 8 or over
-// 128. By tiles of floats in shared memory: a block keeps 16 rows and walks over the others 32 at a time; eight
-// neighbouring lanes share a row. T x T is never stored, and every sum is one thread's.
+// attention_tiled.cu: causal attention for head sizes that the tensor-core kernels do not support:
+// no multiple of 8, or over 128. It works by tiles of floats in shared memory. A block keeps 16
+// rows and walks over the others 32 at a time; eight neighbouring lanes share a row. T x T is never
+// stored, and one thread computes each sum.
 #include "attention.cuh"
 
 using namespace sgt;
 
 enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 184 };
-// between rows of weights: an odd number of banks, as between the rows of a tile
+// pitch of the weights: an odd number of banks, as between the rows of a tile
 enum { WEIGHTS = WALK + 1 };
 
-// rows of D numbers as floats, D + 1 apart; those from `present` on become 0.
+// Read rows of D numbers as floats, D + 1 apart; rows from `present` on become 0.
 template <class T>
 DEV void read_tile(float *tile, const T *rows, size_t ld, int count, int present, int D)
 {
@@ -119,14 +119,14 @@ __global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t
         a.delta[(place / a.length * a.heads + head) * a.length + place % a.length] = sum;
 }
 
-// What a block keeps and what it walks over: two tiles each, (k, v) and (q, dout) or the other way
-// around, so that s = kept[0] . walked[0] and dp = kept[1] . walked[1] either way.
+// The tiles a block keeps and walks over: (k, v) and (q, dout), or the other way around, so that s
+// = kept[0] . walked[0] and dp = kept[1] . walked[1] in both cases.
 template <class T> struct Pair {
     const T *first, *second;
     size_t first_ld, second_ld;
 };
 
-// 64 registers a thread, which eight blocks leave: aiming at more blocks, the compiler spills.
+// Eight blocks leave 64 registers per thread; aiming at more blocks, the compiler spills.
 template <class T, bool DROP, bool KEYS>
 __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
 {
@@ -223,7 +223,7 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
             if (T == 1) a.scale = 0;
             size_t bytes = backward_bytes(D), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);

@@ -1,14 +1,15 @@
-// bias.cu: a bias is added to every row, so its gradient is the sum over rows: by slices of rows,
-// then over the slices, each in one order.
+// bias.cu: the gradient of a bias, which is added to every row: a sum over rows, first within
+// slices of rows, then over the slices, each in one order.
 #include "columns.cuh"
 
 using namespace sgt;
 
-enum { ROWS = 8 /* rows a block has in flight, a warp each */, MOST_SLICES = 128, LEAST_ROWS = 64 };
+/* ROWS: rows that a block has in flight, one per warp */
+enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
-// partial[slice][c] = sum of the slice's rows; a block has 32 * V columns, a warp every eighth row
-// of the slice. If there is one slice, `partial` is the gradient itself, and the sum is added to
-// it.
+// partial[slice][c] = sum of the slice's rows. A block has 32 * V columns; a warp takes every
+// eighth row of the slice. If there is one slice, `partial` is the gradient itself, and the sum is
+// added to it.
 template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)

@@ -1,11 +1,11 @@
-// columns.cu: partial sums of columns, folded. A block has 32 columns; each of its 32 warps adds up
-// every 32nd partial sum of all of them, then the warps' sums of one column, so that no thread
-// waits for a long row of loads.
+// columns.cu: folds partial sums of columns. A block has 32 columns. Each of its 32 warps adds up
+// every 32nd partial sum of all of them; then the warps' sums of one column are added. So no thread
+// waits for a long chain of loads.
 #include "columns.cuh"
 
 using namespace sgt;
 
-enum { GROUPS = 32, PITCH = 33 /* a column of the array is in as many banks as it is long */ };
+enum { GROUPS = 32, PITCH = 33 /* the odd pitch spreads a column over all banks */ };
 
 __global__ void __launch_bounds__(GROUPS * 32)
     fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,

@@ -1,5 +1,5 @@
-// columns.cuh: the second half of every sum over rows: blocks leave their partial sums of columns,
-// and these become gradients.
+// columns.cuh: the second half of every sum over rows: blocks write partial sums of columns, and
+// fold_columns adds them to gradients.
 #pragma once
 
 #include "elements.cuh"
@@ -7,13 +7,13 @@
 namespace sgt
 {
 
-// As many arrays of C floats as are summed at once.
+// The arrays of C floats that are summed at once.
 struct ColumnSums {
     float *out[3];
 };
 
 // to.out[p][c] += the sum of partial[block][p][c] over blocks, in one order, for p < wanted
-//                                                                                  partial (blocks, parts, C)
+//   partial (blocks, parts, C)
 void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
                   const float *partial, unsigned blocks, size_t C);
 

@@ -1,7 +1,7 @@
-// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a
-// block. Where a row fits in shared memory it is read from global memory once (a 50,304-wide row of
-// 16-bit numbers is 100 KB); a thread keeps and rereads its own elements, so that they need no
-// barrier. Warps' sums lie before it.
+// cross_entropy.cu: the classifier: the loss, and the logits' gradient in place, one row per block.
+// If a row fits shared memory, it is read from global memory once (a 50,304-wide row of 16-bit
+// numbers has 100 KB). A thread keeps and rereads only its own elements, which need no barrier. The
+// warps' sums are in front of the row.
 #include "softmax.cuh"
 
 using namespace sgt;
@@ -24,12 +24,12 @@ __global__ void __launch_bounds__(THREADS)
         if (KEEP) store(kept + c, x);
         add_exps(s, x);
     }
-    if (whole + (int)threadIdx.x < V_) { // the columns of a vector that reaches past V
+    if (whole + (int)threadIdx.x < V_) { // columns of a vector that reaches past V
         float x[1];
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // before any thread overwrites it: see the barrier
+    // read before any thread overwrites it: see the barrier
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
@@ -76,7 +76,7 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits,
     });
 }
 
-// One block: a thousand losses a thread at most, in double, in one order.
+// One block: at most a thousand losses per thread, summed in double, in one order.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

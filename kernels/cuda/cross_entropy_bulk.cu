@@ -1,9 +1,9 @@
-// cross_entropy_bulk.cu: the classifier for sm_90a. There are as many blocks as multiprocessors,
-// and each takes row after row. One thread starts a bulk copy of a whole row into shared memory,
-// and of the next as soon as one has been read: as many bytes are on their way as fit. At 50,304
-// logits of 16 bits that is one row of 100 KB while another is computed; loads by the threads
-// themselves have 8 KB under way. Not yet run on a GPU: cp.async.bulk and its barriers are what a
-// GPU has to confirm.
+// cross_entropy_bulk.cu: the classifier for sm_90a. There is one block per multiprocessor, and each
+// takes row after row. One thread starts a bulk copy of a whole row into shared memory, and of the
+// next row as soon as one has been read. This keeps as many bytes in flight as shared memory holds.
+// At 50,304 logits of 16 bits that is one row of 100 KB while another is computed; loads by the
+// threads themselves keep 8 KB in flight. Not yet run on a GPU, which has to confirm cp.async.bulk
+// and its barriers.
 #include "hopper.cuh"
 #include "softmax.cuh"
 
@@ -15,7 +15,7 @@ enum {
     MOST_STAGES = 4,
     MULTIPROCESSORS = 132 /* of an H100 */
 };
-// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in all,
+// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in total,
 // on sm_90.
 enum {
     BARRIERS = 128,
@@ -29,15 +29,15 @@ template <class T> struct BulkRows {
     const int32_t *targets;
     const float *scale;
     size_t n;
-    int V, ld, stages; // rows at once
+    int V, ld, stages; // stages: rows in shared memory at once
     int pitch;         // bytes from row to row in shared memory
 };
 
-// Numbers from a row up to the next whole 16 bytes: ld is a multiple of that, so that they are
-// there.
+// Return the numbers of a row rounded up to whole 16 bytes; ld is a multiple of that, so they
+// exist.
 template <class T> DEV int copied(int V) { return (V + PER16<T> - 1) / PER16<T> * PER16<T>; }
 
-// By one thread: `row` is on its way to its stage.
+// Start copying `row` to its stage, in one thread.
 template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stage)
 {
     uint64_t *bar = (uint64_t *)dev::dyn_smem() + stage;
@@ -46,7 +46,7 @@ template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stag
     dev::bulk_load(dev::dyn_smem() + HEAD + stage * a.pitch, a.logits + row * a.ld, bar, bytes);
 }
 
-// PER16<T> logits from c on; those past V are so low that they add nothing.
+// Load PER16<T> logits from c on; those past V become so low that they add nothing.
 template <class T> DEV void load_logits(float (&x)[PER16<T>], const T *kept, int c, int V)
 {
     load(x, kept + c);

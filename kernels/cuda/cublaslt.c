@@ -1,11 +1,11 @@
-/* cublaslt.c: the table of cuBLASLt's functions, from the library that the machine has. Not yet run
- * on a GPU. */
+/* cublaslt.c: the table of cuBLASLt's functions, from the machine's library. Not yet run on a
+ * GPU. */
 #include "cublaslt.h"
 
 #include "base/library.h"
 
-/* Newest first: what we use is the same in both. Then where a toolkit lies that nobody told the
- * system about. */
+/* Newest version first; we use only what both have. Last come a toolkit's folders that the loader
+ * may not know. */
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so.13",
                                     "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};

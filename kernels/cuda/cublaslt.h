@@ -1,12 +1,12 @@
-/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own words, as a table of functions, so
- * that building needs no header of CUDA's and the host run (tests/kernels/host/cublaslt.cpp) can
- * bring a table of its own.
+/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own declarations, as a table of
+ * functions. Building then needs no CUDA header, and the host run (tests/kernels/host/cublaslt.cpp)
+ * can supply its own table.
  *
- *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err);          // NULL: err says what is missing
- *     if (lt->create(&handle)) ...;                              // 0 is success: lt->status_name(rc) says what else
+ *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err); // NULL: err says what is missing
+ *     if (lt->create(&handle)) ...;                     // 0: success; see lt->status_name(rc)
  *
- * Matrices are column-major. Names, numbers and signatures are held to the toolkit's cublasLt.h by
- * check-nvcc. */
+ * Matrices are column-major. check-nvcc compares names, numbers and signatures with the toolkit's
+ * cublasLt.h. */
 #ifndef SGT_CUBLASLT_H
 #define SGT_CUBLASLT_H
 
@@ -26,7 +26,7 @@ struct sgt_lt_algo { /* may be kept in a file, for the same version of the libra
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes it needs */
-    int state;        /* 0: the rest is valid */
+    int state;        /* 0: the other fields are valid */
     float waves;
     int reserved[4];
 };
@@ -62,7 +62,7 @@ enum { SGT_LT_POINTER_MODE_HOST = 0 };
 enum { /* cublasLtMatmulDescAttributes_t */
        SGT_LT_DESC_COMPUTE_TYPE = 0,
        SGT_LT_DESC_SCALE_TYPE = 1,
-       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta lie */
+       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta are */
        SGT_LT_DESC_TRANSA = 3,       /* int32_t */
        SGT_LT_DESC_TRANSB = 4,       /* int32_t */
        SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
@@ -92,18 +92,17 @@ enum { /* cublasLtMatrixLayoutAttribute_t */
 enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
        SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
        SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
-       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, as the next three; 256 unless told */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, as the next three; 256 by default */
        SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
        SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k that is cut are put
- * together */
+/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k are combined */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     SGT_LT_REDUCTION_INPLACE = 1,      /* in D itself, in its type, one after another */
-    SGT_LT_REDUCTION_COMPUTE_TYPE = 2, /* as floats in the workspace, in a step of their own */
+    SGT_LT_REDUCTION_COMPUTE_TYPE = 2, /* as floats in the workspace, in a separate step */
     SGT_LT_REDUCTION_OUTPUT_TYPE = 4   /* in D's type in the workspace */
 };
 enum { SGT_LT_CONFIG_REDUCTION_SCHEME = 3 }; /* cublasLtMatmulAlgoConfigAttributes_t */
@@ -143,8 +142,8 @@ typedef struct sgt_cublaslt {
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the
- * library is missing. Any thread. */
+/* Return the complete table, which stays valid while the program runs; if the library is missing,
+ * return NULL with SGT_EUNSUPPORTED. Any thread may call it. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,17 +1,18 @@
-/* cuda.h: the table of CUDA kernels, mirroring kernels.h. One name, one signature, one line of
- * mathematics and shapes each; kernels/ref is the definition.
+/* cuda.h: the table of CUDA kernels, mirroring kernels.h. Each has one name, one signature, and a
+ * line of mathematics and shapes; kernels/ref is the definition.
  *
- *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C, 1e-5f, NULL);
+ *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C,
+ *                                 1e-5f, NULL);
  *
  * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the
- * given type (activations and the parameters' working copies); statistics, losses, parameter
- * gradients and sums are float32, and so is all arithmetic in between. "+=" in a line means the
- * output is added to. A call puts work on a stream and returns: it allocates nothing, waits for
- * nothing and uses no floating-point atomics, so that the same call gives the same bits. A launch
- * that the driver refuses shows in cudaGetLastError.
+ * given type (activations and the parameters' working copies). Statistics, losses, parameter
+ * gradients and sums are float32, and so is all arithmetic in between. "+=" means that the kernel
+ * adds to the output. A call puts work on a stream and returns. It allocates nothing, waits for
+ * nothing and uses no floating-point atomics, so the same call gives the same bits. A launch that
+ * the driver refuses shows in cudaGetLastError.
  *
- * Every kernel also runs on the host (tests/kernels/host), where it is held to kernels/ref. Not yet
- * run on a GPU. */
+ * Every kernel also runs on the host (tests/kernels/host), where it is compared with kernels/ref.
+ * Not yet run on a GPU. */
 #ifndef SGT_CUDA_H
 #define SGT_CUDA_H
 
@@ -28,98 +29,102 @@ extern "C" {
 typedef enum sgt_cuda_type { SGT_F32, SGT_BF16, SGT_F16 } sgt_cuda_type;
 typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
-/* What steers a step without the host waiting for it: one of these lives in device memory. */
+/* State that controls a step without the host waiting for it; it lives in device memory. Initialize
+ * it to zeros, except growth_interval and the loss scaler's numbers. */
 typedef struct sgt_cuda_control {
-    float lr; /* by sgt_cuda_begin_update */
-    /* by sgt_cuda_begin_micro_step: of the loss of a target, about 1/targets */
+    float lr; /* learning rate, set by sgt_cuda_begin_update */
+    /* factor of each target's loss, about 1/targets; set by sgt_cuda_begin_micro_step */
     float micro_scale;
-    /* 1 where the precision needs none; else halved on overflow, doubled after growth_interval */
+    /* 1 if the precision needs none; else halved on overflow, doubled after growth_interval */
     float loss_scale;
     float dlogits_scale;      /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
-    uint32_t good_steps;      /* since the scale last changed */
-    uint32_t growth_interval; /* 0: the scale stays */
+    uint32_t good_steps;      /* steps without overflow since the scale last changed */
+    uint32_t growth_interval; /* good steps before the scale doubles; 0: the scale stays */
     uint64_t step;            /* updates done */
-    uint64_t skipped;         /* updates left out for an overflow or a spike */
-    double loss, targets;     /* of this step: sum of losses, count of targets not ignored; */
-    /* sum of squares of gradients. Ranks add up these three, which lie together */
+    uint64_t skipped;         /* updates skipped for an overflow or a spike */
+    double loss, targets;     /* of this step: sum of losses, count of targets not ignored */
+    /* sum of squares of gradients; ranks add up these three adjacent fields */
     double squares;
     double norm;       /* of the averaged gradient, before clipping */
-    float grad_scale;  /* what the optimizer multiplies gradients by: average, unscale, clip */
-    int32_t found_inf; /* a gradient was infinite or NaN: this update is left out */
+    float grad_scale;  /* factor of gradients in the update: average, unscale, clip */
+    int32_t found_inf; /* a gradient was infinite or NaN: this update is skipped */
     double c1, c2;     /* AdamW's bias corrections of this update */
-    double last_loss, last_targets, last_norm; /* of the step before, for the host to read */
+    double last_loss, last_targets, last_norm; /* of the previous step, for the host to read */
     float last_loss_scale;
     int32_t last_found_inf;
-    int32_t spike;   /* this update is left out for a spike, by sgt_cuda_spikes; */
-    uint64_t spikes; /* so many were */
-} sgt_cuda_control;  /* zeros to begin with, but for growth_interval and the scaler's numbers */
+    int32_t spike;   /* this update is skipped for a spike, set by sgt_cuda_spikes */
+    uint64_t spikes; /* updates skipped for spikes */
+} sgt_cuda_control;
 
 /* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew
- * each time it runs; row b of this micro-step is row + b*ranks of the step. */
+ * each time it runs. Row b of this micro-step is row + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
-    uint64_t row, ranks; /* ranks 0: 1 */
+    uint64_t row, ranks; /* ranks 0 means 1 */
 } sgt_cuda_place;
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    uint64_t row_elements; /* numbers in a row of the batch: T*C; attention counts its own */
-    uint32_t layer, site;  /* sgt_dropout_site */
-    float rate;            /* 0: all are kept */
+    uint64_t row_elements; /* numbers per row of the batch, T*C; not used by attention */
+    uint32_t layer, site;  /* site: an sgt_dropout_site */
+    float rate;            /* 0: all numbers are kept */
 } sgt_cuda_dropout;
 
-/* out[i] = dropout(wte[ids[i]] + wpe[i % T]) out (n, C), ids (n), wte (V, C), wpe (>=T, C) drop may
- * be NULL, here and elsewhere: nothing is dropped. */
+/* out[i] = dropout(wte[ids[i]] + wpe[i % T])
+ *   out (n, C), ids (n), wte (V, C), wpe (>=T, C)
+ * drop may be NULL, here and elsewhere: nothing is dropped. */
 void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids,
                     const void *wte, const void *wpe, size_t n, size_t T, size_t C,
                     const sgt_cuda_dropout *drop);
 
-/* The permutation that sorts ids, equal ones in order of place: sorted[i] = ids[order[i]]. n
- * numbers each scratch: sgt_cuda_embed_sort_scratch(n) bytes. 0 <= ids < 65536. */
+/* Compute the permutation that sorts ids, stably: sorted[i] = ids[order[i]].
+ *   n numbers each, 0 <= ids < 65536; scratch: sgt_cuda_embed_sort_scratch(n) bytes */
 void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
                          size_t n, void *scratch);
 size_t sgt_cuda_embed_sort_scratch(size_t n);
 
-/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i] dwte (V, C), dwpe (T, C) float; dout (n, C) with
- * sorted and order from sgt_cuda_embed_sort; scratch: sgt_cuda_embed_backward_scratch(n, C)
- * bytes */
+/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]
+ *   dwte (V, C), dwpe (T, C) float; dout (n, C); sorted and order from sgt_cuda_embed_sort;
+ *   scratch: sgt_cuda_embed_backward_scratch(n, C) bytes */
 void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe,
                              const int32_t *sorted, const int32_t *order, const void *dout,
                              size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b x, out (n, C); w, b (C); mean, rstd
- * (n) A row of two floats a column fits in a block's shared memory: C to 12,672, here and in the
- * next two. */
+/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b
+ *   x, out (n, C); w, b (C); mean, rstd (n)
+ * Here and in the next two, C is at most 12,672: two floats per column must fit a block's shared
+ * memory. */
 void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd,
                         const void *x, const void *w, const void *b, size_t n, size_t C, float eps);
 
-/* sum = x + dropout(y), then layernorm of sum; sum may be x x, y, sum, out (n, C); drop may be
- * NULL */
+/* sum = x + dropout(y), then layernorm of sum; sum may be x
+ *   x, y, sum, out (n, C); drop may be NULL */
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
                                  const void *w, const void *b, size_t n, size_t C, float eps,
                                  const sgt_cuda_dropout *drop);
 
-/* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout dx, dout, x (n, C); dw, db (C) float with
- * xhat = (x - mean)*rstd; first: dx = dL/dx; scratch: sgt_cuda_layernorm_backward_scratch(n, C)
- * bytes */
+/* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout, with xhat = (x - mean)*rstd
+ *   dx, dout, x (n, C); dw, db (C) float; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
+ * If `first` is set, dx = dL/dx instead. */
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                  float *dw, float *db, const void *dout, const void *x,
                                  const float *mean, const float *rstd, const void *w, size_t n,
                                  size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
-/* sgt_cuda_residual_layernorm, and with y NULL sgt_cuda_layernorm (sum and drop are then not used),
- * with the same bits, for rows that a warp keeps in registers: see
- * sgt_cuda_layernorm_rows_serves. */
+/* For rows that a warp keeps in registers (see sgt_cuda_layernorm_rows_serves): compute
+ * sgt_cuda_residual_layernorm with the same bits. If y is NULL, compute sgt_cuda_layernorm instead;
+ * sum and drop are then unused. */
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                              float *mean, float *rstd, const void *x, const void *y, const void *w,
                              const void *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop);
 
-/* The same dx, and dbias += sum_i dx, as stored (NULL: not wanted), for rows that a warp keeps in
- * registers: whole multiples of 16 bytes, C to 1,280 in 16-bit types and to 768 in float. */
+/* Compute the same dx, and dbias += sum_i dx, as stored (dbias may be NULL), for rows that a warp
+ * keeps in registers: whole multiples of 16 bytes, C up to 1,280 in 16-bit types and 768 in
+ * float. */
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                       float *dw, float *db, float *dbias, const void *dout,
                                       const void *x, const float *mean, const float *rstd,
@@ -127,8 +132,8 @@ void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
 size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 
-/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))); erf: 0.5 x erfc(-x/sqrt 2) n numbers; out
- * may be x */
+/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))); erf: 0.5 x erfc(-x/sqrt 2)
+ *   n numbers; out may be x */
 void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
                    sgt_gelu_kind kind);
 
@@ -136,15 +141,17 @@ void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void 
 void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout,
                             const void *x, size_t n, sgt_gelu_kind kind);
 
-/* loss_i = logsumexp(logits_i) - logits_i[target_i] logits (n, ld), of which V are read logits_i :=
- * (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0 A target < 0 is
- * ignored: loss 0, gradient 0. scale NULL: loss only. A NaN or +inf makes the loss NaN. */
+/*   loss_i = logsumexp(logits_i) - logits_i[target_i]
+ *   logits_i := (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0
+ *   logits (n, ld), of which V columns are read
+ * If target < 0, the row is ignored: its loss and gradient are 0. If scale is NULL, only the loss
+ * is computed. A NaN or +inf makes the loss NaN. */
 void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
                             const int32_t *targets, size_t n, size_t V, size_t ld,
                             const float *scale);
 
-/* The same gradient and loss by bulk copies. It serves a GPU of sm_90 if rows begin at multiples of
- * 16 bytes and two rows fit in 227 KB; scale must not be NULL. */
+/* Compute the same gradient and loss with bulk copies. Requires a GPU of sm_90, rows at multiples
+ * of 16 bytes, and two rows that fit 227 KB; scale must not be NULL. */
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
                                  const int32_t *targets, size_t n, size_t V, size_t ld,
                                  const float *scale);
@@ -160,41 +167,41 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
                             size_t n, size_t C, void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
-/* out = x * factor n numbers; out may be x; drop NULL: a copy Dropout's gradient too: of embeddings
- * in place, of a residual's branch out of place, as the sum's own passes on. */
+/* out = x * factor
+ *   n numbers; out may be x; if drop is NULL, a copy
+ * It is also dropout's gradient: in place for embeddings, out of place for a residual's branch,
+ * because the sum's own gradient is passed on. */
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop);
 
-/* Where in its row the document of each position begins, and where the next one does, or the row is
- * over: (B, T) on the device. Attention takes NULL for rows of one document. */
+/* Where in its row each position's document begins, and where it ends (the next one begins or the
+ * row is over): (B, T) on the device. Attention takes NULL if each row is one document. */
 typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
 
-/* From where the document of each position begins, (B, T) on the device: that, and what follows of
- * where it ends. */
+/* Fill *documents from the begin of each position's document, starts (B, T) on the device. */
 void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
                               const int32_t *starts, size_t B, size_t T);
 
-/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j: qkv (B, T, 3, H, D), out
- * (B, T, H, D)
- *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j                   lse (B, H, T) float; drop may be NULL
- *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                                  D a multiple of 8 to 128
- * with a_i = documents->start of i, or 0.
- * By tiles in tensor cores; T x T is never stored. float32 takes three products of TF32 for one. */
+/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:
+ *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
+ *   qkv (B, T, 3, H, D), out (B, T, H, D), lse (B, H, T) float; D a multiple of 8, up to 128
+ * with a_i = documents->start of i, or 0. drop and documents may be NULL. It works by tiles in
+ * tensor cores and never stores T x T. float32 takes three TF32 products for each product. */
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                         const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                         const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
 
-/* Its gradients, written: dqkv like qkv. delta: B*H*T floats of scratch. */
+/* Write its gradients: dqkv like qkv. delta: B*H*T floats of scratch. */
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                  const void *dout, const void *out, const float *lse,
                                  const void *qkv, size_t B, size_t T, size_t H, size_t D,
                                  float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents);
-int sgt_cuda_attention_serves(size_t D); /* whether the two above take it */
+int sgt_cuda_attention_serves(size_t D); /* whether the two functions above support D */
 
-/* The same of float32 (type is SGT_F32), every operand of a product rounded to TF32. */
+/* The same for float32 (type is SGT_F32), with every operand of a product rounded to TF32. */
 void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                              const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                              const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -204,7 +211,7 @@ void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
                                       size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents);
 
-/* The same for sm_90 alone, by TMA and wgmma: 16-bit types, D 64 or 128. */
+/* The same for sm_90 only, with TMA and wgmma: 16-bit types, D 64 or 128. */
 void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                                const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                                const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -214,10 +221,10 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
                                         size_t H, size_t D, float scale,
                                         const sgt_cuda_dropout *drop,
                                         const sgt_cuda_documents *documents);
-/* this device, too: it must be of sm_90 */
+/* Return whether they support the type and D, and this device is sm_90. */
 int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 
-/* The same without tensor cores, for any D to 184: what other head sizes take. */
+/* The same without tensor cores, for other head sizes: any D up to 184. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -229,59 +236,59 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
                                        const sgt_cuda_documents *documents);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
-/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1], or -1 where that
- * is ignore
- *                                                                   rows (B, T+1), inputs, targets, given (B, T) */
+/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1]; -1 if that is
+ * `ignore`
+ *   rows (B, T+1), inputs, targets, given (B, T) */
 void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
                          const int32_t *given, size_t B, size_t T, int32_t ignore);
 
-/* A step's beginning: micro_scale, dlogits_scale and the place from launch arguments, so that they
- * reach graphs without a copy. All micro-steps of a step have one micro_scale: their gradients add
- * up. place->ranks stays. */
+/* Begin a micro-step: set micro_scale, dlogits_scale and the place from launch arguments, so that
+ * they reach graphs without a copy. All micro-steps of a step have one micro_scale, because their
+ * gradients are added. place->ranks is not changed. */
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
-/* Its end's: lr; and c->step from the run's step (from 0), of which those left out do not count as
- * updates. */
+/* Begin an update: set lr, and c->step from the run's step (from 0), minus the skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
-/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) /
- * (dlogits_scale * targets), from all n gradients; clip 0: not clipped. scratch:
- * sgt_cuda_grad_norm_scratch() bytes */
+/* Before an update, compute norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) /
+ * (dlogits_scale * targets) from all n gradients. clip 0: no clipping. scratch:
+ * sgt_cuda_grad_norm_scratch() bytes. */
 void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                         float clip, float beta1, float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
 
-/* The same in two, for gradients in parts: c->squares += sum g^2, any number of times; then, once
- * ranks have added up loss, targets and squares, the rest. sgt_cuda_end_step zeroes them. */
+/* The same in two steps, for gradients in parts. Call grad_squares any number of times: c->squares
+ * += sum g^2. After ranks have added up loss, targets and squares, grad_finish computes the rest.
+ * sgt_cuda_end_step resets the sums to 0. */
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                            void *scratch);
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
                           float beta2);
 
-/* Between the norm and the update: spike and spikes from this step's loss and norm (outliers.h), by
- * one thread; o lies in device memory. */
+/* Between the norm and the update, set spike and spikes from this step's loss and norm
+ * (outliers.h), in one thread. *o is in device memory. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
-/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf
- * or spike; then copy = p in the type (unless copy is NULL), and g = 0 unless `keep`. p, m, v, g
- * (n) float, copy (n); the first `decayed` numbers decay. */
+/* Unless found_inf or spike is set, do the update of sgt_adamw over a flat buffer, with lr, c1, c2,
+ * grad_scale from *c. Then copy = p in the type (unless copy is NULL), and g = 0 unless `keep`. p,
+ * m, v, g (n) float, copy (n); only the first `decayed` numbers decay. */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
 
-/* The same of sgt_sgd, with lr and grad_scale from *c. */
+/* The same for sgt_sgd, with lr and grad_scale from *c. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);
 
-/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's
- * sums to 0. */
+/* After an update, set step, skipped, the loss scale, and last_* for the host, and reset the step's
+ * sums to 0; in one thread. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
-/* ---- what the fused kernels do, each operation by itself (--no-fuse) ---- */
+/* ---- the operations of the fused kernels, one by one (--no-fuse) ---- */
 
-/* out = x in the type n numbers, x float: parameters' working copies */
+/* out = x converted to the type, for the parameters' working copies; n numbers, x float */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
 /* out = x + y                                                       n numbers; out may be either */
@@ -292,13 +299,13 @@ void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *
 void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n,
                        size_t C);
 
-/* g *= c->grad_scale, which then becomes 1: the update has nothing left to multiply by. All n
- * gradients at once. */
+/* g *= c->grad_scale, which then becomes 1 for the update. Call it once, with all n gradients. */
 void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
-/* Cross entropy in four: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits := exp(logits -
- * lse), and 0 in columns V..ld; then in place (probs - onehot(target)) * *scale, 0 for a target <
- * 0. logits (n, ld) */
+/* Cross entropy in four steps: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits :=
+ * exp(logits - lse), with 0 in columns V..ld; then in place (probs - onehot(target)) * *scale, 0
+ * for a target < 0.
+ *   logits (n, ld) */
 void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
                         size_t n, size_t V, size_t ld);
 void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse,
@@ -308,15 +315,15 @@ void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const
 void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
                       size_t n, size_t ld, const float *scale);
 
-/* ---- attention by whole matrices (--attention naive), but for its batched products ----
- *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;  merge_heads
+/* ---- attention by whole matrices (--attention naive), except its batched products ----
+ *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;
+ *              merge_heads
  *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;
  *              dq = dscores k;  dk = dscores^T q;  join_heads
- * The undropped probabilities are what the backward pass keeps; without dropout they are what
- * weighs v. */
+ * The backward pass keeps the undropped probabilities; without dropout they also weigh v. */
 
-/* (B, T, 3, H, D) cut into q, k, v of (B, H, T, D); joined again; the same of (B, T, H, D) and one
- * (B, H, T, D). */
+/* Split (B, T, 3, H, D) into q, k, v of (B, H, T, D), and join them again; split_head and
+ * merge_heads do the same for (B, T, H, D) and one (B, H, T, D). */
 void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
                           const void *qkv, size_t B, size_t T, size_t H, size_t D);
 void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
@@ -326,7 +333,7 @@ void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
 void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
                           size_t T, size_t H, size_t D);
 
-/* p_ij = softmax_{a_i<=j<=i}(scale s_ij), 0 for the other j         in place, (B, H, T, T) */
+/* p_ij = softmax_{a_i<=j<=i}(scale s_ij), 0 for other j; in place, (B, H, T, T) */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
                              size_t H, size_t T, float scale, const sgt_cuda_documents *documents);
 
@@ -334,8 +341,8 @@ void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores
 void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
                          size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop);
 
-/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i dprobs (B, H, T,
- * T) becomes ds; f: dropout's factor, 1 where drop is NULL */
+/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i
+ *   dprobs (B, H, T, T) becomes ds; f: dropout's factor, 1 if drop is NULL */
 void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs,
                                       const void *probs, size_t B, size_t H, size_t T, float scale,
                                       const sgt_cuda_dropout *drop,

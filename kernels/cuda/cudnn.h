@@ -1,16 +1,16 @@
-/* cudnn.h: what sgt uses of cuDNN 9's backend API, declared here so that it builds where cuDNN is
- * not, and loaded at run time. A graph of operations on tensors is described, heuristics offer
- * engine configurations for it, one becomes an execution plan, and a variant pack says where the
- * tensors lie when the plan runs.
+/* cudnn.h: the part of cuDNN 9's backend API that sgt uses, declared here so that building does not
+ * need cuDNN, and loaded at run time. The caller describes a graph of operations on tensors;
+ * heuristics offer engine configurations for it; one becomes an execution plan. At each run, a
+ * variant pack says where the tensors are.
  *
  *     const sgt_cudnn *api;
  *     if (sgt_cudnn_load(&api, &err) < 0) return rc;         // one line says why
  *     sgt_cudnn_desc d;
- *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d), "a tensor",
- *                              &err);
+ *     int kind = SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR;
+ *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(kind, &d), "a tensor", &err);
  *
- * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/names.c holds the numbers to
- * cudnn_graph.h's. */
+ * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/names.c compares the numbers
+ * with those of cudnn_graph.h. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
@@ -25,7 +25,7 @@ typedef struct cudnnContext *sgt_cudnn_handle; /* cudnnHandle_t */
 typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
 #define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
-#define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller has to put zeros in dQ's sums */
+#define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller must zero dQ's sums */
 
 /* Each function once: its result, its name after "cudnn", its arguments. Statuses and enumerations
  * are int in C. */
@@ -153,11 +153,11 @@ typedef struct sgt_cudnn {
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 
-/* The library, loaded at the first call and kept; later calls return the same, from any thread.
- * SGT_EUNSUPPORTED where it or a part of it is missing, or it is older than SGT_CUDNN_OLDEST. */
+/* Get the library, loaded at the first call and kept; any thread may call it. Returns
+ * SGT_EUNSUPPORTED if it or a part of it is missing, or if it is older than SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
-/* SGT_OK, or the failure of `what` with what cuDNN says of it: SGT_ENOMEM, else
+/* Return SGT_OK, or report the failure of `what` with cuDNN's message: SGT_ENOMEM, else
  * SGT_EUNSUPPORTED. */
 int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_error *err);
 

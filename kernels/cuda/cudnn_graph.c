@@ -5,7 +5,7 @@
 
 #define N(name) SGT_CUDNN_##name
 
-enum { OFFERS = 32 }; /* the most configurations looked at */
+enum { OFFERS = 32 }; /* most configurations tried */
 
 static int ok(sgt_cudnn_graph *g, int status, const char *what)
 {
@@ -64,7 +64,7 @@ void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_ha
     g->api = api;
     g->handle = handle;
     g->err = err;
-    g->last_uid = 1000; /* callers' own are below */
+    g->last_uid = 1000; /* the caller's uids are below */
     if (!json) return;
     g->device = make(g, N(BACKEND_DEVICEPROP_DESCRIPTOR), what);
     set(g, g->device, N(ATTR_DEVICEPROP_JSON_REPRESENTATION), N(TYPE_CHAR), (int64_t)strlen(json),
@@ -74,7 +74,7 @@ void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_ha
 
 void sgt_cudnn_graph_clear(sgt_cudnn_graph *g)
 {
-    /* users before what they use */
+    /* destroy users before what they use */
     while (g->desc_count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
     memset(g, 0, sizeof *g);
 }
@@ -101,7 +101,7 @@ sgt_cudnn_desc sgt_cudnn_tensor(sgt_cudnn_graph *g, const sgt_cudnn_place *p)
     return d;
 }
 
-/* ---- operations: what they do is one descriptor, what they do it to another ---- */
+/* ---- operations: one descriptor for the function, another for its operands ---- */
 
 static void add(sgt_cudnn_graph *g, sgt_cudnn_desc op, const char *what)
 {
@@ -127,7 +127,7 @@ void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sg
     add(g, op, what);
 }
 
-/* b and t may be NULL; axis < 0: none. */
+/* b and t may be NULL; axis < 0: no axis. */
 static void pointwise(sgt_cudnn_graph *g, int mode, int math, int64_t axis, sgt_cudnn_desc x,
                       sgt_cudnn_desc b, sgt_cudnn_desc t, sgt_cudnn_desc y)
 {
@@ -199,8 +199,8 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y)
 
 /* ---- the plan ---- */
 
-/* Configurations of one mode of the heuristics; their number. A mode that has none to offer is no
- * failure. */
+/* Get the configurations of one mode of the heuristics and return their number. A mode without any
+ * is not a failure. */
 static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_desc config[OFFERS])
 {
     static const char what[] = "heuristics";
@@ -218,8 +218,8 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Whether an engine says nothing against giving the same bits again. Attention's never do: there it
- * is the graph's shape that makes them sum in one order. */
+/* Return whether an engine does not declare itself nondeterministic. Attention's engines never do;
+ * there the graph's shape makes them sum in one order. */
 static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 {
     static const char what[] = "numerical notes";
@@ -235,8 +235,8 @@ static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
     return 1;
 }
 
-/* Makes a configuration the plan; 0 where its engine cannot after all, with why in *err. For a
- * device that is not here there is no plan, only what it would need. */
+/* Make a configuration the plan. Return 0 if its engine cannot run it after all, with the reason in
+ * *err. For an absent device there is no plan, only its needs. */
 static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan *p, sgt_error *err)
 {
     static const char what[] = "execution plan";
@@ -244,7 +244,7 @@ static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan 
     int first = g->desc_count, name = N(ATTR_ENGINECFG_WORKSPACE_SIZE);
     sgt_cudnn_desc d = config, plan = NULL;
     sgt_error *kept = g->err;
-    g->err = err; /* one of several to try: its failure is not the graph's */
+    g->err = err; /* one of several tries: its failure is not the graph's */
     if (g->handle) {
         d = plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), what);
         name = N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);

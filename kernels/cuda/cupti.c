@@ -1,6 +1,6 @@
-/* cupti.c: owns the conversation with CUPTI: its buffers, what is switched on, and which range is
- * open. Records stay in their buffers until the end, for what says which range a kernel belongs to
- * may come in a later buffer than the kernel. Not yet run on a GPU. */
+/* cupti.c: manages CUPTI: its buffers, what is switched on, and which range is open. Records stay
+ * in their buffers until the end, because the record that gives a kernel's range may come in a
+ * later buffer than the kernel. Not yet run on a GPU. */
 #include "cupti.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "cupti_parts.h"
 #include "nvtx.h"
 
-#define RANGES 2048 /* names; the GPT-2s have 2 a layer and a few more */
+#define RANGES 2048 /* names; a GPT-2 has 2 per layer and a few more */
 #define DEPTH 16
 
 struct sgt_cupti {
@@ -23,7 +23,7 @@ struct sgt_cupti {
     size_t range_count;
     struct {
         uint32_t range;
-        int told; /* CUPTI knows of it too */
+        int told; /* CUPTI knows of the range too */
     } stack[DEPTH];
     size_t depth;
     sgt_cupti_node_range *nodes;
@@ -31,8 +31,8 @@ struct sgt_cupti {
     sgt_cupti_buffer *full, *spare;
 };
 
-/* CUPTI's callbacks for buffers carry nothing of ours, so the one that is open stands here. The
- * lock guards it, its lists of buffers and its nodes: CUPTI has a thread of its own. */
+/* CUPTI's callbacks for buffers have no context argument, so the open sgt_cupti is kept here. The
+ * lock protects it, its lists of buffers and its nodes, because CUPTI has its own thread. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -69,7 +69,7 @@ static void request(uint8_t **data, size_t *size, size_t *most_records)
     pthread_mutex_unlock(&process.lock);
     *data = b ? b->data : NULL;
     *size = b ? sizeof b->data : 0;
-    *most_records = 0; /* as many as fit */
+    *most_records = 0; /* 0: as many as fit the buffer */
 }
 
 static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
@@ -102,7 +102,7 @@ static void free_buffers(sgt_cupti_buffer *b)
     }
 }
 
-/* Touched here, so that the first ones cost nothing while they are wanted. */
+/* Prefault the buffers, so that the first ones cost nothing while recording. */
 static int make_spares(sgt_cupti *p, int count, sgt_error *err)
 {
     for (int i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ static void keep_node(sgt_cupti *p, uint64_t node, uint32_t range)
     if (p->node_count == p->node_room) {
         size_t room = p->node_room ? 2 * p->node_room : 1024;
         sgt_cupti_node_range *more = realloc(p->nodes, room * sizeof *more);
-        if (!more) return; /* its kernels are shown without their range */
+        if (!more) return; /* out of memory: its kernels are shown without their range */
         p->nodes = more;
         p->node_room = room;
     }
@@ -169,7 +169,7 @@ static uint32_t range_of_node(const sgt_cupti *p, uint64_t node)
     return 0;
 }
 
-/* A node made by capturing belongs to the range that is open; making a graph executable copies its
+/* Assign a node made by capturing to the range that is open. Making a graph executable copies its
  * nodes. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
@@ -239,8 +239,8 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 
 /* ---- begin and end ---- */
 
-/* Those of counting first. Markers are there only where the user asked for them: no reason to
- * fail. */
+/* The kinds for counting come first. Markers exist only if the user asked for them, so their
+ * absence is no failure. */
 static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY,
                                        SGT_CUPTI_MEMSET, SGT_CUPTI_RUNTIME,
                                        SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
@@ -264,7 +264,7 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_cupti_what what, sgt_error *err)
 {
     size_t dropped;
     if (p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: begun twice");
-    p->api->dropped(NULL, 0, &dropped); /* which sets it to 0 */
+    p->api->dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
     for (size_t i = 0; i < wanted(what); i++) {
         int rc = check(p->api, p->api->enable(kinds[i]), "switching on", err);
         if (rc < 0 && i < NEEDED) {
@@ -306,7 +306,7 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s)
     return rc;
 }
 
-/* A buffer that CUPTI still has comes back to nobody then, and is freed there. */
+/* A buffer that CUPTI still has is returned after this and freed then. */
 void sgt_cupti_close(sgt_cupti *p)
 {
     if (!p) return;

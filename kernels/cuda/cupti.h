@@ -1,10 +1,10 @@
-/* cupti.h: what the GPU did, by CUPTI: every kernel, copy and fill with its time, the host's calls
- * that started them, and which layer they belong to. For traces, and for counting kernels as the
- * device sees them.
+/* cupti.h: records GPU activity with CUPTI: every kernel, copy and fill with its time, the host
+ * calls that started them, and the layer that they belong to. Used for traces, and for counting
+ * kernels as the device sees them.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
- *     sgt_cupti_push(p, "h.3 forward");                   // p may be NULL: then this is for Nsight alone
+ *     sgt_cupti_push(p, "h.3 forward");                   // p may be NULL: then only for Nsight
  *     kernels...;
  *     sgt_cupti_pop(p);
  *     if (sgt_cupti_begin(p, SGT_CUPTI_ALL, &err) < 0) ...;
@@ -12,15 +12,15 @@
  *     if (sgt_cupti_end(p, show, ctx, &counts, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *
- * Ranges reach kernels in two ways. A kernel launched in a range is found by CUPTI's external
- * correlation. One that a graph launches later is found by its node, which was created while the
- * range was open: that is why open comes before capturing. Both work without NVTX. Ranges of other
- * libraries (NCCL's) come as NVTX markers, which CUPTI sees only where the user set
- * NVTX_INJECTION64_PATH to libcupti.so's path before the program began.
+ * Ranges are assigned to kernels in two ways. A kernel launched in a range is found by CUPTI's
+ * external correlation. A kernel that a graph launches later is found by its node, which was
+ * created while the range was open; therefore open must come before capturing. Both work without
+ * NVTX. Ranges of other libraries (NCCL's) are NVTX markers, which CUPTI sees only if the user set
+ * NVTX_INJECTION64_PATH to the path of libcupti.so before the program began.
  *
- * CUPTI is one per process, and so is this: a second open is refused, as is one under Nsight. All
- * calls come from the thread that uses the device. Times are nanoseconds of CLOCK_MONOTONIC, for
- * CUPTI takes its times from a clock that it is given. Not yet run on a GPU. */
+ * A process has one CUPTI: a second open is refused, and so is one under Nsight. All calls come
+ * from the thread that uses the device. Times are nanoseconds of CLOCK_MONOTONIC, which we give to
+ * CUPTI as its clock. Not yet run on a GPU. */
 #ifndef SGT_CUPTI_H
 #define SGT_CUPTI_H
 
@@ -35,18 +35,17 @@ extern "C" {
 
 typedef struct sgt_cupti sgt_cupti;
 
-/* Loads the library (SGT_EUNSUPPORTED says what is missing). */
+/* Load the library; SGT_EUNSUPPORTED says what is missing. */
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
-void sgt_cupti_close(sgt_cupti *p); /* NULL is fine */
+void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* The range that kernels launched from here on belong to, until its pop; they nest, and the
- * innermost counts. */
+/* Begin the range of the kernels launched until its pop. Ranges nest, and the innermost counts. */
 void sgt_cupti_push(sgt_cupti *p, const char *name);
 void sgt_cupti_pop(sgt_cupti *p);
 
 typedef enum sgt_cupti_what {
     SGT_CUPTI_COUNT, /* kernels, copies, fills: for counting */
-    SGT_CUPTI_ALL    /* the host's calls, ranges and markers too */
+    SGT_CUPTI_ALL    /* also host calls, ranges and markers */
 } sgt_cupti_what;
 int sgt_cupti_begin(sgt_cupti *p, sgt_cupti_what what, sgt_error *err);
 
@@ -65,23 +64,24 @@ typedef struct sgt_cupti_span {
     const char *track;
     int on_device;
     uint64_t start, end;
-    uint64_t flow;   /* equal in a call and in what it started; 0: none */
-    int starts_flow; /* this is the call */
+    uint64_t flow;   /* equal for a call and the work it started; 0: none */
+    int starts_flow; /* 1 for the call */
     sgt_cupti_arg args[SGT_CUPTI_ARGS];
 } sgt_cupti_span;
 
 typedef struct sgt_cupti_counts {
     uint64_t kernels, copies, fills;
-    uint64_t calls, waits; /* of the host; waits are calls too. With SGT_CUPTI_ALL alone */
+    uint64_t calls, waits; /* host calls; waits are calls too. Only with SGT_CUPTI_ALL */
     uint64_t lost;         /* records that CUPTI had no room for, or gave without times */
 } sgt_cupti_counts;
 
-/* What happened since begin, to `show` (NULL: nowhere), a span a call, from this thread, in no
- * order; texts live for that call. The device must have finished. counts may be NULL. */
+/* Report what happened since begin: call `show` (may be NULL) once per span, from this thread, in
+ * no order. Its texts live for that call only. The device must have finished. counts may be
+ * NULL. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
                   sgt_cupti_counts *counts, sgt_error *err);
 
-/* The calls above for a program that loads libsgt-cuda.so (cuda_library.h). */
+/* The functions above as a table, for a program that loads libsgt-cuda.so (cuda_library.h). */
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
     void (*close)(sgt_cupti *p);
@@ -90,9 +90,9 @@ typedef struct sgt_cupti_calls {
                sgt_cupti_counts *counts, sgt_error *err);
 } sgt_cupti_calls;
 
-/* A kernel's name as a person would write it: the qualified name of a mangled one without its
- * template's arguments and its anonymous namespaces ("cutlass::device_kernel"), any other as it is.
- * Returns out. */
+/* Write a kernel's name as a person would: of a mangled name the qualified name without template
+ * arguments and anonymous namespaces ("cutlass::device_kernel"), any other name unchanged. Returns
+ * out. */
 char *sgt_cupti_short_name(char *out, size_t size, const char *name);
 
 #ifdef __cplusplus

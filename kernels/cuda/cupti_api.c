@@ -1,11 +1,10 @@
-/* cupti_api.c: the table of CUPTI's functions, from the library that the machine has. Not yet run
- * on a GPU. */
+/* cupti_api.c: the table of CUPTI's functions, from the machine's library. Not yet run on a GPU. */
 #include "cupti_api.h"
 
 #include "base/library.h"
 
-/* Newest first: what we use is the same in both. The toolkit keeps it where the loader does not
- * look. */
+/* Newest version first; we use only what both have. The toolkit keeps CUPTI where the loader does
+ * not look. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",

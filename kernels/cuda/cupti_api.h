@@ -1,12 +1,12 @@
-/* cupti_api.h: the part of CUPTI that cupti.c uses, in our own words, as a table of functions, so
- * that building needs no header of CUDA's and tests can bring a table of their own.
+/* cupti_api.h: the part of CUPTI that cupti.c uses, in our own declarations, as a table of
+ * functions. Building then needs no CUDA header, and tests can supply their own table.
  *
- *     const sgt_cupti_api *api = sgt_cupti_load(&err);          // NULL: err says what is missing
- *     if (api->enable(SGT_CUPTI_KERNEL)) ...;                   // 0 is success: api->result_string says what else
+ *     const sgt_cupti_api *api = sgt_cupti_load(&err); // NULL: err says what is missing
+ *     if (api->enable(SGT_CUPTI_KERNEL)) ...;          // 0 is success, else see api->result_string
  *
- * Records carry more than is here: only what stands at the same place in every CUPTI from 12.8 on,
- * of which the library's own next_record finds the ends. tests/kernels/toolkit holds all of it to
- * the toolkit's header. */
+ * CUPTI's records have more fields. Declared here are only those with the same offset in every
+ * CUPTI from 12.8 on; the library's next_record finds where records end. tests/kernels/toolkit
+ * compares all of it with the toolkit's header. */
 #ifndef SGT_CUPTI_API_H
 #define SGT_CUPTI_API_H
 
@@ -40,7 +40,7 @@ enum { /* CUpti_ActivityKind */
        SGT_CUPTI_DRIVER = 4,
        SGT_CUPTI_RUNTIME = 5,
        SGT_CUPTI_KERNEL =
-           10, /* CONCURRENT_KERNEL: kernels stay concurrent while they are watched */
+           10, /* CONCURRENT_KERNEL: kernels stay concurrent while they are recorded */
        SGT_CUPTI_MARKER = 12,
        SGT_CUPTI_EXTERNAL_CORRELATION = 39
 };
@@ -48,14 +48,14 @@ enum { SGT_CUPTI_CUSTOM0 = 3 };                                /* CUpti_External
 enum { SGT_CUPTI_FLUSH_FORCED = 1 };                           /* CUpti_ActivityFlag, of a flush */
 enum { SGT_CUPTI_MARKER_START = 2, SGT_CUPTI_MARKER_END = 4 }; /* CUpti_ActivityFlag, of a marker */
 enum { SGT_CUPTI_OBJECT_THREAD = 2 };                          /* CUpti_ActivityObjectKind */
-enum { /* CUpti_CallbackDomain, and what of DOMAIN_RESOURCE is listened to */
+enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that are used */
        SGT_CUPTI_DOMAIN_DRIVER = 1,
        SGT_CUPTI_DOMAIN_RUNTIME = 2,
        SGT_CUPTI_DOMAIN_RESOURCE = 3,
        SGT_CUPTI_NODE_CREATED = 13,
        SGT_CUPTI_NODE_CLONED = 20
 };
-/* copies */
+/* directions of copies */
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
 /* ---- records: each begins with its kind ---- */
@@ -67,16 +67,16 @@ struct sgt_cupti_record {
 typedef struct sgt_cupti_kernel {
     int32_t kind;
     uint8_t cache[2];
-    uint16_t registers; /* of a thread */
+    uint16_t registers; /* per thread */
     uint32_t carveout[2];
     uint64_t start, end, completed;
     uint32_t device, context, stream;
     int32_t grid[3], block[3];
-    int32_t static_shared, dynamic_shared; /* bytes of a block */
+    int32_t static_shared, dynamic_shared; /* bytes per block */
     uint32_t local[2];
     uint32_t correlation;
     int64_t grid_id;
-    const char *name; /* mangled; the library's */
+    const char *name; /* mangled; owned by the library */
     void *reserved;
     uint64_t queued, submitted;
     uint8_t launch[4];
@@ -84,9 +84,9 @@ typedef struct sgt_cupti_kernel {
     uint64_t node; /* 0: not of a graph */
 } sgt_cupti_kernel;
 
-typedef struct sgt_cupti_copy { /* and, but for `copied`, of a memset */
+typedef struct sgt_cupti_copy { /* a memset too, except for `copied` */
     int32_t kind;
-    uint8_t copied; /* which way */
+    uint8_t copied; /* direction */
     uint8_t rest[3];
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation, runtime_correlation, pad;
@@ -105,9 +105,9 @@ typedef struct sgt_cupti_fill {
     uint64_t node;
 } sgt_cupti_fill;
 
-typedef struct sgt_cupti_call { /* of the runtime or the driver, by the host */
+typedef struct sgt_cupti_call { /* a host call of the runtime or the driver */
     int32_t kind;
-    uint32_t callback; /* which function: callback_name */
+    uint32_t callback; /* the function, for callback_name */
     uint64_t start, end;
     uint32_t process, thread, correlation, result;
 } sgt_cupti_call;
@@ -118,19 +118,19 @@ typedef struct sgt_cupti_marker {
     uint64_t time;
     uint32_t id;
     int32_t object_kind;
-    uint32_t process, thread; /* where object_kind is THREAD */
+    uint32_t process, thread; /* valid if object_kind is THREAD */
     uint32_t object, pad;
     const char *name; /* NULL at an end */
 } sgt_cupti_marker;
 
-typedef struct sgt_cupti_correlation { /* comes with a call made between push and pop */
+typedef struct sgt_cupti_correlation { /* belongs to a call made between push and pop */
     int32_t kind;
     int32_t external_kind;
-    uint64_t external; /* what push was given */
+    uint64_t external; /* the value given to push */
     uint32_t correlation, reserved;
 } sgt_cupti_correlation;
 
-/* What a callback of DOMAIN_RESOURCE is given, and what `descriptor` is where it is about a graph's
+/* Data of a callback of DOMAIN_RESOURCE; and what `descriptor` points to if it is about a graph's
  * node. */
 typedef struct sgt_cupti_resource {
     sgt_cupti_context context;
@@ -158,19 +158,19 @@ typedef struct sgt_cupti_api {
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*callback_name)(sgt_cupti_domain domain, uint32_t which, const char **name);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    sgt_cupti_result (*set_clock)(uint64_t (*now)(void)); /* of all times in records */
+    sgt_cupti_result (*set_clock)(uint64_t (*now)(void)); /* the clock of all times in records */
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);
     sgt_cupti_result (*disable)(sgt_cupti_kind kind);
     sgt_cupti_result (*flush)(uint32_t flag);
-    /* NULL: the first */
+    /* *record NULL: get the first */
     sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record);
     sgt_cupti_result (*dropped)(sgt_cupti_context context, uint32_t stream, size_t *records);
     sgt_cupti_result (*push)(sgt_cupti_external kind, uint64_t id);
     sgt_cupti_result (*pop)(sgt_cupti_external kind, uint64_t *last);
 } sgt_cupti_api;
 
-/* The library that the machine has, loaded once; it stays. Any thread. */
+/* Return the table of the machine's library, which is loaded once and stays. Any thread. */
 const sgt_cupti_api *sgt_cupti_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,20 +1,20 @@
-/* cupti_parts.h: the inside of cupti.h, shared by its files, and by the tests, which bring a CUPTI
- * of their own. */
+/* cupti_parts.h: the internals of cupti.h, shared by its files and by the tests, which supply their
+ * own CUPTI. */
 #ifndef SGT_CUPTI_PARTS_H
 #define SGT_CUPTI_PARTS_H
 
 #include "cupti.h"
 #include "cupti_api.h"
 
-#define SGT_CUPTI_BUFFER ((size_t)2 << 20) /* bytes of records: some 10,000 kernels */
+#define SGT_CUPTI_BUFFER ((size_t)2 << 20) /* bytes of records: about 10,000 kernels */
 
 typedef struct sgt_cupti_buffer {
-    uint8_t data[SGT_CUPTI_BUFFER]; /* first: its address is the buffer's */
+    uint8_t data[SGT_CUPTI_BUFFER]; /* the first field: its address is the buffer's */
     struct sgt_cupti_buffer *next;
     size_t valid;
 } sgt_cupti_buffer;
 
-/* A node of a graph and the range that was open when it was made. */
+/* A graph's node and the range that was open when it was made. */
 typedef struct sgt_cupti_node_range {
     uint64_t node;
     uint32_t range;
@@ -23,17 +23,17 @@ typedef struct sgt_cupti_node_range {
 typedef struct sgt_cupti_records {
     const sgt_cupti_api *api;
     sgt_cupti_buffer *first;
-    char *const *ranges; /* names; range r is ranges[r - 1], 0 is none */
+    char *const *ranges; /* names; range r is ranges[r - 1], 0 means none */
     size_t range_count;
-    sgt_cupti_node_range *nodes; /* sorted by conversion */
+    sgt_cupti_node_range *nodes; /* sgt_cupti_convert sorts them */
     size_t node_count;
 } sgt_cupti_records;
 
-/* Counts, and where `show` is given spans. Adds to *counts. SGT_ENOMEM. */
+/* Convert records: add to *counts, and call `show`, unless NULL, for each span. SGT_ENOMEM. */
 int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s),
                       void *ctx, sgt_cupti_counts *counts, sgt_error *err);
 
-/* sgt_cupti_open with a table that the caller has. */
+/* Do sgt_cupti_open with a table that the caller supplies. */
 int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* cupti_records.c: from CUPTI's records to spans. Three passes: how many there are of each sort;
- * the records themselves, by reference; then what each one means, once it is known which calls and
- * which ranges there were. */
+/* cupti_records.c: converts CUPTI's records to spans in three passes. The first counts the records
+ * of each sort, the second collects references to them, and the third interprets them, once all
+ * calls and ranges are known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cupti_parts.h"
 
 #define NAME 256   /* bytes of a name or a track */
-#define THREADS 64 /* that call CUDA; any others share the last one's track */
+#define THREADS 64 /* threads that call CUDA; further ones share the last one's track */
 
 typedef struct pair {
     uint64_t key;
@@ -31,17 +31,17 @@ typedef struct reader {
     const sgt_cupti_call **calls;
     const sgt_cupti_marker **markers;
     pair *ranges;     /* correlation → range */
-    uint64_t *called; /* correlations of calls of the runtime, sorted */
+    uint64_t *called; /* correlations of the runtime's calls, sorted */
     uint64_t *worked; /* correlations of works, sorted */
     size_t work_count, call_count, marker_count, range_count, called_count;
-    size_t work_room, call_room, marker_room, range_room; /* from the first pass */
+    size_t work_room, call_room, marker_room, range_room; /* counted by the first pass */
     uint32_t threads[THREADS];
     size_t thread_count;
 } reader;
 
 /* ---- names ---- */
 
-/* The next <length><identifier> of a mangled name; NULL where none is next. */
+/* Return the next <length><identifier> of a mangled name; NULL if there is none. */
 static const char *source_name(const char *s, const char **part, size_t *n)
 {
     size_t length = 0;
@@ -60,7 +60,7 @@ char *sgt_cupti_short_name(char *out, size_t size, const char *name)
     if (strncmp(s, "_Z", 2) == 0) {
         s += 2;
         if (*s == 'L') s++; /* static */
-        if (*s == 'N') s++; /* nested: what encloses it comes first */
+        if (*s == 'N') s++; /* nested: the enclosing names come first */
         while ((s = source_name(s, &part, &n))) {
             if (n >= 10 && strncmp(part, "_GLOBAL__N", 10) == 0) continue;
             int got = snprintf(out + at, size - at, "%s%.*s", at ? "::" : "", (int)n, part);
@@ -72,7 +72,7 @@ char *sgt_cupti_short_name(char *out, size_t size, const char *name)
     return out;
 }
 
-/* "cudaStreamSynchronize_v3020" without its version, "_ptsz" included. */
+/* Write "cudaStreamSynchronize_v3020" without its version, and without "_ptsz". */
 static void call_name(char *out, const reader *d, const sgt_cupti_call *c)
 {
     const char *name = NULL;
@@ -178,14 +178,14 @@ static int has(const uint64_t *keys, size_t n, uint64_t key)
     return n && bsearch(&key, keys, n, sizeof *keys, by_key) != NULL;
 }
 
-/* Keys come first in their structures. */
+/* Keys are the first field of their structures. */
 static void sort_keys(void *p, size_t n, size_t size)
 {
     if (n) qsort(p, n, size, by_key);
 }
 
-/* A graph's kernels by their node: they share the correlation of the one call that launched the
- * graph. */
+/* Return a work's range. Kernels of a graph are found by their node, because they share the
+ * correlation of the call that launched the graph. */
 static uint32_t range_of(const reader *d, const work *w)
 {
     const sgt_cupti_records *r = d->r;
@@ -252,13 +252,13 @@ static void show_work(const reader *d, const work *w)
         int copy = w->record->kind == SGT_CUPTI_MEMCPY;
         s.name = copy ? copy_name(c) : "fill";
         s.category = copy ? "copy" : "fill";
-        s.args[0] = (sgt_cupti_arg){"bytes", c->bytes}; /* at the same place in both */
+        s.args[0] = (sgt_cupti_arg){"bytes", c->bytes}; /* at the same offset in both records */
     }
     d->show(d->ctx, &s);
 }
 
-/* What of one range followed one another on a stream, as one span on a track beside the stream's:
- * the kernels of a stream may overlap where one is launched before the one ahead has ended. */
+/* Show consecutive works of one range on a stream as one span, on a track beside the stream's.
+ * Kernels of a stream may overlap if one is launched before its predecessor has ended. */
 static void show_ranges(const reader *d)
 {
     char track[NAME];
@@ -295,7 +295,7 @@ static size_t thread_number(reader *d, uint32_t thread)
     return ++d->thread_count;
 }
 
-/* A call of the driver that one of the runtime made is that one's business. */
+/* Show host calls, except driver calls that a runtime call made. */
 static void show_calls(reader *d)
 {
     char name[NAME], track[NAME];
@@ -335,8 +335,8 @@ static void show_marker(reader *d, const sgt_cupti_marker *from, const sgt_cupti
     d->show(d->ctx, &s);
 }
 
-/* An end knows its beginning by number. The open ones, which are few, are kept at the front of the
- * array. */
+/* Show markers. An end refers to its beginning by number. The few open markers are kept at the
+ * front of the array. */
 static void show_markers(reader *d)
 {
     size_t open = 0;

@@ -1,4 +1,5 @@
-// data.cu: the loader's 16-bit rows as the model's inputs and targets; dropout by itself.
+// data.cu: converts the loader's 16-bit rows to the model's inputs and targets; dropout as a
+// separate kernel.
 #include "dropout.cuh"
 
 using namespace sgt;
@@ -25,8 +26,8 @@ void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                rows, given, B * T, T, ignore);
 }
 
-// A warp a row, 32 positions at a time: of each, the largest of `at` from the row's start to it.
-// `before`: of those of earlier turns, all of which it becomes.
+// Return, for each of 32 positions, the maximum of `at` from the row's start up to it. A warp walks
+// a row 32 positions at a time. `before` is the maximum of the earlier positions and is updated.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -43,13 +44,13 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    int ended = -T; // ends are looked for backwards: the next one is the largest of their negatives
+    int ended = -T; // ends are found backwards: the next end is the maximum of their negatives
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        // a document, behind `back`
+        // a document begins after `back`
         int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
-        if (t >= T) continue; // of the last turn
+        if (t >= T) continue; // past the row, in the last 32 positions
         to.start[row + t] = starts[row + t];
         to.end[row + back] = end;
     }

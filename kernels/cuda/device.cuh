@@ -1,9 +1,9 @@
-/* device.cuh: everything a kernel may use beyond plain C++: the one place (with hopper.cuh) for
+/* device.cuh: everything a kernel may use beyond plain C++: the only place (with hopper.cuh) for
  * PTX, intrinsics and launches. Each wrapper has two forms: the device's, below, and a lane-exact
- * host twin in tests/kernels/host, taken where the file is compiled by a plain C++ compiler, so
- * that a kernel runs unchanged on a CPU, under schedules and checks a GPU does not have.
- * tests/kernels/cuda_wrappers.cu holds each form to the same exact answers on integers. The device
- * forms are not yet run on a GPU.
+ * host twin in tests/kernels/host, used if a plain C++ compiler compiles the file. So a kernel runs
+ * unchanged on a CPU, under schedules and checks that a GPU does not have.
+ * tests/kernels/cuda_wrappers.cu compares each form with the same exact answers on integers. The
+ * device forms are not yet run on a GPU.
  *
  *     #include "device.cuh"
  *     using namespace dev;
@@ -40,7 +40,7 @@ struct alignas(16) Vec16 {
 #include <cuda_runtime.h>
 #define DEV __device__ __forceinline__
 #define DEV_UNROLL_FOR(...) _Pragma("unroll") for (__VA_ARGS__)
-#define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* so many times, not all */
+#define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* unroll by n, not completely */
 #define DEV_PRAGMA(text) _Pragma(#text)
 /* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
 #define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
@@ -63,8 +63,8 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must
- * be. An error is named by the kernel, and left to cudaGetLastError too. */
+/* Launch k<<<grid, block, smem, stream>>>(args), after requesting more than 48 KiB of shared memory
+ * if needed. An error is reported with the kernel's name, and also left to cudaGetLastError. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -77,29 +77,29 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
-/* The launch's shared memory, 1024-byte aligned, of undefined content. */
+/* Return the launch's shared memory, 1024-byte aligned, of undefined content. */
 DEV unsigned char *dyn_smem()
 {
     extern __shared__ __align__(1024) unsigned char sgt_dyn_smem[];
     return sgt_dyn_smem;
 }
 
-/* A pointer to shared memory as the 32-bit address PTX takes. */
+/* Return a pointer to shared memory as the 32-bit address that PTX takes. */
 DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-/* Every thread of the block waits for all; what was written to memory before is seen after. */
+/* Barrier of the block: earlier memory writes of every thread are visible afterwards. */
 DEV void block_sync() { __syncthreads(); }
 
-/* Every lane of the warp waits for all; likewise. */
+/* Barrier of the warp, with the same visibility. */
 DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles (warp) ---- */
 
-/* v of lane `from` (modulo 32); of lane l ^ mask. */
+/* Return v of lane `from` (modulo 32), or of lane l ^ mask. */
 template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v, from); }
 template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 
-/* Bit l is lane l's p. */
+/* Return a mask whose bit l is p of lane l. */
 DEV uint32_t warp_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
 /* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
@@ -112,12 +112,12 @@ DEV Vec16 ld16(const void *p)
 
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
-/* Add v to *p atomically and return the value before. There is none for floats: their sum would
+/* Add v to *p atomically and return the old value. There is no version for floats: their sum would
  * depend on the order. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
-/* 2^x within 2 ulp; subnormals are flushed, 2^-inf is 0. log2(x) within 2^-22 for x from 0.5 to 2,
- * where the result may be near 0, else within 2 ulp. */
+/* exp2_fast: 2^x within 2 ulp; subnormals are flushed, 2^-inf is 0. log2_fast: log2(x) within 2^-22
+ * for x from 0.5 to 2, where the result may be near 0, else within 2 ulp. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -127,11 +127,11 @@ DEV float exp2_fast(float x)
 
 DEV float log2_fast(float x) { return __log2f(x); }
 
-/* A float's bits, and back. */
+/* Return a float's bits; and the float of such bits. */
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
 DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
 
-/* ---- conversions, to nearest even; also for the CPU's side ---- */
+/* ---- conversions, rounding to nearest even; on the host too ---- */
 
 DEV_BOTH float to_float(float x) { return x; }
 DEV_BOTH float to_float(bf16 x) { return __bfloat162float(x); }
@@ -141,7 +141,7 @@ template <> DEV_BOTH float from_float<float>(float x) { return x; }
 template <> DEV_BOTH bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
 template <> DEV_BOTH f16 from_float<f16>(float x) { return __float2half_rn(x); }
 
-/* Two 16-bit floats in a word, `lo` in bits 0..15. */
+/* Pack two 16-bit floats into a word, `lo` in bits 0..15. */
 template <class T> DEV uint32_t pack2(float lo, float hi);
 template <> DEV uint32_t pack2<bf16>(float lo, float hi)
 {
@@ -169,9 +169,9 @@ template <> DEV float hi2<f16>(uint32_t v)
 
 /* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
-/* Starts a copy, or zeros the 16 bytes where `present` is false (from is not read, but must be an
- * address). Each thread commits its copies in groups, waits until at most N of its groups are under
- * way, and sees then what it copied; others see it after a barrier. */
+/* Start a copy; if `present` is false, zero the 16 bytes instead (`from` is not read, but must be
+ * an address). Each thread commits its copies in groups and waits until at most N of its groups are
+ * pending. It then sees what it copied; other threads see it after a barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),
@@ -187,9 +187,9 @@ template <int N> DEV void cp_async_wait()
 
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
-/* Four 8x8 matrices of 16-bit elements in shared memory; lane l gives the address of row l%8 of
- * matrix l/8, 16 bytes each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix m;
- * _t: of its transpose. */
+/* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l gives the address of row l%8
+ * of matrix l/8, 16 bytes each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix
+ * m; with _t, of its transpose. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -206,8 +206,9 @@ DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
                  : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8), products exact, sums in float32:
- *   a[0] (g, 2t..), a[1] (g+8, 2t..), a[2] (g, 2t+8..), a[3] (g+8, 2t+8..)    two columns each, the lower in bits 0..15
+/* c (16, 8) += a (16, 16) b (16, 8), with exact products and sums in float32:
+ *   a[0] (g, 2t..), a[1] (g+8, 2t..), a[2] (g, 2t+8..), a[3] (g+8, 2t+8..)
+ *   two columns each, the lower in bits 0..15
  *   b0 rows 2t, 2t+1 of column g;  b1 rows 2t+8, 2t+9
  *   c[0] (g, 2t), c[1] (g, 2t+1), c[2] (g+8, 2t), c[3] (g+8, 2t+1) */
 template <class T> DEV void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
@@ -226,8 +227,8 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* x rounded to TF32, 10 bits behind the point, ties away from 0: a float's bits, of which the low
- * 13 mean nothing. */
+/* Round x to TF32, 10 fraction bits, ties away from 0. Return the float's bits, of which the low 13
+ * are undefined. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;
@@ -235,9 +236,10 @@ DEV uint32_t to_tf32(float x)
     return r;
 }
 
-/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, products exact, sums in
- * float32; c as above:
- *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4);  b0 row t of column g, b1 row t+4 */
+/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, with exact products and
+ * sums in float32; c as above:
+ *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4)
+ *   b0 row t of column g, b1 row t+4 */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
@@ -253,10 +255,10 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 namespace dev
 {
 
-/* ---- made of the above, one source for both forms ---- */
+/* ---- built from the above, one source for both forms ---- */
 
-/* The sum, or the largest, of the warp's v, in every lane; lanes are added in one fixed order
- * (warp). */
+/* Return the sum, or the maximum, of v over the warp, in every lane; lanes are added in a fixed
+ * order (warp). */
 template <class T> DEV_WRAPPER T warp_sum(T v)
 {
     DEV_UNROLL_FOR (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);
@@ -269,7 +271,8 @@ DEV_WRAPPER float warp_max(float v)
     return v;
 }
 
-/* How many T are in 16 bytes; those at p (16-byte aligned) as floats, and back. */
+/* PER16: the number of T in 16 bytes. The functions convert those at p (16-byte aligned) to floats
+ * and back. */
 template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)

@@ -8,21 +8,21 @@
 namespace sgt
 {
 
-// The row of the step that row b of this micro-step is.
+// Return the step's row number of row b of this micro-step.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);
 }
 
-// The factors of V elements from `element` of this micro-step on (a multiple of 4, as row_elements
-// is, unless V is 1).
+// Compute the factors of V elements from `element` of this micro-step on (a multiple of 4, as
+// row_elements is, unless V is 1).
 template <int V>
 DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t element)
 {
     const sgt_cuda_place &place = *d.place;
     uint64_t at = place.row * d.row_elements + element,
              draw = sgt_dropout_draw(place.step, d.layer, d.site);
-    // no division without
+    // skip the division if ranks <= 1
     if (place.ranks > 1) at += element / d.row_elements * (place.ranks - 1) * d.row_elements;
     if constexpr (V == 1) {
         factor[0] = sgt_dropout_factor(place.seed, draw, at, d.rate);

@@ -1,7 +1,7 @@
 // elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums
 // over a block; and the choice of a kernel by type and width. A kernel template takes the type T
-// and V, the numbers a lane handles at once: 16 bytes' worth where rows are whole multiples of
-// that, else 1.
+// and V, the numbers a lane handles at once: 16 bytes' worth if rows are whole multiples of that,
+// else 1.
 #pragma once
 
 #include <type_traits>
@@ -14,11 +14,11 @@ namespace sgt
 
 using dev::PER16;
 
-// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 give
+// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 have
 // the least.
 enum { MOST_SHARED = 99 * 1024 };
 
-// V numbers from p, which is 16-byte aligned unless V is 1.
+// Load V numbers from p, which is 16-byte aligned unless V is 1.
 template <int V, class T> DEV void load(float (&x)[V], const T *p)
 {
     if constexpr (V == 1) x[0] = dev::to_float(*p);
@@ -31,7 +31,7 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// V floats, of global or shared memory, aligned like the numbers that they go with.
+// Load V floats of global or shared memory, aligned like the numbers that they go with.
 template <int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {
@@ -57,14 +57,14 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// x as it will be once stored: what later kernels read must be what this one computed with.
+// Return x as stored: a kernel must compute with the same value that later kernels read.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
-// The sum over a block of WARPS warps, known to every thread. shared: WARPS numbers.
+// Return the sum over a block of WARPS warps, in every thread. shared: WARPS numbers.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
-    dev::block_sync(); // the readers of the sum before are done
+    dev::block_sync(); // the previous sum's readers are done
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     dev::block_sync(); // with the readers below
     N sum = 0;
@@ -81,7 +81,7 @@ template <class F> void by_type(sgt_cuda_type type, F f)
     else f(float());
 }
 
-// f(T(), width): wide where rows of C numbers are whole multiples of 16 bytes.
+// Call f(T(), width): wide if rows of C numbers are whole multiples of 16 bytes.
 template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 {
     by_type(type, [&](auto zero) {

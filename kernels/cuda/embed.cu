@@ -1,6 +1,6 @@
-// embed.cu: token plus position embedding. Its gradient is a sum over the places where a token
-// stands: the places are sorted by token first (embed_sort.cu), so that each row is added up by one
-// thread a column, in one order and without atomics.
+// embed.cu: token plus position embedding. The gradient of a token is a sum over the positions
+// where it occurs. Positions are first sorted by token (embed_sort.cu). One thread per column then
+// adds up each row, in one order and without atomics.
 #include "dropout.cuh"
 
 using namespace sgt;
@@ -42,14 +42,15 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // partial (chunks, 2, C): of the runs that come in from the chunk before, and that go on
+    // partial (chunks, 2, C): of the run continued from the previous chunk, and of the run that
+    // continues
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Where the sum of a run ends up that holds sorted places from..to-1 of a chunk.
+// Return where to put the sum of a run that holds sorted positions from..to-1 of a chunk.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -73,8 +74,8 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     store_floats(sum, total);
 }
 
-// A chunk of sorted places to a block: runs of one token that lie within it are done; others leave
-// partial sums.
+// Sum the runs of a chunk of sorted positions, a chunk per block. Runs of one token that lie within
+// the chunk are finished; others leave partial sums.
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
@@ -86,13 +87,13 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
         }
 }
 
-// The run that begins in this chunk and goes on: its partial sums, chunk by chunk.
+// Join the run that begins in this chunk and continues: add its partial sums, chunk by chunk.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
-    if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // nothing goes on
+    if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // it began before this chunk
+    // the run began before this chunk
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c];

@@ -1,8 +1,8 @@
-// embed_sort.cu: the places of a batch in order of their tokens, equal tokens in order of place: a
-// radix sort of 16-bit numbers in two passes of 8 bits. A pass is two kernels: blocks count their
-// digits; then each knows from all counts where its own begin, and puts them there. A warp owns
-// successive numbers and goes through them 32 at a time: the order of equal ones never depends on
-// which thread is first.
+// embed_sort.cu: sorts the positions of a batch by token, stably: a radix sort of 16-bit numbers in
+// two passes of 8 bits. A pass is two kernels: blocks count their digits; then each block derives
+// from all counts where its own numbers go, and puts them there. A warp owns consecutive numbers
+// and takes them 32 at a time, so the order of equal numbers never depends on which thread is
+// first.
 #include "elements.cuh"
 
 using namespace sgt;
@@ -14,14 +14,14 @@ struct Pass {
     int32_t *to_ids, *to_places;
     const int32_t *ids, *places; // places NULL: 0, 1, 2, ...
     uint32_t *counts;            // (blocks, DIGITS)
-    int n, each, shift;          // each: numbers a warp owns, a multiple of 32
+    int n, each, shift;          // each: numbers per warp, a multiple of 32
 };
 
 DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 1); }
 
 DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
-// How many of each digit each warp of the block has; (WARPS, DIGITS).
+// Count each digit for each warp of the block; (WARPS, DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// The sum of v over the threads before this one. shared: WARPS numbers.
+// Return the sum of v over the threads before this one. shared: WARPS numbers.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -58,8 +58,8 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// counts (WARPS, DIGITS) become where each warp's first number of each digit goes: after all
-// smaller digits, after the blocks before, after the warps before.
+// Replace counts (WARPS, DIGITS) by the destination of each warp's first number of each digit:
+// after all smaller digits, then after the previous blocks, then after the previous warps.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -74,7 +74,7 @@ DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
         counts[w * DIGITS + threadIdx.x] = start;
         start += count;
     }
-    dev::block_sync(); // each thread's starts are for other threads
+    dev::block_sync(); // other threads read each thread's starts
 }
 
 DEV int bits_set(uint32_t x)
@@ -84,7 +84,7 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Lanes of the warp that are there and have the same digit as this one.
+// Return the mask of the warp's present lanes that have the same digit as this one.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // the last lane of its digit
+            // the last lane with its digit
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // with the reading of the next 32

@@ -1,5 +1,5 @@
-/* failure.c: failure.h, and of runtime.h what names a launch. The runtime itself keeps the last
- * error, which any later call may hide; the first one is the cause, so that is what is kept
+/* failure.c: implements failure.h, and runtime.h's functions that name a launch. The CUDA runtime
+ * keeps the last error, which any later call may hide. The first one is the cause, so that is kept
  * here. */
 #include "failure.h"
 
@@ -9,8 +9,8 @@
 
 enum { NAME = 384 };
 
-static char failure[512]; /* noted and not yet told */
-static int waiting;       /* --sync-kernels: for each launch */
+static char failure[512]; /* noted and not yet reported */
+static int waiting;       /* --sync-kernels: wait for each launch */
 
 void sgt_cuda_note(const char *fmt, ...)
 {
@@ -29,12 +29,12 @@ int sgt_cuda_noted(sgt_error *err)
     return rc;
 }
 
-/* Numbers of cudaError_t, which runtime.cu holds to CUDA's own names. */
+/* The numbers are those of cudaError_t; runtime.cu checks them against CUDA's names. */
 int sgt_cuda_error_is_late(int code)
 {
     switch (code) {
     case 214: /* an uncorrectable memory error */
-    case 220: /* the same on a link */
+    case 220: /* the same on an NVLink */
     case 700: /* an illegal address */
     case 702: /* a time limit */
     case 710: /* an assertion */
@@ -43,7 +43,7 @@ int sgt_cuda_error_is_late(int code)
     case 716:
     case 717:
     case 718:
-    case 719: /* a failure without a name of its own */
+    case 719: /* an unspecified failure */
     case 999: return 1;
     default: return 0;
     }
@@ -51,7 +51,7 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* The name is put together only if there is an error to name. */
+/* The name is formatted only if there is an error to report. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -74,7 +74,7 @@ void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     blame(name, code, why);
 }
 
-/* "2048 x 12": as many dimensions as matter. */
+/* Write "2048 x 12", with only the dimensions that matter. */
 static const char *extent(char text[40], const unsigned d[3])
 {
     int n = snprintf(text, 40, "%u", d[0]);
@@ -83,8 +83,8 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH has the name as it was written, "(norm_kernel<T, width>)": template arguments are the
- * source's, not this launch's, so they are left out. */
+/* DEV_LAUNCH passes the name as in the source, "(norm_kernel<T, width>)". Its template arguments
+ * are not those of this launch, so they are removed. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

@@ -1,9 +1,9 @@
-/* failure.h: the first failure on the device, and the launch that it is named by. runtime.cu and
- * the host's stand-in (tests/kernels/host/runtime.cpp) share it: each gives sgt_cuda_device_error,
- * failure.c does the rest.
+/* failure.h: keeps the first failure on the device and the name of the launch that it belongs to.
+ * Both runtime.cu and the host's stand-in (tests/kernels/host/runtime.cpp) use it and supply
+ * sgt_cuda_device_error.
  *
  *     sgt_cuda_note("cudaMemcpyAsync: %s", why);              // kept if it is the first
- *     return sgt_cuda_noted(err);                             // told once, then forgotten */
+ *     return sgt_cuda_noted(err);                             // reported once, then forgotten */
 #ifndef SGT_CUDA_FAILURE_H
 #define SGT_CUDA_FAILURE_H
 
@@ -13,18 +13,18 @@
 extern "C" {
 #endif
 
-/* Keep a message as the next check's, unless one is kept already. */
+/* Keep a message for the next check, unless one is kept already. */
 void sgt_cuda_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Return SGT_OK if nothing was noted; otherwise SGT_EIO with the message, which is then
  * forgotten. */
 int sgt_cuda_noted(sgt_error *err);
 
-/* Whether the error can come of any work put on the device before (an illegal address, for
- * instance), not only of the call that returned it. */
+/* Return whether earlier work on the device can have caused the error (an illegal address, for
+ * instance), not only the call that returned it. */
 int sgt_cuda_error_is_late(int code);
 
-/* The error that the device or the last launch left behind, 0 for none, which stays where it is;
+/* Return the error that the device or the last launch left behind, 0 if none, without clearing it;
  * *why is CUDA's text for it. If `wait` is set, wait for the work of the stream first. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 

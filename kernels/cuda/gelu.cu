@@ -1,4 +1,4 @@
-// gelu.cu: the Gaussian error linear unit, by either formula, and its slope; a thread takes 16
+// gelu.cu: the Gaussian error linear unit, by either formula, and its derivative; a thread takes 16
 // bytes.
 #include "elements.cuh"
 
@@ -7,7 +7,7 @@ using namespace sgt;
 enum { THREADS = 256 };
 
 // With the tanh formula's u, 0.5 (1 + tanh u) = 1/(1 + e), e = exp(-2u): one exponential and no
-// cancellation. This is e's binary exponent.
+// cancellation. Return the binary exponent of e.
 DEV float minus_2u(float x)
 {
     // -2 sqrt(2/pi) log2(e)
@@ -18,9 +18,9 @@ DEV float minus_2u(float x)
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // s + x s' with s = 1/(1 + e), s' = 2 u' e s^2. The slope is 0 or 1 long before |x| = 16, where
-    // u' would grow too large; e is held under 2^120, so that s^2 e is 2^-120 and not 0 times
-    // infinity.
+    // Return s + x s' with s = 1/(1 + e), s' = 2 u' e s^2. The result is 0 or 1 long before |x| =
+    // 16, where u' would grow too large. e is kept below 2^120, so that s^2 e is 2^-120 and not 0
+    // times infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;
@@ -41,8 +41,8 @@ struct Erf {
     }
 };
 
-// out = f(x), or dout * f'(x) where dout is given. Whole vectors by threads, then the tail by
-// single ones.
+// out = f(x), or dout * f'(x) if dout is given. Threads take whole vectors, then the tail one by
+// one.
 template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const T *x, size_t i)
 {
     float a[V], d[V];

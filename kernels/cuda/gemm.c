@@ -1,7 +1,6 @@
-/* gemm.c: plans of matrix products for cuBLASLt, and running them. The library is column-major: our
- * D (m, n) is its D^T (n, m), so it is asked for D^T = op(B)^T op(A)^T, with our B as its first
- * operand. Its bias runs along the rows of what it writes, which is along our n. Not yet run on a
- * GPU. */
+/* gemm.c: plans matrix products for cuBLASLt and runs them. The library is column-major: our D (m,
+ * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, with our B as its first operand. Its
+ * bias runs along the rows of its output, which is along our n. Not yet run on a GPU. */
 #include "gemm.h"
 
 #include <ctype.h>
@@ -38,7 +37,7 @@ gemm_spans gemm_spans_of(const sgt_cuda_gemm_shape *s)
 
 /* ---- shapes ---- */
 
-/* One way to say each shape: what has no meaning is zero. */
+/* Return the canonical form of a shape: fields without a meaning are zero. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -101,7 +100,7 @@ static int check_shape(const sgt_cuda_gemm_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- what the library is told ---- */
+/* ---- describing a product to the library ---- */
 
 static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status status, sgt_error *err)
 {
@@ -109,8 +108,7 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Bias and aux change from run to run; the heuristics look at how the pointers are aligned
- * alone. */
+/* Bias and aux change from run to run; the heuristics consider only the pointers' alignment. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -143,8 +141,8 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
     return set_pointers(p, aligned, aligned);
 }
 
-/* A matrix of ours, rows of `columns` numbers, is a column-major one of as many rows as we have
- * columns. */
+/* Describe our row-major matrix, rows of `columns` numbers, as a column-major one with `columns`
+ * rows. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, size_t ld, size_t stride)
 {
@@ -172,19 +170,19 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- which algorithm ---- */
+/* ---- choosing an algorithm ---- */
 
-/* Where the library may cut a sum over k. In D's own type, where that has 16 bits, the parts would
- * be rounded: not here. In place, the parts come in the order in which blocks get there: not where
- * bits must be the same again. */
+/* Return where the library may cut a sum over k. Adding parts in D's own type is not allowed if
+ * that has 16 bits, because the parts would be rounded. In place, parts are added in the order in
+ * which blocks arrive, which is not allowed if bits must be reproducible. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
 }
 
-/* unknown: the answer where an algorithm does not say how it cuts. The heuristics have been told
- * what is allowed. */
+/* `unknown` is the result if an algorithm does not say how it cuts sums; the heuristics already
+ * know what is allowed. */
 static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unknown)
 {
     uint32_t scheme;
@@ -195,7 +193,8 @@ static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unk
     return (scheme & ~allowed_reductions(p)) == 0;
 }
 
-/* An algorithm from a file: whether this library, on this device, takes it for this product. */
+/* Return whether this library, on this device, accepts an algorithm from a file for this
+ * product. */
 static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -225,7 +224,7 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                           results, count);
 }
 
-/* The heuristics' best, in their order, of which there is at least one. */
+/* Get the heuristics' best candidates, in their order; there is at least one. */
 static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
@@ -265,12 +264,12 @@ static int choose(sgt_cuda_gemm *p, sgt_error *err)
     if (rc == SGT_ENOMEM) return SGT_OK;
     if (rc < 0) return rc;
     p->algo = candidates[best].algo;
-    /* without its line the next start times anew, and that is all */
+    /* without this line the next start only has to time again */
     if (g->cache) gemm_cache_put(g, p->key, &p->algo, p->ms, NULL);
     return SGT_OK;
 }
 
-/* ---- the calls of gemm.h ---- */
+/* ---- the functions of gemm.h ---- */
 
 static void free_plan(sgt_cuda_gemm *p)
 {
@@ -312,7 +311,7 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
 
-/* D = what `onto` holds, which may be D itself, and the product. */
+/* D = onto + the product; onto may be D itself. */
 static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                               void *d, const void *onto, const void *a, const void *b, void *bias,
                               void *aux)
@@ -353,7 +352,7 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
     sgt_cuda_gemm_run_onto(p, s, d, d, a, b, bias, aux);
 }
 
-/* Names go into files of lines and JSON: what could end a word there becomes '_'. */
+/* Names go into files of lines and into JSON: replace characters that could end a word by '_'. */
 static void copy_name(char *out, size_t size, const char *name)
 {
     size_t n = 0;

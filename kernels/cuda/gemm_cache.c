@@ -1,10 +1,10 @@
-/* gemm_cache.c: chosen algorithms in words: a file of lines for timings, a JSON object for a run
- * that must choose the same again. An algorithm is the library's 64 opaque bytes in hexadecimal,
- * good for its own version alone.
+/* gemm_cache.c: stores chosen algorithms as text: a file of lines for timings, and a JSON object
+ * for a run that must make the same choices. An algorithm is the library's 64 opaque bytes in
+ * hexadecimal, valid only for the same library version.
  *
  * FOLDER/gemm.txt, with tabs between: device, library, shape, algorithm, milliseconds, check
- * (FNV-1a, 32 bits, of what stands before its tab). Two programs that write at once lose each
- * other's lines, no more: files are replaced as a whole. */
+ * (FNV-1a, 32 bits, of everything before its tab). Files are replaced as a whole, so two programs
+ * that write at once can only lose each other's lines. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "gemm_parts.h"
 
 #define CACHE_NAME "gemm.txt"
-#define CACHE_MOST ((size_t)4 << 20) /* bytes: what is larger is begun anew */
+#define CACHE_MOST ((size_t)4 << 20) /* bytes; a larger file is started anew */
 #define HEX (2 * sizeof(sgt_lt_algo))
 #define LINE (GEMM_KEY + HEX + 256)
 
@@ -31,7 +31,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* 1 where exactly an algorithm's digits stand before `end`. */
+/* Return 1 if exactly an algorithm's digits precede `end`. */
 static int from_hex(sgt_lt_algo *algo, const char *text, const char *end)
 {
     unsigned char bytes[sizeof *algo];
@@ -54,13 +54,13 @@ static uint32_t check_of(const char *text, size_t n)
     return h;
 }
 
-/* "DEVICE\tLIBRARY\tSHAPE\t": how a shape's line begins. */
+/* Write "DEVICE\tLIBRARY\tSHAPE\t", the beginning of a shape's line. */
 static size_t begin_line(char out[LINE], const sgt_cuda_gemms *g, const char *key)
 {
     return (size_t)snprintf(out, LINE, "%s\t%s\t%s\t", g->device, g->library, key);
 }
 
-/* A line without its end: whole and as it was written. */
+/* Return whether a line, without its end, is complete and undamaged. */
 static int line_good(const char *line, size_t n)
 {
     char check[16];
@@ -69,8 +69,8 @@ static int line_good(const char *line, size_t n)
     return memcmp(line + n - 8, check, 8) == 0;
 }
 
-/* What the folder's file holds, empty where there is none that can be read; malloc'd, NULL: out of
- * memory. */
+/* Return the content of the folder's file, which the caller frees; empty if there is no readable
+ * file; NULL if out of memory. */
 static char *read_cache(const char *folder)
 {
     char *path = sgt_join(folder, CACHE_NAME), *text = NULL;
@@ -80,7 +80,7 @@ static char *read_cache(const char *folder)
     return text;
 }
 
-/* The next line and its length without its end; moves *at behind it. NULL at the end. */
+/* Return the next line and its length without its end, and move *at past it. NULL at the end. */
 static const char *next_line(const char **at, size_t *n)
 {
     const char *line = *at;
@@ -107,7 +107,8 @@ int gemm_cache_find(sgt_lt_algo *algo, float *ms, const sgt_cuda_gemms *g, const
     return found;
 }
 
-/* The good lines of `old` but those that begin so, then the new one. Returns the length. */
+/* Write the valid lines of `old` except those that begin with `begin`, then the new line. Return
+ * the length. */
 static size_t merge(char *out, const char *old, const char *begin, size_t head, const char *added)
 {
     size_t used = 0, n;
@@ -132,7 +133,7 @@ int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *
     int n = snprintf(line, LINE, "%s%s\t%.6g", begin, hex, (double)ms);
     snprintf(line + n, LINE - (size_t)n, "\t%08x\n", check_of(line, (size_t)n));
     char *old = read_cache(g->cache), *path = sgt_join(g->cache, CACHE_NAME);
-    /* a last line may lack its end */
+    /* the last line may lack its end */
     char *text = old ? malloc(strlen(old) + strlen(line) + 2) : NULL;
     int rc = SGT_OK;
     if (!text || !path) rc = sgt_fail_memory(err, g->cache);
@@ -175,8 +176,8 @@ static const char *skip_space(const char *p)
     return p;
 }
 
-/* The string that goes by a name in a JSON object of strings none of which holds a quote or a
- * backslash: ours, which another program may have laid out anew. */
+/* Find the string of a name in a JSON object of strings without quotes and backslashes: our own
+ * format, which another program may have reformatted. */
 static const char *find_string(const char *json, const char *name, const char **end)
 {
     size_t n = strlen(name);

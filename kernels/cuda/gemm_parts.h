@@ -1,22 +1,23 @@
-/* gemm_parts.h: what gemm.c (plans), gemm_tune.c (timing) and gemm_cache.c (files) share. */
+/* gemm_parts.h: declarations shared by gemm.c (plans), gemm_tune.c (timing), gemm_verify.c (checks)
+ * and gemm_cache.c (files). */
 #ifndef SGT_CUDA_GEMM_PARTS_H
 #define SGT_CUDA_GEMM_PARTS_H
 
 #include "cublaslt.h"
 #include "gemm.h"
 
-#define GEMM_ALIGNMENT 16             /* bytes, of every matrix */
+#define GEMM_ALIGNMENT 16             /* bytes, for every matrix */
 #define GEMM_FLUSH ((size_t)64 << 20) /* bytes: more than most second-level caches hold */
-#define GEMM_CANDIDATES 16            /* algorithms asked for, and timed */
-#define GEMM_WIDE_CANDIDATES 64       /* where there is time for them: at most */
-#define GEMM_KEY 320                  /* bytes of a shape's name, with its end */
+#define GEMM_CANDIDATES 16            /* algorithms requested and timed */
+#define GEMM_WIDE_CANDIDATES 64       /* the same in a wide race, at most */
+#define GEMM_KEY 320                  /* bytes of a shape's name, including its terminator */
 
 struct sgt_cuda_gemm {
     sgt_cuda_gemms *owner;
     sgt_cuda_gemm_shape shape;
-    char key[GEMM_KEY]; /* the whole shape in words: equal keys, equal shapes */
+    char key[GEMM_KEY]; /* the whole shape in words: equal shapes have equal keys */
     sgt_lt_desc desc;
-    sgt_lt_layout a, b, d; /* of our A, B, D; as the library sees them, transposed */
+    sgt_lt_layout a, b, d; /* layouts of our A, B, D; the library sees them transposed */
     sgt_lt_algo algo;
     float ms;
     sgt_cuda_gemm *next;
@@ -25,7 +26,7 @@ struct sgt_cuda_gemm {
 struct sgt_cuda_gemms {
     const sgt_cublaslt *lt;
     sgt_lt_handle handle;
-    char library[48], device[128]; /* of letters, digits and " .()-_" */
+    char library[48], device[128]; /* only letters, digits and " .()-_" */
     char *cache, *choices;
     int deterministic, timing, wide, unverified;
     sgt_notice notice;
@@ -34,22 +35,22 @@ struct sgt_cuda_gemms {
     sgt_cuda_gemm *first, **last;
 };
 
-/* What a number of a type takes, and where what a plan works on lies: numbers from the first to the
- * last. */
+/* Bytes of a number of a type; and the extents of a plan's operands, in numbers from the first to
+ * the last. */
 size_t gemm_type_bytes(sgt_cuda_type type);
 typedef struct gemm_spans {
     size_t a, b, d;
 } gemm_spans;
 gemm_spans gemm_spans_of(const sgt_cuda_gemm_shape *s);
 
-/* One product by one algorithm on a stream; the library's status. */
+/* Put one product by one algorithm on a stream; return the library's status. */
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
                        const void *a, const void *b, void *bias, void *aux);
 
 /* ---- gemm_tune.c ---- */
 
-/* Times the candidates; the index of the fastest whose results are right, and its median.
- * SGT_ENOMEM where there is no room for operands, SGT_EUNSUPPORTED where none ran. */
+/* Time the candidates; set *best to the index of the fastest with correct results, and *ms to its
+ * median. Returns SGT_ENOMEM if there is no room for operands, SGT_EUNSUPPORTED if none ran. */
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
               int count, sgt_error *err);
 
@@ -63,23 +64,23 @@ typedef struct gemm_trial {
     char *memory, *a, *b, *d, *bias, *aux;
     const char *pattern; /* on the host */
     size_t period;
-    char *seen; /* pinned, 64 bytes: what comes back */
+    char *seen; /* pinned, 64 bytes: results copied back */
 } gemm_trial;
 
-/* Runs the product by an algorithm and looks at some numbers of D: SGT_EFORMAT where one is wrong.
- * Waits. */
+/* Run the product by an algorithm, wait, and check some numbers of D. Returns SGT_EFORMAT if one is
+ * wrong. */
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err);
 
 /* ---- gemm_cache.c: timings in a folder, and choices as JSON ---- */
 
-/* 1 where the folder's file has this shape on this device with this version of the library. What
- * cannot be read, is damaged or belongs to somebody else counts as not there. */
+/* Return 1 if the folder's file has this shape for this device and library version. A file that is
+ * unreadable, damaged or owned by another user counts as missing. */
 int gemm_cache_find(sgt_lt_algo *algo, float *ms, const sgt_cuda_gemms *g, const char *key);
-/* Adds or replaces a shape; other good lines stay. The file is replaced as a whole. */
+/* Add or replace a shape and keep the other valid lines. The file is replaced as a whole. */
 int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *algo, float ms,
                    sgt_error *err);
 
-/* 1 where g->choices has this shape, made on this device with this version of the library. */
+/* Return 1 if g->choices has this shape, made on this device with this library version. */
 int gemm_choice_find(sgt_lt_algo *algo, const sgt_cuda_gemms *g, const char *key);
 
 #endif

@@ -1,13 +1,13 @@
-/* gemm_verify.c: whether an algorithm that timing has chosen computes the right numbers in its
- * product's own size. The operands are the pattern that gemm_tune.c laid into memory again and
- * again, which the host has too, so that a few numbers of D can be computed there in double. */
+/* gemm_verify.c: checks that an algorithm chosen by timing computes correct numbers for its product
+ * at its real size. The operands repeat the pattern that gemm_tune.c wrote. The host has it too,
+ * and computes a few numbers of D in double. */
 #include <math.h>
 #include <string.h>
 
 #include "gemm_parts.h"
 #include "runtime.h"
 
-enum { ROWS = 8, COLUMNS = 16 }; /* that are looked at: the first, the last, and some between */
+enum { ROWS = 8, COLUMNS = 16 }; /* checked: the first, the last, and some between */
 
 static double decode(sgt_cuda_type type, const void *p)
 {
@@ -15,7 +15,8 @@ static double decode(sgt_cuda_type type, const void *p)
     if (type == SGT_F32) return (double)*(const float *)p;
     uint16_t half = *(const uint16_t *)p;
     uint32_t bits = (uint32_t)half << 16;
-    /* to a float's places; the exponent of a number that is no float's comes with 2^112 */
+    /* move to a float's bit positions; multiplying by 2^112 then corrects the exponent, also of
+     * subnormals */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&x, &bits, sizeof x);
@@ -25,14 +26,14 @@ static double decode(sgt_cuda_type type, const void *p)
     return (double)x;
 }
 
-/* Number `at` of an input, as the pattern has it. */
+/* Return number `at` of an input, according to the pattern. */
 static double input(const gemm_trial *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t size = gemm_type_bytes(type);
     return decode(type, t->pattern + ((size_t)(array - t->memory) + at * size) % t->period);
 }
 
-/* op(A) op(B) at (i, j) of product z, and the sum of its terms' sizes. */
+/* Return op(A) op(B) at (i, j) of product z, and the sum of its terms' absolute values. */
 static double product(const gemm_trial *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -57,10 +58,10 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* D at (i, j), and how far it may be off. Sums in float32 round at each of k terms, TF32 each
- * factor: errors without a common sign, which add up as the root of their count; eight times that
- * is never met by chance. Then the epilogue's, whose tanh may be the card's own approximation, off
- * by 2^-11, and one rounding to D's type. */
+/* Return the expected D at (i, j), and the allowed error. Float32 sums round at each of k terms,
+ * TF32 rounds each factor. Such errors have random signs and grow with the root of their number;
+ * eight times that does not occur by chance. Added to it are the epilogue's error, whose tanh may
+ * be the GPU's approximation with an error of 2^-11, and one rounding to D's type. */
 static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -85,7 +86,7 @@ static size_t spread(size_t index, size_t count, size_t size)
     return index * (size - 1) / (count - 1);
 }
 
-/* Some numbers of row i of product z, which come to the host first. */
+/* Check some numbers of row i of product z after copying them to the host. */
 static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -108,7 +109,7 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
-    /* what it may add to */
+    /* in case the product accumulates */
     sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out));
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,

@@ -1,6 +1,6 @@
-/* hopper.cuh: wrappers of what only sm_90a has: mbarriers with bytes, TMA, wgmma. As device.cuh:
- * each has a host twin, and the device forms are not yet run on a GPU. Compiled for an older device
- * they trap: kernels that use them are launched on sm_90 alone. */
+/* hopper.cuh: wrappers of features that only sm_90a has: mbarriers with byte counts, TMA, wgmma. As
+ * in device.cuh, each has a host twin, and the device forms are not yet run on a GPU. Compiled for
+ * an older device they trap: kernels that use them are launched on sm_90 only. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -24,15 +24,15 @@
 namespace dev
 {
 
-/* Matrices in global memory as TMA sees them; made by tensor_map, passed to kernels as const
+/* A matrix in global memory as TMA sees it; made by tensor_map, passed to kernels as const
  * __grid_constant__. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: 8 bytes of shared memory; a phase ends when all have arrived and all announced
- * bytes landed ---- */
+/* ---- mbarriers: 8 bytes of shared memory; a phase ends when all threads have arrived and all
+ * announced bytes have landed ---- */
 
-/* By one thread, for `arrivals` a phase; then mbar_init_fence and a block_sync before others use
- * it. */
+/* Initialize, in one thread, for `arrivals` per phase. Then call mbar_init_fence and block_sync
+ * before other threads use it. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
     HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
@@ -41,7 +41,7 @@ DEV void mbar_init(uint64_t *bar, int arrivals)
 
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/* Arrives; with bytes: and announces that many to land by TMA in this phase. */
+/* Arrive; the form with bytes also announces that many bytes to land by TMA in this phase. */
 DEV void mbar_arrive(uint64_t *bar)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(saddr(bar)) : "memory");
@@ -54,7 +54,8 @@ DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
                : "memory");
 }
 
-/* Waits for the end of the phase of that parity: the first is 0, the next 1, and so on in turn. */
+/* Wait for the end of the phase of that parity: the first phase has 0, the next 1, and so on in
+ * turn. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
     HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
@@ -65,10 +66,10 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 
 /* ---- TMA ---- */
 
-/* Copy a box of the map's box_rows rows of 64 elements, from (plane, row, column) on, to `to`
- * (1024-byte aligned shared memory): rows of 128 bytes whose 16-byte pieces are swizzled, piece p
- * of row r at p ^ r%8. Elements outside the plane become 0. One thread starts it; its 128*box_rows
- * bytes land on `bar`. */
+/* Copy a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` (shared memory,
+ * 1024-byte aligned). Rows have 128 bytes; their 16-byte pieces are swizzled, piece p of row r at p
+ * ^ r%8. Elements outside the plane become 0. One thread starts it; its 128*box_rows bytes land on
+ * `bar`. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -77,8 +78,8 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
                : "memory");
 }
 
-/* `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned: by one thread, to
- * land on `bar`. */
+/* Copy `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned. One thread
+ * starts it; the bytes land on `bar`. */
 DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
 {
     HOPPER_ASM(
@@ -88,16 +89,17 @@ DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
         : "memory");
 }
 
-/* This thread's writes to shared memory before are seen by TMA and wgmma after. */
+/* Make this thread's earlier writes to shared memory visible to later TMA and wgmma. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- wgmma: the 128 threads of a group, T is bf16 or f16 ---- An accumulator d[BLOCKS][4] holds
- * (64, 8 BLOCKS) of the group: d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t + e%2),
- * so that each warp has its 16 rows as mma's c. From its product on until wgmma_wait has returned,
- * the registers of an accumulator and of a left operand belong to the tensor cores, and what lies
- * in shared memory must stay. */
+/* ---- wgmma: the 128 threads of a group, T is bf16 or f16 ----
+ *
+ * An accumulator d[BLOCKS][4] holds (64, 8 BLOCKS) of the group: d[c][e] of thread i is element
+ * (i/32*16 + g + e/2*8, 8c + 2t + e%2), so each warp has its 16 rows in the layout of mma's c. From
+ * a product until wgmma_wait returns, the tensor cores own the registers of the accumulator and of
+ * a left operand, and operands in shared memory must not change. */
 
-/* Keep the compiler from moving uses of these registers across this place. */
+/* Keep the compiler from moving uses of these registers across this point. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)
@@ -109,16 +111,16 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Before the first product, and again before the next one once registers of an accumulator or of a
- * left operand were touched: these are the arguments. */
+/* Call before the first product, and before the next one if registers of an accumulator or left
+ * operand were touched: pass these as arguments. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Products are committed in groups; wait until at most N groups are under way. The arguments are
- * the accumulators and left operands that are ours again. */
+/* Products are committed in groups. wgmma_wait waits until at most N groups are pending; its
+ * arguments are the accumulators and left operands that may then be used again. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -126,25 +128,26 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
     (wgmma_pin(ours), ...);
 }
 
-/* Set the registers of each thread of the group: R is a multiple of 8, from 24 to 256. */
+/* Set the number of registers of each thread of the group: a multiple of 8, from 24 to 256. */
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Barrier `id` (1..15) of n threads, whole warps: wait there, or announce arrival and go on. */
+/* Barrier `id` (1..15) of n threads, whole warps: turn_wait waits, turn_pass arrives and goes
+ * on. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-/* d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16) [+ d if add]: both operands in shared memory
- * as tma_load leaves them, given by desc_rows. */
+/* d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16) [+ d if add]. Both operands are in shared
+ * memory as tma_load leaves them, described by desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS) [+ d if add]: a is in registers, laid out as
- * mma's left operand for each warp's 16 rows; b in shared memory as tma_load leaves it, given by
- * desc_columns. */
+/* d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS) [+ d if add]. a is in registers, in the layout
+ * of mma's left operand for each warp's 16 rows; b is in shared memory as tma_load leaves it,
+ * described by desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
@@ -236,10 +239,9 @@ template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], u
 #undef WGMMA_ROWS_N64
 #undef WGMMA_ROWS_N128
 
-/* ---- on the CPU's side ---- */
+/* ---- on the host ---- */
 
-/* Return whether the current device is of sm_90, for whose code only these wrappers are
- * compiled. */
+/* Return whether the current device is sm_90, the only one these wrappers are compiled for. */
 inline bool device_is_hopper()
 {
     int device, major, minor;
@@ -251,9 +253,9 @@ inline bool device_is_hopper()
            major == 9 && minor == 0;
 }
 
-/* Make the map of (planes, rows, columns) of bf16 or f16, `stride` elements from row to row (a
- * multiple of 8; base 16-byte aligned) and rows*stride from plane to plane, read in boxes of
- * box_rows (at most 256) x 64. Return false if the driver refuses it or cannot be reached. */
+/* Make the map of (planes, rows, columns) of bf16 or f16, read in boxes of box_rows (at most 256) x
+ * 64. The row stride is `stride` elements (a multiple of 8; base 16-byte aligned), the plane stride
+ * rows*stride. Return false if the driver refuses it or cannot be reached. */
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
                 size_t stride, unsigned box_rows)
@@ -282,10 +284,10 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* wgmma's descriptors of an operand at p, in rows of 64 elements as tma_load leaves them (1024-byte
- * aligned). desc_rows: a row of the tile is a row of the operand, and the product runs along it;
- * DESC_K16 more is the next 16 columns. desc_columns: the product runs over the rows; the operand's
- * columns from 64 on lie `next` bytes further; DESC_ROWS16 more is the next 16 rows. */
+/* Make wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load leaves them
+ * (1024-byte aligned). desc_rows: rows of the tile are rows of the operand, and the sum runs along
+ * them; add DESC_K16 for the next 16 columns. desc_columns: the sum runs over the rows; the
+ * operand's columns from 64 on are `next` bytes further; add DESC_ROWS16 for the next 16 rows. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

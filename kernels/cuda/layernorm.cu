@@ -1,12 +1,12 @@
-// layernorm.cu: LayerNorm with the residual's sum before it, and its backward pass. A warp takes a
-// row, so that no row waits for another: every lane reads, keeps in shared memory and writes the
+// layernorm.cu: LayerNorm with the residual addition before it, and its backward pass. A warp takes
+// a row, so that no row waits for another. Every lane reads, keeps in shared memory and writes the
 // same elements, and needs no barrier.
 #include "columns.cuh"
 #include "dropout.cuh"
 
 using namespace sgt;
 
-enum { WARPS = 4, MOST_BLOCKS = 264 /* two for each multiprocessor of an H200 */ };
+enum { WARPS = 4, MOST_BLOCKS = 264 /* two per multiprocessor of an H200 */ };
 
 template <class T> struct NormRows {
     T *sum, *out;
@@ -18,8 +18,8 @@ template <class T> struct NormRows {
     sgt_cuda_dropout drop;
 };
 
-// x + y rounded to T, to global memory and to this warp's row of shared memory; the sum of this
-// lane's.
+// Write x + y, rounded to T, to global memory and to this warp's row of shared memory. Return the
+// sum of this lane's numbers.
 template <class T, int V> DEV float add_residual(const NormRows<T> &a, size_t row, T *kept)
 {
     float total = 0;
@@ -68,7 +68,7 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_ker
     }
 }
 
-// As many warps to a block as their rows fit in shared memory.
+// Return how many warps a block has: as many as have room for their rows in shared memory.
 static int warps_for(size_t bytes)
 {
     int warps = WARPS;
@@ -112,7 +112,7 @@ void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float 
 
 template <class T> struct NormBackward {
     T *dx;
-    float *partial; // (blocks, 2, C): dw, db of each block's rows
+    float *partial; // (blocks, 2, C): dw and db of each block's rows
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
@@ -136,7 +136,7 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. Its share of dw and db is added
 // in shared memory, where every lane owns the columns that it reads.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
@@ -155,7 +155,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        load_chunk(k, a, row, c); // from the caches this time
+        load_chunk(k, a, row, c); // now from the caches
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);

@@ -1,15 +1,15 @@
-// layernorm_rows.cu: LayerNorm, both ways, for rows that fit in a warp's registers. A warp loads a
-// whole row at once and reads nothing again, so that enough bytes are in flight to use all of the
-// memory's bandwidth. The backward pass keeps the sums of its columns in registers until its last
-// row, so that a block needs shared memory at its end alone. dx's own column sums are the gradients
-// of the biases of proj and fcproj: they are added up on the way, of dx as it is stored.
+// layernorm_rows.cu: LayerNorm, forward and backward, for rows that fit a warp's registers. A warp
+// loads a whole row at once and reads nothing twice, so enough bytes are in flight to use the full
+// memory bandwidth. The backward pass keeps the sums of its columns in registers until its last
+// row, so a block needs shared memory only at its end. dx's own column sums are the bias gradients
+// of proj and fcproj; they are summed along the way from dx as it is stored.
 #include "columns.cuh"
 #include "dropout.cuh"
 
 using namespace sgt;
 
-// Blocks: three, or two, for each of the 132 multiprocessors of an H100, so that all rows are under
-// way from the start.
+// Blocks per multiprocessor: three, or two, for each of the 132 of an H100, so that all rows are in
+// flight from the start.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -27,7 +27,7 @@ template <class T> struct RowsForward {
     sgt_cuda_dropout drop;
 };
 
-// V numbers of every 32 * V of a row or a vector, from lane * V on. Where C ends before, zeros.
+// V numbers of every 32 * V of a row or a vector, from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -41,7 +41,7 @@ template <class T, int CHUNKS> struct Lane {
     }
 };
 
-// x += dropout(y), rounded to T as it is stored.
+// x += dropout(y), rounded to T as stored.
 template <class T, int V>
 DEV void add_branch(float (&x)[V], const RowsForward<T> &a, size_t at, const dev::Vec16 &raw)
 {
@@ -55,7 +55,7 @@ DEV void add_branch(float (&x)[V], const RowsForward<T> &a, size_t at, const dev
     store(a.sum + at, x);
 }
 
-// The sums of norm_kernel, in its order: the same bits.
+// Sum as norm_kernel does, in its order, for the same bits.
 template <class T, int CHUNKS, bool RESIDUAL>
 DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
                        const Lane<T, CHUNKS> &b)
@@ -107,15 +107,14 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 
 template <class T> struct RowsBackward {
     T *dx;
-    float *partial; // (blocks, 3, C): dw, db and dx's columns of each block's rows
+    float *partial; // (blocks, 3, C): dw, db and dx's column sums of each block's rows
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
     int C, first; // first: dx is written, not added to
 };
 
-// One row as a lane has it: V numbers of every 32 * V, from lane * V on. Where C ends before,
-// zeros.
+// A lane's part of a row: V numbers of every 32 * V, from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -134,8 +133,8 @@ template <class T, int CHUNKS> struct Row {
         rstd = a.rstd[row];
     }
 
-    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches:
-    // in registers, it would cost a third of the warps.
+    // Unpack dout, g = dout * w and xhat of a chunk. The weight is read from the caches each time;
+    // keeping it in registers would cost a third of the warps.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a,
                     int i) const
     {
@@ -150,7 +149,7 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// The columns that a lane has: dw, db and dx's sums.
+// A lane's columns: the sums of dw, db and dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];
@@ -162,7 +161,8 @@ template <class T, int CHUNKS> struct Columns {
                 DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
-    // The block's, in the order of its warps, a part at a time. shared: ROW_WARPS rows of C floats.
+    // Add up the block's sums in the order of its warps, a part at a time. shared: ROW_WARPS rows
+    // of C floats.
     DEV void finish(const RowsBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
@@ -172,18 +172,18 @@ template <class T, int CHUNKS> struct Columns {
                 int c = (i * 32 + threadIdx.x % 32) * V;
                 if (c < a.C) store_floats(shared + warp * a.C + c, sum[p][i]);
             }
-            dev::block_sync(); // every warp's sums are there
+            dev::block_sync(); // every warp's sums are written
             for (int c = threadIdx.x; c < a.C; c += ROW_WARPS * 32) {
                 float total = 0;
                 for (int w = 0; w < ROW_WARPS; w++) total += shared[w * a.C + c];
                 out[p * a.C + c] = total;
             }
-            dev::block_sync(); // and read, before the next part's
+            dev::block_sync(); // and read, before the next part's are written
         }
     }
 };
 
-// The row's sums of g and g * xhat, this lane's part; its dout goes to dw and db.
+// Return this lane's part of the row's sums of g and g * xhat; add its dout to dw and db.
 template <class T, int CHUNKS>
 DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// 768 floats, 1280 of 16 bits
+// 768 floats, or 1280 numbers of 16 bits
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 static int chunks_of(sgt_cuda_type type, size_t C)

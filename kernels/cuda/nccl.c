@@ -1,5 +1,5 @@
-/* nccl.c: the table of NCCL's functions, from the library that the machine has. NCCL is not run
- * here: see nccl.h. */
+/* nccl.c: the table of NCCL's functions, from the machine's library. NCCL is not run here: see
+ * nccl.h. */
 #include "nccl.h"
 
 #include "base/library.h"

@@ -1,17 +1,17 @@
-/* nccl.h: what we use of NCCL, declared by ourselves and found at run time, so that nothing needs
- * it to build or to run on one GPU. Names and numbers are NCCL's (tests/kernels/toolkit/nccl.c
- * holds them to its header).
+/* nccl.h: the part of NCCL that we use, in our own declarations and loaded at run time. Neither
+ * building nor running on one GPU needs NCCL. Names and numbers are NCCL's
+ * (tests/kernels/toolkit/nccl.c compares them with its header).
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
- *     if (!n) ...;                                              // one line: what is missing
- *     if (rank == 0) n->unique_id(&id);                         // sent to the others by other means
- *     n->comm_init_rank(&comm, ranks, id, rank);                // waits until all have come
+ *     if (!n) ...;                                       // one line: what is missing
+ *     if (rank == 0) n->unique_id(&id);                  // sent to the other ranks by other means
+ *     n->comm_init_rank(&comm, ranks, id, rank);         // waits for all ranks
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
- * Every rank puts the same calls on a communicator in the same order; we keep to one stream for
- * each, which may capture. A call gives 0, or a code for error_string. NCCL has not been run here:
- * all that is known of these calls is from its documents, and from a stand-in between processes
- * (tests/kernels/host/nccl.cpp). */
+ * Every rank puts the same calls on a communicator in the same order. We use one stream for each
+ * communicator, which may capture. A call returns 0, or a code for error_string. NCCL has not been
+ * run here: what we know of these calls is from its documentation and from a stand-in between
+ * processes (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* the toolkit's own in the place of these, where they are held against each other */
+/* skipped where the toolkit's own types are used, to compare both */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -42,26 +42,27 @@ typedef struct sgt_nccl {
     const char *(*last_error)(sgt_nccl_comm comm);
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
-    sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* what was put on streams is to be done */
-    sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);   /* what was put on streams ends, undone */
+    sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* work put on streams must be done */
+    sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);   /* work put on streams ends unfinished */
 
-    /* to[i] = sum over ranks of from[i] count numbers; to may be from, here and below */
+    /* to[i] = sum over ranks of from[i]; count numbers; to may be from, here and below */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = sum over ranks of from[rank*count + i] count numbers each; from ranks*count */
+    /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count */
     sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                       sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[r*count + i] = rank r's from[i] count numbers each; to ranks*count */
+    /* to[r*count + i] = rank r's from[i]; count numbers each; to has ranks*count */
     sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = root's from[i]                                        count numbers */
+    /* to[i] = root's from[i]; count numbers */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
     sgt_nccl_result (*group_start)(void); /* calls up to group_end become one launch */
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* The table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. Any thread. */
+/* Return the table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. Any thread may
+ * call it. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* nvtx.c: NVTX version 3 is all header: it looks for a profiler by itself when it is first
- * called. */
+/* nvtx.c: wraps NVTX version 3, which is header-only and looks for a profiler at the first call. */
 #include "nvtx.h"
 
 #if defined(__has_include)

@@ -1,12 +1,12 @@
-/* nvtx.h: named ranges of the host's time, for profilers that are attached from outside (Nsight
- * Systems, Nsight Compute). They nest on each thread:
+/* nvtx.h: named ranges of host time for profilers that are attached from outside (Nsight Systems,
+ * Nsight Compute). They nest on each thread:
  *
  *     sgt_nvtx_push("h.3 forward");
  *     ...
  *     sgt_nvtx_pop();
  *
- * Without such a profiler a call costs a few nanoseconds; without nvtx3/nvToolsExt.h at build time
- * it does nothing. */
+ * Without such a profiler a call takes a few nanoseconds. If nvtx3/nvToolsExt.h was missing at
+ * build time, calls do nothing. */
 #ifndef SGT_NVTX_H
 #define SGT_NVTX_H
 

@@ -1,4 +1,4 @@
-// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the
+// optim.cu: the end of a step without the host: gradient norm and overflow check in one pass, the
 // update over one flat buffer, the loss scale.
 #include "elements.cuh"
 
@@ -6,7 +6,7 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4 };
 
-// partial[block] = sum g^2 in double, which a float's square cannot overflow: it is finite unless
+// partial[block] = sum g^2 in double, which squares of floats cannot overflow: it is finite unless
 // some g is not.
 __global__ void __launch_bounds__(THREADS)
     norm_squares_kernel(double *partial, const float *g, size_t n)
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // several loads in flight; sums in the same order
+    // several loads in flight; the order of the sums is the same
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// The blocks' partial sums in their order; in every thread of the one block.
+// Sum the blocks' partial sums in order; the one block that runs this has the result in every
+// thread.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -40,7 +41,7 @@ struct Norm {
     float clip, beta1, beta2;
 };
 
-// What the update needs, by one thread. Clipping is torch.nn.utils.clip_grad_norm_'s.
+// Compute what the update needs, in one thread. Clipping is that of torch.nn.utils.clip_grad_norm_.
 DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 {
     double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
@@ -117,19 +118,19 @@ void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, do
     DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
 }
 
-// ---- updates: four numbers a thread, the last few one by one ----
+// ---- updates: four numbers per thread, the last few one by one ----
 
 template <class T> struct Update {
     T *copy;
     float *p, *m, *v, *g;
     size_t n, decayed;
-    int keep; // gradients stay as they are
+    int keep; // do not zero the gradients
     const sgt_cuda_control *control;
     sgt_adamw adamw;
     sgt_sgd sgd;
 };
 
-// The formula of sgt_adamw with v/c2 and m/c1 in float: both corrections come as factors.
+// The formula of sgt_adamw with v/c2 and m/c1 in float: both corrections are given as factors.
 struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;
@@ -170,7 +171,7 @@ struct Sgd {
     }
 };
 
-// Four numbers as the copy has them, stored at once: 16 bytes of float, 8 of the 16-bit types.
+// Four numbers of the copy, stored at once: 16 bytes of float, 8 of the 16-bit types.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };
@@ -242,7 +243,7 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
     });
 }
 
-// ---- what steers a step: one thread each ----
+// ---- control of a step: one thread each ----
 
 __global__ void __launch_bounds__(32)
     begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
@@ -276,8 +277,8 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
     DEV_LAUNCH(begin_update_kernel, dim3(1), dim3(32), 0, s, c, lr, step);
 }
 
-// Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's
-// users set it.
+// Halve the loss scale on overflow; double it after a run of good steps. It stays between 1 and
+// 2^24, as PyTorch's users set it.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
     if (threadIdx.x > 0) return;

@@ -1,8 +1,8 @@
-/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its
- * first call. Not yet run on a GPU. */
+/* runtime.cu: implements runtime.h with the CUDA runtime, which is linked in and loads the driver
+ * at its first call. Not yet run on a GPU. */
 #include "device.cuh"
 
-#ifndef DEV_ON_HOST /* there tests/kernels/host/runtime.cpp stands for all of this */
+#ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces all of this */
 #include <stdio.h>
 
 #include "cuda_driver.h"
@@ -28,10 +28,10 @@ static void note(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Launches look by themselves (sgt_cuda_launched); this one is for calls that do not. */
+/* Note launch errors for calls that do not check by themselves, as sgt_cuda_launched does. */
 static void note_launches() { note("a launch", cudaGetLastError()); }
 
-/* It stays the runtime's last error, so that who asks the runtime itself sees it too. */
+/* The error is peeked at, not cleared, so that callers who ask the runtime itself see it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -121,7 +121,7 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    /* a copy may still read it; what that says, the next check says too */
+    /* a copy may still read it; the next check reports any error of this call */
     if (p) cudaDeviceSynchronize();
     note("cudaFreeHost", cudaFreeHost(p));
 }
@@ -183,7 +183,7 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-/* "Not yet" is an error to the runtime, and would hide a launch's. */
+/* To the runtime "not ready" is an error, which would hide a launch's. */
 int sgt_cuda_event_came(sgt_cuda_event e)
 {
     note_launches();
@@ -207,7 +207,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: what other threads do meanwhile is no matter of the capture's ---- */
+/* ---- graphs: the capture ignores what other threads do meanwhile ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

@@ -1,5 +1,5 @@
-// softmax.cuh: a running softmax: the largest number so far and the sum of exp(x - largest), thread
-// by thread, then over a warp or a block.
+// softmax.cuh: a running softmax: the maximum so far and the sum of exp(x - maximum), per thread,
+// then over a warp or a block.
 #pragma once
 
 #include "elements.cuh"
@@ -7,7 +7,7 @@
 namespace sgt
 {
 
-// The first max is finite: exp of a difference of infinities is NaN.
+// The first max is finite, because exp of a difference of infinities is NaN.
 struct Sum {
     float max, total;
 };
@@ -19,21 +19,21 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // passes NaN by: the sum will show it
+    // ignores NaN; the sum will show it
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
     s.max = max;
 }
 
-// The whole warp's, from each lane's; in every lane.
+// Combine the sums of a warp's lanes; every lane gets the result.
 DEV Sum warp_combine(Sum s)
 {
     float max = dev::warp_max(s.max);
     return {max, dev::warp_sum(s.total * exp_fast(s.max - max))};
 }
 
-// The whole block's, from each thread's; in every thread. shared: 2 * WARPS floats.
+// Combine the sums of a block's threads; every thread gets the result. shared: 2 * WARPS floats.
 template <int WARPS> DEV Sum block_combine(Sum s, float *shared)
 {
     int warp = threadIdx.x / 32;

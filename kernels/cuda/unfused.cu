@@ -1,12 +1,13 @@
-// unfused.cu: operations that the fused kernels have within them, each by itself, as a framework
-// without a compiler runs them (--no-fuse); and parameters as the working copies' type.
+// unfused.cu: the operations inside the fused kernels, each as its own kernel, as a framework
+// without a compiler runs them (--no-fuse); and the conversion of parameters to the working copies'
+// type.
 #include "softmax.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
-// ---- number by number: an operation takes V at a time, the last few one by one ----
+// ---- elementwise: an operation takes V numbers at a time, the last few one by one ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
@@ -118,7 +119,7 @@ void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const voi
     });
 }
 
-// ---- cross entropy in four steps: a row to a block ----
+// ---- cross entropy in four steps, one row per block ----
 
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS)
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(THREADS)
         load(x, row + c);
         add_exps(s, x);
     }
-    if (whole + (int)threadIdx.x < columns) { // of a vector that reaches past the last column
+    if (whole + (int)threadIdx.x < columns) { // a vector that reaches past the last column
         float x[1];
         load(x, row + whole + threadIdx.x);
         add_exps(s, x);

@@ -1,4 +1,4 @@
-/* adamw.c: Adam with decoupled weight decay; the formula stands at sgt_adamw in kernels.h. */
+/* adamw.c: Adam with decoupled weight decay; for the formula see sgt_adamw in kernels.h. */
 #include <math.h>
 
 #include "ref.h"

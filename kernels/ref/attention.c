@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] ..
- * i, its document's; with no start, at 0 .. i. */
+/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i attends to rows start[i] ..
+ * i of its document, or 0 .. i if start is NULL. */
 #include <math.h>
 
 #include "dropout.h"
@@ -20,8 +20,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole
- * shapes (T, D). */
+/* The scratch holds doubles. Forward: p (T) and a row of sums (D). Backward: a row (D) and two
+ * arrays (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -51,10 +51,10 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
 }
 
 /* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
- *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
- *   dk_j = sum_i ds_ij q_i
- * A query that sees itself alone has p = 1 whatever its score: its ds is exactly 0, not the
- * rounding of lse and out. */
+ *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
+ *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
+ * A query that attends only to itself has p = 1 for any score. Its ds is set to exactly 0 instead
+ * of the rounding error of lse and out. */
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                 const float *out, size_t ld_out, const float *lse, const float *q,
                                 const float *k, const float *v, size_t ld, size_t T, size_t D,

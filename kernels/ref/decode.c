@@ -1,5 +1,5 @@
-/* decode.c: what making text one token at a time takes: products with a few rows, and attention of
- * one query. */
+/* decode.c: kernels for generating text one token at a time: products with few rows, and attention
+ * of one query. */
 #include <math.h>
 
 #include "ref.h"

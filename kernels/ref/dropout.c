@@ -1,5 +1,5 @@
-/* dropout.c: dropout of plain numbers, Srivastava et al. 2014; which ones are dropped stands in
- * kernels/dropout.h. */
+/* dropout.c: dropout, Srivastava et al. 2014; kernels/dropout.h decides which numbers are
+ * dropped. */
 #include "dropout.h"
 
 #include "ref.h"

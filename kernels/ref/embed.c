@@ -9,7 +9,7 @@ void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float
             out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
 }
 
-/* One float addition a row, in order of i: every level gives these very bits. */
+/* Add to dwte with one float addition per row, in order of i: every level gives the same bits. */
 double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                               size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {

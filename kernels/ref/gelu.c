@@ -1,5 +1,5 @@
 /* gelu.c: the Gaussian error linear unit, Hendrycks & Gimpel 2016: x times the normal
- * distribution's Phi(x), exactly (erf) or by GPT-2's approximation (tanh). */
+ * distribution's Phi(x), either exact (erf) or in GPT-2's approximation (tanh). */
 #include <math.h>
 
 #include "ref.h"

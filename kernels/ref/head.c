@@ -1,4 +1,4 @@
-/* head.c: the head and its loss, by its definition: a row of logits at a time. */
+/* head.c: the head and its loss by definition, one row of logits at a time. */
 #include <math.h>
 #include <string.h>
 

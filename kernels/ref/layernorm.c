@@ -1,5 +1,5 @@
-/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: each row to mean 0, variance 1; then
- * scaled, shifted. */
+/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: bring each row to mean 0 and variance
+ * 1, then scale and shift it. */
 #include <math.h>
 
 #include "ref.h"
@@ -27,8 +27,8 @@ void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd
     sgt_ref_layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* With xhat = (x - mean)*rstd, g = dout*w, means along the row: dx += rstd * (g - mean(g) - xhat *
- * mean(g*xhat)). */
+/* dx += rstd * (g - mean(g) - xhat * mean(g*xhat)), with xhat = (x - mean)*rstd, g = dout*w and
+ * means along the row. */
 static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
                          const float *w, size_t C)
 {

@@ -1,5 +1,5 @@
-/* normals.c: normal numbers from Philox by Box and Muller, "A note on the generation of random
- * normal deviates" (1958): of a draw's four words, two pairs give two numbers each. */
+/* normals.c: normal numbers from Philox after Box and Muller, "A note on the generation of random
+ * normal deviates" (1958): each of a draw's two pairs of words gives two numbers. */
 #include <math.h>
 
 #include "base/philox.h"

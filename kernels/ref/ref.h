@@ -1,5 +1,5 @@
-/* ref.h: the reference kernels' names, for ref.c's table. Shapes and mathematics stand in
- * kernels.h. */
+/* ref.h: declarations of the reference kernels for ref.c's table. kernels.h gives shapes and
+ * mathematics. */
 #ifndef SGT_REF_H
 #define SGT_REF_H
 

@@ -1,11 +1,11 @@
-/* round.c: floats rounded to the formats with 16 bits, IEEE 754's nearest with ties to even. */
+/* round.c: rounding floats to the 16-bit formats, to nearest with ties to even (IEEE 754). */
 #include <math.h>
 #include <string.h>
 
 #include "ref.h"
 
-/* The nearest number of `bits` bits, the last of which is worth 2^lowest or more; past the largest:
- * infinite. */
+/* Return the nearest number with a significand of `bits` bits whose last bit is worth at least
+ * 2^lowest; infinity past `largest`. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -23,14 +23,14 @@ void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to)
                                                : nearest(x[i], 11, -24, 65504));
 }
 
-/* bfloat16 is float32's upper half. */
+/* Store as bfloat16, which is the upper half of a float32. */
 void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        /* a NaN's lower half may be all that made it one */
+        /* keep a NaN a NaN even if its only set fraction bits are in the lower half */
         out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
 }
