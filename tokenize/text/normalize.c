@@ -136,7 +136,7 @@ static int ends_extent(uint32_t cp)
 /* Normalize and append the extent from s up to the next boundary behind its first character.
  * Returns the number of bytes taken. */
 static size_t take_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
-                           int *rc, sgt_error *err)
+                          int *rc, sgt_error *err)
 {
     uint32_t cp, next = SGT_UTF8_ILL_FORMED;
     size_t at = sgt_utf8_unit(s, n, &cp), len = at < n ? sgt_utf8_unit(s + at, n - at, &next) : 0;
