@@ -210,7 +210,8 @@ run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin
 LAYOUT_VERSION := 14
 CLANG_FORMAT ?= $(firstword $(foreach f,clang-format-$(LAYOUT_VERSION) clang-format,\
     $(shell $(f) --version 2> /dev/null | grep -q 'version $(LAYOUT_VERSION)\.' && echo $(f))))
-LAYOUT = $(filter-out %tables.c,$(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' 2> /dev/null))
+LAYOUT = $(filter-out %tables.c,$(shell find loader tokenize train kernels tools tests \
+    -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp'))
 format:                                ## lay out every C and CUDA C file as .clang-format says
 	@test -n "$(CLANG_FORMAT)" || { echo 'make format needs clang-format $(LAYOUT_VERSION)' >&2; exit 1; }
 	$(Q)$(CLANG_FORMAT) -i $(LAYOUT)
