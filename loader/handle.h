@@ -1,5 +1,5 @@
-/* handle.h: what is behind sgt_loader and sgt_cursor, for loader.c, sets.c, batch.c and starts.c
- * (and tests). */
+/* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder and for
+ * tests. */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
@@ -10,8 +10,8 @@
 #include "shards/set.h"
 #include "sgt_loader.h"
 
-/* One of the sets that a loader draws from: what is its own of what their shards are put together
- * to. */
+/* One of the sets that a loader draws from: the values of this set alone. The shards of all sets
+ * lie in one list. */
 typedef struct sgt_loader_part {
     char *path;
     double weight;
@@ -20,11 +20,11 @@ typedef struct sgt_loader_part {
 } sgt_loader_part;
 
 struct sgt_loader {
-    sgt_loader_options o; /* with the defaults filled in; split and sets are not kept */
-    sgt_set set;          /* the shards of all sets, one after the other */
+    sgt_loader_options o; /* with defaults filled in; split and sets are NULL once it is open */
+    sgt_set set;          /* the shards of all sets, in the order of the sets */
     sgt_loader_part *parts;
     uint32_t part_count;
-    sgt_documents documents; /* of the sampling or the option of that name */
+    sgt_documents documents; /* filled in for the sampling or the option of that name */
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
@@ -35,57 +35,59 @@ struct sgt_cursor {
     const sgt_loader *l;
     void *reader_cursor;
     sgt_mix_memo memo;
-    sgt_window *windows;     /* local_batch: of the batch that is drawn; a piece of `drawn` */
-    const uint16_t **tokens; /* local_batch */
+    sgt_window *windows;     /* (local_batch): windows of the current batch, inside `drawn` */
+    const uint16_t **tokens; /* (local_batch): first token of each window */
 
-    /* Batches next, next + stride, ... (`known` of them) are expected to be drawn: the reader has
-     * heard of them. Their windows, and those of the batch that is drawn, are a ring of 1 + ahead
-     * times local_batch windows. */
+    /* The reader has been told to expect `known` batches: next, next + stride, ... Their windows
+     * and those of the current batch are in `drawn`, a ring of (1 + ahead) * local_batch
+     * windows. */
     sgt_window *drawn;
     uint32_t ahead, at, known;
-    uint64_t next, stride; /* stride 0: nobody knows */
-    /* the batch drawn last, how far it was from the one before; what the caller said */
+    uint64_t next, stride; /* stride 0: unknown */
+    /* index of the last batch; its distance from the batch before; the stride that the caller
+     * announced, or 0 */
     uint64_t last, step, course;
-    uint64_t end; /* the first batch that will not be drawn */
+    uint64_t end; /* first batch that will not be drawn; 0: none */
 
-    int past; /* rows are written past the caches */
+    int past; /* use non-temporal stores for the output rows */
 
-    /* of documents, local_batch each; else NULL */
-    uint32_t *lengths, *left; /* tokens of each row that are its own, and those not fetched yet */
-    sgt_window *pieces;       /* that are fetched at once */
-    uint16_t *gathered;       /* local_batch*(T+1): the rows */
+    /* for sampling documents, (local_batch) each; else NULL */
+    uint32_t *lengths, *left; /* real tokens of each row; those not fetched yet */
+    sgt_window *pieces;       /* pieces of rows to fetch together */
+    uint16_t *gathered;       /* (local_batch, T+1): the rows */
 
     /* with options.documents; else NULL */
     uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */
     sgt_row_documents begun;
 };
 
-/* starts.c: the last three fields, for n rows. 0: out of memory. And of the windows that are
- * drawn. */
+/* starts.c: allocate the last three fields for n rows (returns 0 if out of memory), free them, and
+ * fill them in for the windows of the current batch. */
 int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
 void sgt_cursor_close_starts(sgt_cursor *c);
 void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
 
-/* Before the first batch: c will be asked for batches at this distance from one another, and for
- * none from `end` on (0: without end). Where nobody says so, a cursor goes by the batches that it
- * has been asked for. A wrong guess costs time and changes nothing else. */
+/* Announce, before the first batch, that c will draw batches `stride` apart and none from `end` on
+ * (0: endless). Without this call a cursor guesses from the batches that it was asked for. A wrong
+ * guess only costs time. */
 void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
 
-/* sets.c: l->set and l->parts, from `path` or l->o.sets. */
+/* sets.c: fill in l->set and l->parts from `path` or l->o.sets. */
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);
 
-/* Row `row`: where it starts; of documents its tokens too. */
+/* Return where row `row` starts and, for documents, how many tokens it has. */
 sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
 
-/* The same, of this rank's rows of batch `index`. memo: not NULL. */
+/* Do the same for this rank's rows of batch `index`. memo must not be NULL. */
 void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
                            sgt_window *windows);
 
-/* Whether rows are written past the caches: into a ring so large that they would not stay there. */
+/* Set whether rows are written with non-temporal stores: useful if they go into a ring too large to
+ * stay in the caches. */
 void sgt_cursor_set_past(sgt_cursor *c, int past);
 
-/* sgt_loader_open, with faults (NULL: none). */
+/* Open a loader as sgt_loader_open does, with faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
                            const sgt_reader_fault *fault, sgt_error *err);
 

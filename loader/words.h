@@ -1,5 +1,5 @@
-/* words.h: the names of readers and samplings, each ended by NULL: for an option that takes one of
- * them. */
+/* words.h: the names of readers and samplings, each list ended by NULL, for options whose value is
+ * one of them. */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 

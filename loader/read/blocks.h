@@ -1,13 +1,13 @@
 /* blocks.h: sampling `block` for readers of files: a pool of blocks (pool.h) for each set of a mix.
- * Of more than SGT_BLOCKS_SETS sets none is made, which a notice says: their windows are read one
- * by one.
+ * With more than SGT_BLOCKS_SETS sets there are no pools, which a notice says: windows are then
+ * read one by one.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, &err) < 0) ...;   // once
  *     sgt_blocks_cursor *c;
- *     if (sgt_blocks_cursor_open(&c, b, &err) < 0) ...;              // a thread
+ *     if (sgt_blocks_cursor_open(&c, b, &err) < 0) ...;              // per thread
  *     k = sgt_blocks_fetch(c, windows, n, tokens, &left, &where);
- *     ... reads windows left[0 ... k-1] by itself, and sets where[0 ... k-1] to their tokens ...
+ *     ... read windows left[0 ... k-1] yourself; set where[0 ... k-1] to their tokens ...
  *     sgt_blocks_put(c, tokens);
  *     sgt_blocks_cursor_close(c);
  *     sgt_blocks_close(b); */
@@ -21,8 +21,8 @@
 typedef struct sgt_blocks sgt_blocks;
 typedef struct sgt_blocks_cursor sgt_blocks_cursor;
 
-/* *out NULL, and SGT_OK: another sampling, rows too long for pools, or too many sets. What is
- * handed over outlives it. */
+/* Open the pools. Returns SGT_OK with *out NULL if the sampling is not `block`, rows are too long
+ * for pools, or there are too many sets. The arguments must outlive it. */
 int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
                     const sgt_reader_options *o, sgt_error *err);
 void sgt_blocks_close(sgt_blocks *b); /* after its cursors; NULL is fine */
@@ -30,17 +30,18 @@ void sgt_blocks_close(sgt_blocks *b); /* after its cursors; NULL is fine */
 int sgt_blocks_cursor_open(sgt_blocks_cursor **out, sgt_blocks *b, sgt_error *err);
 void sgt_blocks_cursor_close(sgt_blocks_cursor *c); /* NULL is fine */
 
-/* tokens[i]: window i, in memory of the cursor's, until its next fetch, but for those that no pool
- * has: they are in *left, in their order, and as many as is returned. *left and *where are the
- * cursor's, until its next fetch. */
+/* Set tokens[i] to window i, for every window that a pool has; the cursor owns that memory until
+ * its next fetch. Returns how many windows no pool has. *left holds these in their order and *where
+ * takes their tokens; both belong to the cursor until its next fetch. */
 uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n,
                           const uint16_t **tokens, const sgt_window **left,
                           const uint16_t ***where);
 
-/* *where of the last fetch into its tokens, each to its place. */
+/* Copy *where of the last fetch to the right places of `tokens`. */
 void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens);
 
-/* Blocks read so far by all pools, to their end or in vain: tests hold it to one a block. */
+/* Return how many block reads of all pools have ended, well or badly. Tests check that each block
+ * is read once. */
 uint64_t sgt_blocks_read(sgt_blocks *b);
 
 #endif

@@ -1,18 +1,17 @@
-/* reader.h: where windows come from: the interface that preload.c, mmap.c and uring.c implement,
- * and the list of them. A reader knows shards and offsets, and nothing of batches, samplings or
- * outputs.
+/* reader.h: the interface that preload.c, mmap.c and uring.c implement, and the list of these
+ * readers. A reader knows shards and offsets, but no batches, samplings or outputs.
  *
- * open makes what all threads share and never changes after; cursor_open what one thread needs.
- * fetch gives, for each of n windows of at most T+1 tokens, a pointer to its first token, good
- * until the next fetch on that cursor: into memory that holds the set, or into slots of the
- * cursor's own. Nothing outside the window may be touched through it.
+ * open makes the state that all threads share and that never changes; cursor_open makes one
+ * thread's state. fetch returns, for each of n windows of at most T+1 tokens, a pointer to its
+ * first token. It is valid until the next fetch on that cursor and points into memory that holds
+ * the set, or into slots of the cursor. The caller must not read outside the window.
  *
- * expect is a hint, and NULL in a reader that has no use for it: what a coming fetch will ask for.
- * Such fetches come in the order in which they were expected; the windows of each are as many as
- * fetch takes, and in the same order. It is cheap, and waits for nothing; 0: there is no room for
- * it now, say it again after the next fetch. A fetch of other windows leaves what is expected as it
- * is; n = 0 says that nothing of it will be asked for. A reader finds out by comparing windows, so
- * that a wrong hint costs time alone. */
+ * expect is a hint: the windows that a coming fetch will ask for. It is NULL if a reader has no use
+ * for it. Expected fetches come in the order in which they were announced, with the same windows in
+ * the same order, as many as a fetch takes. expect is cheap and never waits. It returns 0 if there
+ * is no room now: announce the windows again after the next fetch. A fetch of other windows leaves
+ * the expected ones as they are; n = 0 cancels all of them. A reader recognises a fetch by
+ * comparing windows, so that a wrong hint only costs time. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -23,64 +22,64 @@
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
 typedef struct sgt_reader_fault {
-    int ring_error;       /* the errno that making an io_uring fails with ... */
-    unsigned rings_first; /* ... after this many have been made */
-    /* ... that an io_uring of SINGLE_ISSUER and DEFER_TASKRUN is refused with */
+    int ring_error;       /* errno with which creating an io_uring fails ... */
+    unsigned rings_first; /* ... after this many were created */
+    /* errno with which an io_uring with SINGLE_ISSUER and DEFER_TASKRUN is refused */
     int flags_error;
-    int enter_error;       /* ... that every call of one fails with ... */
+    int enter_error;       /* errno with which every io_uring_enter fails ... */
     unsigned enters_first; /* ... after this many */
-    int files_error;       /* ... that registering files fails with */
-    int pipe_error;        /* ... that watching for a ring's end fails with */
-    int memory_error;      /* ... that registering memory fails with */
-    int direct_error;      /* ... that opening for O_DIRECT fails with */
-    /* ... that direct reads fail with, though opening did not, after reads_first */
+    int files_error;       /* errno with which registering files fails */
+    int pipe_error;        /* errno with which creating the pipe that reports a ring's end fails */
+    int memory_error;      /* errno with which registering memory fails */
+    int direct_error;      /* errno with which opening with O_DIRECT fails */
+    /* errno with which direct reads fail after reads_first, although opening succeeded */
     int direct_read_error;
-    int align_unknown; /* statx says nothing of alignments */
-    /* reads return at most this many bytes (direct ones: or as few as they can) */
+    int align_unknown; /* statx reports no alignments */
+    /* most bytes that a read returns; direct reads return at least their alignment */
     size_t most_bytes;
-    int first_error;       /* the errno that the first try of each read ends with */
-    int read_error;        /* ... that every read ends with ... */
+    int first_error;       /* errno with which the first try of each read fails */
+    int read_error;        /* errno with which every read fails ... */
     unsigned reads_first;  /* ... after this many */
-    unsigned ring_entries; /* of an io_uring, however many reads are in flight */
-    unsigned most_files;   /* descriptors that are kept open */
-    int no_cachestat;      /* the kernel is older than that call */
-    int cache_error;       /* not 0: what the page cache has cannot be read from there after all */
-    const char *memory;    /* the folder whose proc and sys say how much memory there is */
-    uint32_t block_tokens, pool_blocks; /* not 0: of `block`, which with them is another sampling */
+    unsigned ring_entries; /* entries of an io_uring, whatever its depth */
+    unsigned most_files;   /* most descriptors that stay open */
+    int no_cachestat;      /* the kernel has no cachestat */
+    int cache_error;       /* not 0: reading from the page cache fails */
+    const char *memory;    /* root folder of the proc and sys that describe memory */
+    /* not 0: smaller blocks and pools for sampling `block`, which changes the order of windows */
+    uint32_t block_tokens, pool_blocks;
 } sgt_reader_fault;
 
 typedef struct sgt_reader_options {
     sgt_sampling sampling;
-    const sgt_mix *mix; /* that windows come from; outlives the reader */
-    uint32_t seq;       /* windows have at most seq + 1 tokens */
-    uint32_t windows;   /* the most that a fetch asks for */
+    const sgt_mix *mix; /* source of windows; outlives the reader */
+    uint32_t seq;       /* T: windows have at most T + 1 tokens */
+    uint32_t windows;   /* most windows per fetch */
     sgt_notice notice;  /* called by one thread at a time */
     sgt_reader_fault fault;
 } sgt_reader_options;
 
-/* The set outlives the reader. Each call that can fail returns 0 or a negative SGT_E* with *err
- * filled in. */
+/* The functions of a reader. The set outlives the reader. Each call that can fail returns 0 or a
+ * negative SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     int (*open)(void **reader, const sgt_set *set, const sgt_reader_options *o, sgt_error *err);
     void (*close)(void *reader);
-    /* for sgt_loader_info.reader_detail; lives as long as the reader */
+    /* text of sgt_loader_info.reader_detail; valid until close */
     const char *(*detail)(const void *reader);
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
-    /* windows that it wants to hear of ahead of the fetch; at least a batch where expect is not
-     * NULL */
+    /* number of windows to announce ahead of the fetch; at least a batch unless expect is NULL */
     uint32_t ahead;
-    /* Of the windows of the last fetch, once their tokens have been read: whether those were the
-     * files'. NULL: always. */
+    /* Check, after their tokens were read, that the windows of the last fetch really held the
+     * files' tokens. NULL: no check is needed. */
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err);
 } sgt_reader_ops;
 
-/* Every reader, by its name, in the order of sgt_reader: sgt_read_preload and so on are their
- * functions. */
+/* The readers' names, in the order of sgt_reader; their functions are sgt_read_preload and so
+ * on. */
 #define SGT_READ_ALL(X) X(preload) X(mmap) X(uring)
 
 #define SGT_READ_DECLARE(name) extern const sgt_reader_ops sgt_read_##name;

@@ -7,8 +7,8 @@
 
 #include "read/reader.h"
 
-/* All of the `bytes` from `at`, as far as can be told: 1 or 0. A guess about speed and nothing
- * else: pages come and go by themselves. */
+/* Return 1 if all of the `bytes` from `at` seem to be in the page cache, else 0. The answer is only
+ * a guess for speed: the kernel may drop or load pages at any time. */
 int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault);
 
 #endif

@@ -1,32 +1,35 @@
-/* ring.h: many reads of a set's shards in flight at once, for one thread: by io_uring, or where
- * that cannot be had by threads that pread. Readers that read files themselves stand on this.
+/* ring.h: many reads of a set's shards in flight at once, for one thread: by io_uring, or by
+ * threads that call pread if io_uring is unavailable. Readers that read files themselves are built
+ * on this.
  *
- *     sgt_rings *all;                            // one a reader: descriptors, faults, what was said already
+ *     sgt_rings *all;       // one per reader: descriptors, faults, notices already given
  *     if (sgt_rings_open(&all, set, options, n, 2050, &err) < 0) ...;
- *     sgt_ring *r;                               // one a thread that reads
- *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;   // room: sgt_rings_room(all, 2050)
+ *     size_t room = sgt_rings_room(all, 2050);
+ *     sgt_ring *r;          // one per thread that reads
+ *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;
  *     for (i = 0; i < n; i++) {
- *         reads[i] = (sgt_ring_read){.shard = 3, .at = 1024 + 2 * token, .bytes = 2050, .to = memory + i * room};
+ *         reads[i] = (sgt_ring_read){.shard = 3, .at = 1024 + 2 * token, .bytes = 2050,
+ *                                    .to = memory + i * room};
  *         sgt_ring_ask(r, &reads[i]);
  *     }
- *     sgt_ring_submit(r);                        // they are on their way: do something else
+ *     sgt_ring_submit(r);   // they are in flight now: do something else
  *     if (sgt_ring_wait(r, reads, n, &err) < 0) ...;
- *     ... reads[i].data is where byte `at` of the shard is, and `bytes` bytes follow ...
+ *     ... reads[i].data points to byte `at` of the shard, and `bytes` bytes follow ...
  *     if (sgt_ring_close(r)) (nobody may reuse memory) else free(memory);
  *     sgt_rings_close(all);
  *
- * Files are read around the page cache (O_DIRECT) where their file system allows it. Such reads
- * begin and end at multiples of its alignment, so that the bytes wanted lie somewhere within what
- * arrives: data, not to. Where `at` and `bytes` are multiples themselves, or where files are read
- * through the page cache, data == to. A read that arrives in pieces, or is interrupted, is asked
- * for again until all its bytes are there; the end of the file before them is a failure, at the
- * byte where it ends, and so is any other.
+ * Files are read with O_DIRECT, around the page cache, if their file system allows it. Such reads
+ * begin and end at multiples of its alignment, so that the wanted bytes lie somewhere within what
+ * arrives: at `data`, not `to`. data == to if `at` and `bytes` are multiples themselves, or if the
+ * file is read through the page cache. A read that returns fewer bytes or is interrupted is
+ * continued until all its bytes have arrived. If the file ends before that, it fails at the byte
+ * where it ends; any other error is a failure too.
  *
- * What a kernel, a container or a file system refuses is done without, one by one, and each is said
- * once a reader, in one notice and in sgt_rings_detail: SINGLE_ISSUER and DEFER_TASKRUN, registered
- * files, registered memory, O_DIRECT, io_uring itself. A ring that fails later is replaced by
- * threads too, which a notice says; a wait fails for that only where nobody can tell when the reads
- * that it had in flight will end. */
+ * If a kernel, a container or a file system refuses a feature, the ring works without it. Each such
+ * fallback is reported once per reader, in a notice and in sgt_rings_detail: SINGLE_ISSUER and
+ * DEFER_TASKRUN, registered files, registered memory, O_DIRECT, io_uring itself. A ring that fails
+ * later is replaced by threads too, which a notice says. A wait fails for that reason only if it is
+ * unknown when the ring's reads in flight will end. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -35,69 +38,72 @@
 typedef struct sgt_rings sgt_rings;
 typedef struct sgt_ring sgt_ring;
 
-/* of `to` and of memory: more than any file system asks for */
+/* alignment of `to` and of memory: more than any file system asks for */
 #define SGT_RING_ALIGN ((size_t)4096)
 
-/* The caller's, zeroed before its first use, and where it is until it has been waited for. */
+/* A read. The caller owns it, zeroes it before its first use, and must not move it until it has
+ * been waited for. */
 typedef struct sgt_ring_read {
-    uint64_t at; /* in the shard's file */
+    uint64_t at; /* byte offset in the shard's file */
     size_t bytes;
-    /* room for sgt_rings_room(all, bytes) bytes; aligned as sgt_rings_align says at least */
+    /* room for sgt_rings_room(all, bytes) bytes, aligned at least to sgt_rings_align */
     char *to;
     uint32_t shard;
-    const char *data; /* once it has been waited for */
+    const char *data; /* the bytes, once the read has been waited for */
 
-    /* the ring's */
+    /* internal to the ring */
     int state, error, tried, turned;
-    int fd, taken, registered; /* a descriptor, to be given back; or a number in the ring's table */
-    unsigned align;            /* the read is of this alignment ... */
-    /* ... begins so many bytes before `at`; of it so many have arrived */
+    /* fd: a descriptor (`taken`: to be given back) or an index in the ring's table
+     * (`registered`) */
+    int fd, taken, registered;
+    unsigned align; /* alignment of the read, in bytes */
+    /* bytes read before `at` for alignment; bytes that have arrived so far */
     size_t skip, done;
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
-/* The set outlives it; of the options, notice and fault are used. Shard 0 is opened, and a ring is
- * made and closed again, with memory for `reads` reads of `bytes` bytes, so that the detail is
- * known. SGT_E* if the shard cannot be opened. Any number of threads may use it. */
+/* Open what a reader's rings share. The set outlives it; of the options, only notice and fault are
+ * used. It opens shard 0, then makes and closes a ring with memory for `reads` reads of `bytes`
+ * bytes, to find out the detail. Returns SGT_E* if the shard cannot be opened. Any number of
+ * threads may use it. */
 int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
                    size_t bytes, sgt_error *err);
-void sgt_rings_close(sgt_rings *all); /* after its rings; NULL is fine */
+void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */
 
-/* What was done without, to be put into brackets: "" or "pread: io_uring is forbidden", "no
- * registered files, through the page cache". Lives as long as `all`. */
+/* Return the list of fallbacks, to be put into brackets: "" or "pread: io_uring is forbidden", "no
+ * registered files, through the page cache". Valid until sgt_rings_close. */
 const char *sgt_rings_detail(const sgt_rings *all);
 
-/* 512 or 4096, of reads; 1 through the page cache */
+/* Return the alignment of reads: 512 or 4096, or 1 through the page cache. */
 size_t sgt_rings_align(const sgt_rings *all);
-/* that a read of so many bytes may fill */
+/* Return how many bytes of memory a read of `bytes` bytes may fill. */
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
-/* At most `depth` reads (to 4096) are with the kernel at a time; what is asked for beyond waits its
- * turn. memory, if not NULL, is where most reads go to: SGT_RING_ALIGN-aligned, at most 1 GiB; it
- * is registered where limits allow that. A ring may be made by one thread and used by another (best
- * always the same one); only one uses it at a time, and none in a child after fork. */
+/* Open a ring. At most `depth` reads (up to 4096) are in flight at a time; further reads wait for
+ * their turn. `memory`, if not NULL, is where most reads go: SGT_RING_ALIGN-aligned, at most 1 GiB;
+ * it is registered if limits allow. One thread may make a ring and another use it, best always the
+ * same one. Only one thread may use it at a time, and none in a child after fork. */
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
                   sgt_error *err);
 
-/* Waits for the reads in flight. 0: nothing is written into the reads' memory any more; 1: nobody
- * can tell when that will be so (the ring itself failed): leave that memory mapped. NULL is fine,
- * and 0. */
+/* Close a ring after waiting for its reads in flight. Returns 0 if nothing writes to the reads'
+ * memory any more. Returns 1 if the ring failed, so that it is unknown when writes end: leave that
+ * memory mapped. NULL is fine and gives 0. */
 int sgt_ring_close(sgt_ring *r);
 
-/* Neither fails nor waits; reads are on their way after sgt_ring_submit or sgt_ring_wait, and while
- * those of earlier ones are waited for. */
+/* Queue a read, or submit the queued ones; neither call fails or waits. sgt_ring_submit and
+ * sgt_ring_wait start queued reads, also while they wait for earlier ones. */
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
-/* Of these, the ones that are not yet on their way are not asked for any more; the others end in
- * their time. */
+/* Cancel those of these reads that are not in flight yet; the others end normally. */
 void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n);
 
-/* How many of these have not ended, as far as the ring has looked. */
+/* Return how many of these reads have not ended, as far as the ring has looked. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
-/* Until all of these have ended, and the ring has forgotten them: 0, or the failure of the first of
- * them that has one. SGT_EUSAGE in a child after fork. */
+/* Wait until all of these reads have ended and the ring has no pointer to them. Returns 0 or the
+ * failure of the first one that failed; SGT_EUSAGE in a child after fork. */
 int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err);
 
 #endif

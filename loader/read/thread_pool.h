@@ -1,5 +1,5 @@
-/* thread_pool.h: threads that pread, so that several reads are in flight where there is no
- * io_uring. One thread puts reads and takes them back, in the order in which they end. */
+/* thread_pool.h: threads that call pread, so that several reads are in flight without io_uring. One
+ * thread queues reads and takes them back in the order in which they end. */
 #ifndef SGT_THREAD_POOL_H
 #define SGT_THREAD_POOL_H
 
@@ -17,15 +17,15 @@ typedef struct sgt_thread_pool_job {
     struct sgt_thread_pool_job *next;
 } sgt_thread_pool_job;
 
-/* NULL: out of memory. Threads that cannot be started are done without; where none can, `put` reads
- * by itself. */
+/* Start a pool. Returns NULL if out of memory. It works with fewer threads if some cannot be
+ * started; with none, sgt_thread_pool_put does the reads itself. */
 sgt_thread_pool *sgt_thread_pool_open(unsigned threads);
-/* when every job has been taken back; NULL is fine */
+/* Take back every job first. NULL is fine. */
 void sgt_thread_pool_close(sgt_thread_pool *c);
 
-/* the caller's, until it is taken back */
+/* Queue a job, which the caller owns and must not move until it is taken back. */
 void sgt_thread_pool_put(sgt_thread_pool *c, sgt_thread_pool_job *job);
-/* one that has ended; NULL: none has yet */
+/* Return a job that has ended. With `wait`, wait for one; otherwise NULL if none has ended yet. */
 sgt_thread_pool_job *sgt_thread_pool_take(sgt_thread_pool *c, int wait);
 
 #endif

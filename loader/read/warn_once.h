@@ -1,4 +1,4 @@
-/* warn_once.h: notices of a reader, each kind at most once, one thread at a time. */
+/* warn_once.h: give each kind of notice of a reader at most once, one thread at a time. */
 #ifndef SGT_WARN_ONCE_H
 #define SGT_WARN_ONCE_H
 

@@ -1,8 +1,8 @@
-/* draws.h: what sampler.c computes for many rows at once, in plain C and in vectors: the same
- * numbers to the bit, which tests/loader/test_draws.c holds them to. One row after the other they
- * are a chain of multiplications, each of which waits for the one before. A batch of 32 rows of 20
- * shards, microseconds, one by one and at once in plain C, AVX2 and AVX-512 (`make bench-rows`; AMD
- * EPYC Zen 4, one thread, 2026-11-21):
+/* draws.h: what sampler.c computes for many rows at once, in plain C and in vectors, with identical
+ * results (tests/loader/test_draws.c). One row at a time is a chain of multiplications, each of
+ * which waits for the one before. Microseconds for a batch of 32 rows of 20 shards, one row at a
+ * time and then all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`; AMD EPYC Zen 4,
+ * one thread, 2026-11-21):
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95
@@ -16,7 +16,7 @@
 
 #include "sample/sampler.h"
 
-#define SGT_DRAWS_WIDTH 16u /* what n is a multiple of */
+#define SGT_DRAWS_WIDTH 16u /* n must be a multiple of this */
 
 typedef struct sgt_draws {
     const char *level; /* "plain", "avx2", "avx512" */
@@ -29,7 +29,7 @@ typedef struct sgt_draws {
 } sgt_draws;
 
 const sgt_draws *sgt_draws_best(void);
-/* an sgt_cpu_level; NULL where sgt_cpu() does not allow it */
+/* level: an sgt_cpu_level. NULL if sgt_cpu() does not allow it. */
 const sgt_draws *sgt_draws_level(int level);
 
 extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for draws.c */

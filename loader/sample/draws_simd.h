@@ -1,7 +1,7 @@
-/* draws_simd.h: draws.h in vectors of 64-bit lanes, for the files that say which: vec, LANES, MUL
- * (the product of the lower 32 bits of each lane) and LEVEL. Since products look at nothing else,
- * the upper halves of what goes into them may hold anything, and no mask is spent on them. Two
- * vectors go side by side, so that one's products run while the other's are waited for. */
+/* draws_simd.h: draws.h in vectors of 64-bit lanes. The including file defines vec, LANES and MUL
+ * (the product of the lower 32 bits of each lane). Products ignore the upper halves of their
+ * operands, so these may hold anything and need no mask. Two vectors are computed side by side, so
+ * that the products of one overlap the latency of the other's. */
 #include <string.h>
 
 #include "sample/draws.h"

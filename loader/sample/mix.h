@@ -1,40 +1,40 @@
-/* mix.h: several sets in one order: of which set row `row` of a run is, and which of that set's own
- * rows. Like sampler.h arithmetic alone; no row is looked for, counted or kept.
+/* mix.h: several sets in one order: which set row `row` of a run comes from, and which of that
+ * set's own rows it is. Like sampler.h it is arithmetic alone: no search, no counters, no stored
+ * rows.
  *
  *     sgt_mix m;
  *     if (sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, seed, T, sets, count, &err) < 0) ...;
- *     sgt_mix_memo memo;                                      // one a thread; or NULL
+ *     sgt_mix_memo memo;                                      // one per thread; or NULL
  *     if (sgt_mix_memo_open(&memo, &m, &err) < 0) ...;
  *     sgt_window w = sgt_mix_window(&m, &memo, k * B + r);    // shards counted through all sets
  *     sgt_mix_memo_free(&memo);
  *     sgt_mix_free(&m);
  *
- * The definition. It may never change silently, as sampler.h's may not. One set is that set: rows
- * and seed are its sampler's. Of two sets and more, set i has a share p_i, a whole number: its
- * weight times 10^9, rounded; or without weights the windows of its epoch, so that all sets' epochs
- * end together. What divides all of them is divided out. N is the sum of all shares.
+ * The definition. Like sampler.h's it may never change silently. A single set is used as it is:
+ * rows and seed are its sampler's. With two or more sets, set i has a share p_i, an integer: its
+ * weight times 10^9, rounded; or, without weights, the windows of its epoch, so that all epochs end
+ * together. All shares are divided by their greatest common divisor. N is their sum.
  *
- * Sets i ... j-1 have count(i ... j, r) of the first r rows. That of all sets is r. They, if more
- * than one, are halved at h = floor((i + j) / 2): with P of their shares in the first half, and S
- * in all,
+ * Sets i ... j-1 have count(i ... j, r) of the first r rows. For all sets together that is r. A
+ * range of more than one set is halved at h = floor((i + j) / 2). With P the sum of the shares in
+ * the first half, and S the sum in the whole range,
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * It grows with r by nothing or one, and one set's count is within D of r * p_i / N, D the halvings
- * that lead to it: of two sets less than 1, of n less than 1 + log2 n. At every multiple of N it is
- * exact.
+ * With each row the count grows by 0 or 1. One set's count is within D of r * p_i / N, where D is
+ * the number of halvings that lead to it: less than 1 for two sets, less than 1 + log2 n for n
+ * sets. It is exact at every multiple of N.
  *
- * Rows come in turns of 64: rows 64k ... 64k + 63, turn k, are count(i, 64k + 64) - count(i, 64k)
- * of set i, in an order of the turn's own, so that no batch, rank or set falls into step with
- * another. The list of sets, set 0 so many times, then set 1, ..., is shuffled: for j = 63 ... 1,
- * places j and floor(word_j * (j + 1) / 2^32) are exchanged, word_j = word j mod 4 of philox(key:
- * seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j is of the set i at place j, and is that
- * set's row count(i, 64k) + those of i before place j: each set's rows are 0, 1, 2, ... in this
- * order.
+ * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
+ * 64k) rows of set i. Each turn has an order of its own, so that no batch, rank or set falls into
+ * step with another. The list of sets, set 0 so many times, then set 1, ..., is shuffled: for j =
+ * 63 ... 1, places j and floor(word_j * (j + 1) / 2^32) are exchanged, word_j = word j mod 4 of
+ * philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j comes from the set i at
+ * place j. It is that set's row count(i, 64k) + the number of i before place j: each set's rows are
+ * 0, 1, 2, ... in this order.
  *
- * Set i's rows are those of a sampler of its shards with the seed that is the first 64 bits of
- * philox(key: seed, counter: (i, 8)): with one seed for all of them sets of a size would be in
- * step. */
+ * Set i's rows come from a sampler of its shards. Its seed is the first 64 bits of philox(key:
+ * seed, counter: (i, 8)): with one seed for all, sets of equal size would be in step. */
 #ifndef SGT_MIX_H
 #define SGT_MIX_H
 
@@ -43,13 +43,13 @@
 #include "sample/sampler.h"
 
 #define SGT_MIX_TURN 64u
-#define SGT_MIX_SETS 4096u /* at most */
-#define SGT_MIX_LEAST 1e-9 /* weights: from this ... */
-#define SGT_MIX_MOST 1e6   /* ... to this, so that the sum of all shares has 62 bits */
+#define SGT_MIX_SETS 4096u /* most sets */
+#define SGT_MIX_LEAST 1e-9 /* smallest weight ... */
+#define SGT_MIX_MOST 1e6   /* ... and largest, so that the sum of all shares has 62 bits */
 
 typedef struct sgt_mix_set {
-    double weight;          /* 0 in all sets: by their windows */
-    const uint64_t *tokens; /* of each shard, as sgt_sampler_init takes them */
+    double weight;          /* 0 in all sets: shares by number of windows */
+    const uint64_t *tokens; /* tokens of each shard, as for sgt_sampler_init */
     uint32_t shards;
 } sgt_mix_set;
 
@@ -60,50 +60,51 @@ typedef struct sgt_mix {
     sgt_sampler *samplers;   /* (sets) */
     uint32_t *shards_before; /* (sets + 1) */
     uint64_t *shares_before; /* (sets + 1) */
-    uint64_t windows;        /* of all sets' epochs */
+    uint64_t windows;        /* sum of the windows of all sets' epochs */
 } sgt_mix;
 
-/* What neighbouring rows have in common. */
+/* Values that neighbouring rows share, kept so that they are not computed again. */
 typedef struct sgt_mix_memo {
-    sgt_sampler_memo *samplers; /* (sets), or NULL: they work it out again */
+    sgt_sampler_memo *samplers; /* (sets), or NULL: samplers compute theirs again */
     uint64_t turn;
     int ready;
-    uint16_t set[SGT_MIX_TURN]; /* of each row of the turn */
-    uint64_t row[SGT_MIX_TURN]; /* which of that set's rows it is */
+    uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
+    uint64_t row[SGT_MIX_TURN]; /* its number among that set's rows */
 } sgt_mix_memo;
 
-/* sets: 1 ... SGT_MIX_SETS. SGT_EUSAGE for a weight that is not one (which the caller, who knows
- * its name, looks at first with sgt_mix_weight), for more than 2^63 windows. */
+/* Initialise m for 1 ... SGT_MIX_SETS sets. Returns SGT_EUSAGE for an invalid weight (callers that
+ * know the set's name check it first with sgt_mix_weight) and for more than 2^63 windows. */
 int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                  const sgt_mix_set *sets, uint32_t count, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);
 
-/* Whether it can be a weight: a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
+/* Return whether `weight` is a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
 int sgt_mix_weight(double weight);
-uint64_t sgt_mix_billionths(double weight); /* times 10^9, rounded */
-/* the greatest that both have; of 0 and a number, the number */
+uint64_t sgt_mix_billionths(double weight); /* weight times 10^9, rounded */
+/* Return the greatest common divisor; of 0 and a number, the number. */
 uint64_t sgt_mix_divisor(uint64_t a, uint64_t b);
 
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err);
 void sgt_mix_memo_free(sgt_mix_memo *memo);
 
-/* Row `row`: its set, and which of the set's rows it is. */
+/* Return the set of row `row`; *own is its number among that set's rows. */
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
-/* The window that it is, its shard counted through all sets' shards. Of `documents`, see
- * sgt_sampler_window. */
+/* Return the window of row `row`; its shard is counted through all sets' shards. For `documents`,
+ * see sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row);
 
-/* Rows row, row + step, ..., n of them, as that call has them one by one. memo: not NULL. */
+/* Fill in the windows of n rows: row, row + step, ..., as sgt_mix_window returns them. memo must
+ * not be NULL. */
 void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                      sgt_window *windows);
 
-/* How many of the first `rows` rows are set `set`'s. */
+/* Return how many of the first `rows` rows come from set `set`. */
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows);
 
-/* The set that a shard is of. */
+/* Return the set that a shard belongs to. */
 uint32_t sgt_mix_set_of(const sgt_mix *m, uint32_t shard);
 
-uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set); /* p_i; of one set 1 */
+uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set); /* p_i; 1 for a single set */
 
 #endif

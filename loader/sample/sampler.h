@@ -1,6 +1,6 @@
-/* sampler.h: which window of which shard row `row` of a run is. Arithmetic alone: no state, no
- * files, nothing stored that grows with the data but two numbers a shard. Row numbers run through
- * the whole run: batch k of B rows is rows k*B ... k*B + B-1.
+/* sampler.h: which window of which shard row `row` of a run is. It is arithmetic alone: no state,
+ * no files, and only two stored numbers per shard. Row numbers run through the whole run: batch k
+ * of B rows is rows k*B ... k*B + B-1.
  *
  *     sgt_sampler s;
  *     if (sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, seed, T, tokens, shards, &err) < 0) ...;
@@ -9,44 +9,47 @@
  *     sgt_sampler_free(&s);
  *
  * The definition. It may never change silently (runs resume by it): tests/loader/test_sampler.c
- * holds values of it, and a slow model. Shard s has n_s > T tokens; a window is T+1 tokens and
- * advances by T, since its last token is only ever a target.
+ * checks fixed values, and compares with a slow model. Shard s has n_s > T tokens. A window has T+1
+ * tokens and windows advance by T, since a window's last token is only a target.
  *
- *     draw(purpose, a, b) = the first 64 bits of philox(key: seed, counter: (a, b * 256 + purpose))     base/philox.h
- *     below(u, n) = floor(u * n / 2^64), a number in 0 ... n-1 (probabilities within 1 + n/2^64 of equal)
+ *     draw(purpose, a, b) = the first 64 bits of philox (base/philox.h)
+ *                           with key: seed, counter: (a, b * 256 + purpose)
+ *     below(u, n) = floor(u * n / 2^64), a number in 0 ... n-1
+ *                   (probabilities within 1 + n/2^64 of equal)
  *
- * random: S = sum of (n_s - T), every start there is. Row r is start below(draw(RANDOM, r, 0), S),
- * counted through the shards.
+ * random: S = sum of (n_s - T), the number of possible starts. Row r is start below(draw(RANDOM, r,
+ * 0), S), counted through the shards.
  *
- * sequential: floor((n_s - 1) / T) windows a shard, at 0, T, 2T, ...; row r is the (r mod their
+ * sequential: floor((n_s - 1) / T) windows per shard, at 0, T, 2T, ...; row r is the (r mod their
  * sum)-th.
  *
- * shuffle: W_s = max(1, floor((n_s - T) / T)) windows a shard, W their sum; epoch e = floor(r / W),
- * i = r mod W. Row r is window permute(draw(ORDER, e, 0), W, i), counted through the shards; the
- * j-th of shard s starts at phase(e, s) + j*T, where phase(e, s) = below(draw(PHASE, e, s),
- * min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token meets every position.
+ * shuffle: W_s = max(1, floor((n_s - T) / T)) windows per shard, W their sum; epoch e = floor(r /
+ * W), i = r mod W. Row r is window permute(draw(ORDER, e, 0), W, i), counted through the shards;
+ * the j-th of shard s starts at phase(e, s) + j*T, where phase(e, s) = below(draw(PHASE, e, s),
+ * min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token appears at every position.
  *
- * block: the windows and phases of shuffle, for readers that want large requests. K = ceil(131072 /
- * T) windows that follow one another (through the shards, in order) are a block: at least 256 KiB.
- * The last block is short where K does not divide W. Blocks are put into an order: the short one at
- * place below(draw(SHORT, e, 0), blocks), the others, numbered by the places left, by
- * permute(draw(BLOCKS, e, 0), whole blocks, ·). Runs of 256 blocks in that order are pools (the
- * last one of fewer), and windows are permuted within pool j by permute(draw(POOL, e, j), windows
- * of the pool, ·).
+ * block: the windows and phases of shuffle, for readers that need large requests. A block is K =
+ * ceil(131072 / T) consecutive windows (through the shards, in order): at least 256 KiB. The last
+ * block is short if K does not divide W. Blocks are put into an order: the short one at place
+ * below(draw(SHORT, e, 0), blocks), the others, numbered by the places left, by
+ * permute(draw(BLOCKS, e, 0), whole blocks, ·). Every 256 blocks in that order form a pool (the
+ * last one may be smaller), and windows are permuted within pool j by permute(draw(POOL, e, j),
+ * windows of the pool, ·).
  *
  * documents: D_s documents begin in shard s, D their sum; epoch e = floor(r / D), i = r mod D. Row
- * r is document permute(draw(ORDER, e, 0), D, i), counted through the shards. T has no part in it.
+ * r is document permute(draw(ORDER, e, 0), D, i), counted through the shards. It does not depend on
+ * T.
  *
  * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel
- * network over pairs (x, y), x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a
- * or b in the place of XOR. a*b exceeds n by less than a, so it is rare that the result falls
- * outside and is put through again (cycle walking: Black & Rogaway, "Ciphers with arbitrary finite
+ * network over pairs (x, y), x below a = ceil(sqrt n), y below b = ceil(n / a), with addition
+ * modulo a or b instead of XOR. a*b exceeds n by less than a, so the result is rarely outside; if
+ * it is, it is permuted again (cycle walking: Black & Rogaway, "Ciphers with arbitrary finite
  * domains", 2002). x = floor(i / b), y = i mod b; then 12 rounds r = 0 ... 11 (8 leave sizes below
  * 30 visibly uneven), even ones x = (x + F(y, r, a)) mod a, odd ones y = (y + F(x, r, b)) mod b;
  * the result is x*b + y. F(v, r, m) = floor(hash(v xor key_r) * m / 2^32), hash(u) = fold(fold(u *
  * 0xD2511F53) * 0xCD9E8D57), fold of 64 bits: their high half xor their low half; key_r is word r
- * mod 4 of philox(key: key, counter: (floor(r / 4), 0)). All of it is 32-bit multiplications, so
- * that it can be done in vectors. */
+ * mod 4 of philox(key: key, counter: (floor(r / 4), 0)). All multiplications are of 32 bits, so
+ * that vectors can do them. */
 #ifndef SGT_SAMPLER_H
 #define SGT_SAMPLER_H
 
@@ -54,19 +57,19 @@
 
 #include "sgt_loader.h"
 
-/* 256 KiB of 16-bit ids: where the disk's request rate stops mattering */
+/* 256 KiB of 16-bit ids: large enough that a disk's request rate no longer matters */
 #define SGT_BLOCK_TOKENS 131072u
-#define SGT_POOL_BLOCKS 256u /* 64 MiB or more: what a reader of `block` may hold at a time */
+#define SGT_POOL_BLOCKS 256u /* 64 MiB or more: what a reader of `block` holds at a time */
 #define SGT_PERMUTE_ROUNDS 12
 
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* T+1; of documents, and pieces of them, fewer */
-    uint64_t block;  /* of `block`: its place in the order of blocks, counted through all epochs */
+    uint32_t tokens; /* T+1; fewer for documents and pieces of them */
+    uint64_t block;  /* for `block`: place of its block in the order, counted through all epochs */
 } sgt_window;
 
-/* Windows of one shard that follow one another, and all their tokens. */
+/* An extent: consecutive windows of one shard, with all their tokens. */
 typedef struct sgt_stretch {
     uint32_t shard;
     uint64_t offset, tokens;
@@ -80,7 +83,7 @@ typedef struct sgt_permutation {
 
 void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n); /* 1 <= n <= 2^63 */
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i);              /* i < n */
-/* without cycle walking: may be n or above */
+/* Permute without cycle walking: the result may be n or above. */
 uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i);
 
 typedef struct sgt_sampler {
@@ -88,43 +91,43 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    uint64_t windows; /* in an epoch; for `random` what shuffle would have; documents */
-    /* shards + 1: starts (random), windows or documents in the shards before this one */
+    uint64_t windows; /* windows in an epoch (for `random`, shuffle's number) or documents */
+    /* (shards + 1): starts (random), windows or documents in the shards before this one */
     uint64_t *before;
-    uint32_t *phases; /* shards: how many phases a shard has (shuffle, block) */
-    /* as defined; tests make them smaller, before the first window */
+    uint32_t *phases; /* (shards): number of phases of each shard (shuffle, block) */
+    /* as defined above; tests make them smaller before the first window */
     uint32_t block_tokens, pool_blocks;
 } sgt_sampler;
 
-/* What is the same for all rows of an epoch or a pool, kept so that neighbouring rows need not work
- * it out again. */
+/* Values that all rows of an epoch or a pool share, kept so that they are not computed again. */
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
-    sgt_permutation order; /* of windows (shuffle), of whole blocks (block) */
-    uint64_t short_at;     /* block: place of the short block; UINT64_MAX where all are whole */
-    uint64_t pool;         /* block: UINT64_MAX where none is ready */
+    sgt_permutation order; /* order of windows (shuffle) or of whole blocks (block) */
+    uint64_t short_at;     /* block: place of the short block; UINT64_MAX: there is none */
+    uint64_t pool;         /* block: the pool that `within` permutes; UINT64_MAX: none yet */
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* tokens: of each shard, all above seq; for `documents` how many documents begin in each, one in
- * all at least. SGT_EUSAGE for more than 2^63 windows. */
+/* Initialise s. tokens: of each shard, all above seq; for `documents` the number of documents that
+ * begin in each shard, at least one in all. Returns SGT_EUSAGE for more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
-/* Of `documents`, offset is the document's number among those of its shard, and tokens is 0
- * (documents.h has more). */
+/* Return the window of row `row`. For `documents`, offset is the document's number within its
+ * shard, and tokens is 0 (see documents.h). */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
-/* Rows row, row + step, ..., n of them, as that call has them one by one, only faster (draws.h).
- * memo: not NULL. */
+/* Fill in the windows of n rows: row, row + step, ..., as sgt_sampler_window returns them, but
+ * faster (draws.h). memo must not be NULL. */
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step,
                          uint32_t n, sgt_window *windows);
 
-/* Of `block`. Blocks in an epoch, of which every pool_blocks are a pool, the last ones fewer;
- * windows in a block, but for an epoch's short one; and what a block (as windows have it) consists
- * of, in the order of its windows: the first `most` extents of the number that is returned. */
+/* For `block`. Return the number of blocks in an epoch (every pool_blocks of them form a pool; the
+ * last pool may be smaller), and of windows in a block (an epoch's short block has fewer).
+ * sgt_sampler_block returns how many extents a block (numbered as in windows) consists of, and
+ * writes the first `most` of them, in the order of its windows. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
