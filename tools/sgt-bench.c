@@ -1,5 +1,5 @@
-/* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see
- * tools/bench. */
+/* sgt-bench: measures how fast the parts of sgt are on this machine. Each subcommand has its own
+ * options; see tools/bench. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     }
     sgt_spin_little(argv);
     sgt_search_wheels();
-    /* where it cannot be had, a shard that is cut short ends the program */
+    /* If it fails, reading a truncated shard ends the program. */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

@@ -1,4 +1,4 @@
-/* sgt-eval: how good a model is. The command line; the evaluations are in tools/eval. */
+/* sgt-eval: says how good a model is. Here is the command line; tools/eval has the evaluations. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static const sgt_program program = {
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
                 "  sgt-eval gpt2/ --data out/ --device cuda --json"};
 
-/* The tokens per row that the run was trained with; 0: the folder does not say. */
+/* Return the tokens per row that the run was trained with; 0 if the folder does not say. */
 static uint64_t trained_seq(const char *folder)
 {
     sgt_checkpoint_state state;
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_spin_little(argv);
     sgt_search_wheels();
-    sgt_loader_guard_sigbus(NULL); /* without it, a shard that is cut short ends the program */
+    sgt_loader_guard_sigbus(NULL); /* if it fails, reading a truncated shard ends the program */
     int first = sgt_options_parse(&program, argc, argv);
     if (first == argc)
         sgt_usage(&program,

@@ -1,6 +1,6 @@
-/* sgt-inspect: what a folder of shards, a shard, a run or a checkpoint is; whether it is whole;
- * what it says as text; which batches a trainer would draw from it; whether two sets are the same;
- * and several sets as one. */
+/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It verifies and
+ * decodes shards, shows the batches that a trainer would draw, compares two sets, and merges
+ * several into one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,8 @@ static const sgt_program program = {
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
-/* What cannot be looked at does not tell the kind; whoever opens it says what is wrong. */
+/* Return whether the folder has such an entry. One that cannot be looked at does not count: the
+ * code that opens the path reports the error. */
 static int holds(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
@@ -100,7 +101,7 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     *k = KIND_SHARDS;
     if (stat(path, &st) < 0) {
         int error = errno;
-        char *shard = sgt_megatron_shard(path); /* a PREFIX is no file */
+        char *shard = sgt_megatron_shard(path); /* a Megatron PREFIX is not a file itself */
         free(shard);
         errno = error;
         return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
@@ -112,7 +113,7 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* A line for each damaged shard; the last of them is the failure itself. */
+/* Print a line for each damaged shard; the last line is the returned failure. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
@@ -147,7 +148,8 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* --batch leaves the reading to the loader, which believes in any file. */
+/* Return whether `path` is a file of an unknown kind. Needed for --batch alone: the loader takes
+ * any file for a shard. */
 static int is_unknown_file(const char *path, sgt_error *err)
 {
     struct stat st;
@@ -169,8 +171,8 @@ static int run_one(int mix, sgt_error *err)
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* The operand is what sgt-train --data takes: a path, with or without a weight, or several, which
- * --batch mixes. */
+/* Inspect one operand, in the form that sgt-train --data takes: a path, with or without a weight,
+ * or several of them, which --batch mixes. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -247,7 +249,7 @@ int main(int argc, char **argv)
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);
     o.stop = sgt_catch_signals();
-    /* where it cannot be had, a shard that is cut short ends the program */
+    /* If it fails, reading a truncated shard ends the program. */
     sgt_loader_guard_sigbus(NULL);
     int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))

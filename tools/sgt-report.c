@@ -1,4 +1,4 @@
-/* sgt-report: one page about one run or several: their curves, and what to make of them. */
+/* sgt-report: makes one page about one or several runs: their curves, and advice. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const sgt_program program = {.name = "sgt-report",
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};
 
-/* Numbers that are not there are null. */
+/* Return `x` as JSON: null if it is NAN (unknown). */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
 
 static json_t *run_json(const report_run *r)
@@ -69,7 +69,7 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     return failed ? sgt_fail_memory(err, "--json") : SGT_OK;
 }
 
-/* What is wrong with a place that nobody asked for is told with the way to another. */
+/* Write the page. If the user did not choose the place, the error also names -o. */
 static int put_file(const char *out, const char *text, size_t bytes, sgt_error *err)
 {
     sgt_error why;
@@ -78,7 +78,7 @@ static int put_file(const char *out, const char *text, size_t bytes, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (-o FILE puts the page elsewhere)", why.text) : SGT_OK;
 }
 
-/* The page is there whole or not at all. */
+/* Write the page in memory first, so that the file is complete or absent. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* sgt-sample: text from a model. The command line; what is said is tools/sample/show.c's, what is
- * computed train/generate/generate.h's. */
+/* sgt-sample: generates text with a model. Here is the command line; tools/sample/show.c prints,
+ * and train/generate computes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +91,11 @@ typedef struct sampling {
     sgt_decoder *decoder;
     sgt_generate_result result;
     sgt_notice notice;
-    char held[4096]; /* what is to be said when the texts are printed: lines */
+    char held[4096]; /* notices to print after the texts, as lines */
     const sgt_stop *stop;
 } sampling;
 
-/* Positions that the longest text may come to: keys and values of no more are kept. */
+/* Return the positions that the longest text may need: the size of the key/value cache. */
 static uint32_t window(const sampling *s)
 {
     uint64_t longest = 0, most = s->model.shape.positions;
@@ -119,7 +119,7 @@ static int open_decoder(sampling *s, sgt_error *err)
                                      err);
 }
 
-/* A notice that comes while a line of text stands half printed. */
+/* Keep a notice for later: a line of text may be half printed now. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -212,7 +212,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Standard input can be read once. */
+/* Refuse "-" given twice: standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

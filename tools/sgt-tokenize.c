@@ -1,5 +1,5 @@
-/* sgt-tokenize: text to GPT-2's tokens on disk. Everything of substance is sgt_tokenize's; here is
- * what a person types and reads. */
+/* sgt-tokenize: turns text into GPT-2's tokens on disk. sgt_tokenize does the work; here are the
+ * command line and the messages. */
 #include "sgt_tokenize.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 
 static struct {
     const char *vocab, *pattern, *field, *cpu;
-    int format, special, invalid_utf8, normalize, binary; /* words by their numbers */
+    int format, special, invalid_utf8, normalize, binary; /* indices of the chosen words */
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
@@ -113,7 +113,7 @@ static sgt_program program = {
 typedef struct meter {
     sgt_progress *bar;
     int begun;
-    uint64_t from, tokens_from; /* what an earlier run had done */
+    uint64_t from, tokens_from; /* bytes and tokens that an earlier run had done */
     double began;
 } meter;
 
@@ -124,7 +124,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tok
     double now = sgt_now();
     if (!m->begun) {
         *m = (meter){m->bar, 1, done, tokens, now};
-        return; /* how fast it goes is not known yet */
+        return; /* the speed is not known yet */
     }
     double speed = now > m->began ? (double)(tokens - m->tokens_from) / (now - m->began) : 0;
     sgt_format_rate(text, sizeof text, speed, "tokens/s");
@@ -162,8 +162,8 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* "24 B of text in 4 files, 3 ms, 8.00 kB/s"; of a run that went on with an earlier one, its own
- * part as well. */
+/* Print "24 B of text in 4 files, 3 ms, 8.00 kB/s". A run that continued an earlier one also prints
+ * the part that it did itself. */
 static void print_work(FILE *to, const sgt_tokenize_result *r)
 {
     char bytes[40], here[40], before[40], time[40], rate[40];
@@ -179,7 +179,7 @@ static void print_work(FILE *to, const sgt_tokenize_result *r)
     fprintf(to, "\n");
 }
 
-/* Why --split gave nothing, and what would. */
+/* Say why the validation split is empty, and which --split would help. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     char count[80];
@@ -229,7 +229,7 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
                                                   : "kept byte for byte (see --invalid-utf8)");
 }
 
-/* Its lines are broken between words where a terminal is narrow. */
+/* Print the summary; its lines are wrapped between words to the terminal's width. */
 static void print_summary(const char *out, const sgt_tokenize_result *r)
 {
     char *text = NULL;
@@ -242,8 +242,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- ranks ---- */
 
-/* Fill in t->ranks: as --rank and --ranks say, or else a launcher, whose ranks are connected.
- * *joined is the latter, or NULL; its ranks above 0 print nothing. */
+/* Fill in t->ranks from --rank and --ranks, or else connect the ranks that a launcher started.
+ * *joined is the connection, or NULL if there is none. Connected ranks above 0 print nothing. */
 static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
 {
     static sgt_ranks apart;
@@ -268,14 +268,14 @@ static void check_ranks(void)
 {
     if (o.rank_given && !o.ranks_given) sgt_usage(&program, "--rank: of how many (--ranks N)");
     if (!o.ranks_given) return;
-    program.rank = NULL; /* each prints its own errors, whatever started it */
+    program.rank = NULL; /* each process prints its own errors, even under a launcher */
     if (!o.rank_given) sgt_usage(&program, "--ranks: which of them is this (--rank I)");
     if (o.rank >= o.ranks)
         sgt_usage(&program, "--rank %llu: must be less than --ranks %llu (they count from 0)",
                   (unsigned long long)o.rank, (unsigned long long)o.ranks);
 }
 
-/* ---- a vocabulary instead ---- */
+/* ---- --train-vocab ---- */
 
 static void check_train_vocab(void)
 {
@@ -291,7 +291,7 @@ static void check_train_vocab(void)
         sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
 }
 
-/* Several processes would each train the same. */
+/* Train a vocabulary. Several ranks are refused: each would train the same one. */
 static int train(sgt_tokenize_options *options)
 {
     sgt_error err;
@@ -310,7 +310,7 @@ static int train(sgt_tokenize_options *options)
     return code ? code : run_train_vocab(&t, options);
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
 static void say_waiting(const char *out, const sgt_tokenize_result *r)
 {
@@ -352,7 +352,7 @@ static int tokenize(sgt_tokenize_options *options)
     return code;
 }
 
-/* Of ranks that a launcher started, the first speaks for all. */
+/* Print the estimate. If a launcher started several ranks, only rank 0 prints it. */
 static int dry_run(sgt_tokenize_options *options, const char *const *operands, size_t count)
 {
     sgt_error err;

@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. The command line, and what is said while it works; the work is
- * train/. */
+/* sgt-train: trains GPT-2 on shards. Here are the command line and the messages; train/ does the
+ * work. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "tools/train/self_check.h"
 #include "train/paths.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
+#define MAX_CONFIG ((size_t)1 << 20) /* largest --config file, in bytes */
 
 static sgt_settings s;
 static struct {
@@ -31,7 +31,7 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* Options that are no part of what a run is; ROWS are those that are, from
+/* Options that are not stored with a run. ROWS inserts those that are, from
  * train/settings_rows.c. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
@@ -107,7 +107,7 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Over the bar, if there is one: it is drawn again below. */
+/* Print a warning over the progress bar, if there is one, which is redrawn below it. */
 static void show_warning(void *ctx, const char *line)
 {
     (void)ctx;
@@ -122,7 +122,7 @@ static int flush(int code)
     return SGT_EXIT_FAILED;
 }
 
-/* What went wrong, if anything did, and the end of all ranks. */
+/* Report the failure, if there was one, leave the other ranks, and return the exit code. */
 static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
 {
     int code = SGT_EXIT_OK;
@@ -133,7 +133,7 @@ static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
     return code;
 }
 
-/* As many digits as one can compare by: 14927, 10.79, 0.0123. */
+/* Format a loss with enough digits to compare two: 14927, 10.79, 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -141,7 +141,7 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61" */
+/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61". */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], since[48] = "", of[48] = "", evaluated[80] = "", at[40] = "";
@@ -281,7 +281,7 @@ static int estimate(const sgt_train_options *options)
     return end(rc, &err, options->ranks);
 }
 
-/* Read the file of --config: what was typed comes first. */
+/* Read the file of --config. Options on the command line take precedence. */
 static void take_config(void)
 {
     sgt_error err;
@@ -294,8 +294,8 @@ static void take_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* What the rows cannot say: options that exclude one another. --epochs and --compute-budget decide
- * the steps anew. */
+/* Parse the command line and check what the rows cannot express: options that exclude each other.
+ * --epochs and --compute-budget determine the number of steps. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
@@ -319,11 +319,11 @@ static void take_options(int argc, char **argv)
     if (budget && (epochs || s.given[SGT_SET_STEPS]))
         sgt_usage(&program, "--compute-budget: not together with --%s",
                   epochs ? "epochs" : "steps");
-    /* so that no kept number of steps comes before it */
+    /* so that a stored number of steps does not override it */
     if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) take_config();
-    if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has decided it */
+    if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has chosen it already */
     if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
 }
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* where it cannot be had, a shard that is cut short ends the program */
+    /* If it fails, reading a truncated shard ends the program. */
     sgt_loader_guard_sigbus(NULL);
     take_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();

@@ -1,5 +1,5 @@
-/* attention.h: causal attention by itself, forward and backward: on a CPU (attention_cpu.c) and on
- * CUDA (attention_cuda.c), in each way that there is. */
+/* attention.h: causal attention alone, forward and backward, in every available implementation: on
+ * a CPU (attention_cpu.c) and on CUDA (attention_cuda.c). */
 #ifndef SGT_TOOLS_BENCH_ATTENTION_H
 #define SGT_TOOLS_BENCH_ATTENTION_H
 
@@ -7,7 +7,7 @@
 
 typedef struct attention_line {
     const char *way;                /* "own", "cudnn", "naive", "tiled" */
-    double forward_ms, backward_ms; /* of one layer; 0: it was not done, for: */
+    double forward_ms, backward_ms; /* of one layer; 0 if not measured, and `why` says why */
     char why[200];
 } attention_line;
 
@@ -15,15 +15,15 @@ typedef struct attention_bench {
     size_t B, T, H, D;
     sgt_precision precision;
     int cuda, threads;
-    char *cache; /* a folder for timings */
+    char *cache; /* folder for kernel timings */
     const sgt_stop *stop;
     char device[64], library[96];
-    double peak_flops; /* of a large product of matrices in that precision; 0: not known */
+    double peak_flops; /* of a large matrix product in that precision; 0: unknown */
     attention_line lines[4];
     size_t count;
 } attention_bench;
 
-/* Fill in device, library and lines. */
+/* Measure, filling in device, library and lines. */
 int attention_on_cpu(attention_bench *b, sgt_error *err);
 int attention_on_cuda(attention_bench *b, sgt_error *err);
 

@@ -1,5 +1,5 @@
-/* gemm.h: the matrix products of a GPT-2 step, each by itself: which there are (gemm.c) and how
- * long they take on a CPU (gemm_cpu.c) and on CUDA (gemm_cuda.c). */
+/* gemm.h: the matrix products of a GPT-2 step, each alone: the list (gemm.c), and their times on a
+ * CPU (gemm_cpu.c) and on CUDA (gemm_cuda.c). */
 #ifndef SGT_TOOLS_BENCH_GEMM_H
 #define SGT_TOOLS_BENCH_GEMM_H
 
@@ -8,19 +8,19 @@
 #include "base/error.h"
 #include "cuda/gemm.h"
 
-/* A product, in one way of doing what stands behind it. */
+/* A product with one way of computing its epilogue. */
 typedef struct gemm_line {
     const char *layer, *pass, *epilogue; /* "qkv", "forward", "bias" */
-    sgt_cuda_gemm_shape shape;           /* its types are the device's */
-    double ms;                           /* median; 0: it was not done, for: */
+    sgt_cuda_gemm_shape shape;           /* its types are those on the device */
+    double ms;                           /* median; 0 if not measured, and `why` says why */
     char why[160];
 } gemm_line;
 
 typedef struct gemm_bench {
-    size_t rows, channels, vocab; /* N = B*T, C, and V as the head has it */
-    sgt_cuda_type type;           /* of matrices; parameters' gradients are float32 */
+    size_t rows, channels, vocab; /* N = B*T, C, and V as padded in the head */
+    sgt_cuda_type type;           /* of the matrices; parameter gradients are float32 */
     int cuda, tf32, threads;
-    double seconds; /* that a product is repeated for, on a CPU */
+    double seconds; /* how long to repeat each product on a CPU */
     const sgt_stop *stop;
     char device[128], library[64];
     double peak_flops; /* of a large square product; 0: not measured */
@@ -28,13 +28,13 @@ typedef struct gemm_bench {
     size_t count;
 } gemm_bench;
 
-/* Fill in device, library, peak_flops, and of each line ms or why. */
+/* Measure, filling in device, library, peak_flops, and ms or why of each line. */
 int gemm_on_cpu(gemm_bench *b, sgt_error *err);
-int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is none */
+int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is no CUDA */
 
-/* Of a large square product on a CPU, float32 or bfloat16, in *flops. */
+/* Measure the speed of a large square product on a CPU, in float32 or bfloat16, in *flops. */
 int gemm_square_on_cpu(double *flops, int threads, int bf16, sgt_error *err);
 
-double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one */
+double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one product */
 
 #endif

@@ -1,7 +1,7 @@
-/* loader.h: the parts of sgt-bench loader. loader.c holds the command line and the grid of what is
- * measured, loader_limits.c the lines that set each part beside its limit; both are groups of
- * results. loader_measure.c measures a group, loader_peers.c has the turns of what is not ours,
- * loader_show.c prints, loader_plot.c draws. */
+/* loader.h: the parts of sgt-bench loader. loader.c has the command line and the grid of
+ * measurements; loader_limits.c has the lines that compare each part with its limit. Both make
+ * groups of results. loader_measure.c measures a group, loader_peers.c runs the other programs'
+ * turns, loader_show.c prints, and loader_plot.c draws. */
 #ifndef SGT_TOOLS_BENCH_LOADER_H
 #define SGT_TOOLS_BENCH_LOADER_H
 
@@ -12,15 +12,15 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/subcommand.h"
 
-/* LOADER_LIST: pieces of an option's list */
+/* LOADER_LIST: most pieces in an option's list */
 enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 };
 
-/* Who makes the batches: a sgt_reader, or one of these. */
+/* What makes the batches: a sgt_reader, or one of these. */
 enum {
     LOADER_MEMCPY = SGT_READERS, /* copies the same windows from memory */
-    LOADER_READ,                 /* reads them, fetching ahead, and makes nothing of them */
-    LOADER_FIO,                  /* reads as much from the disk, and makes nothing of it */
-    LOADER_WINDOW,               /* tests/peers/loaders.py says what these are */
+    LOADER_READ,                 /* reads them with prefetching and discards them */
+    LOADER_FIO,                  /* reads as much from the disk and discards it */
+    LOADER_WINDOW,               /* tests/peers/loaders.py describes this and the following */
     LOADER_GATHER,
     LOADER_LOOP,
     LOADER_TORCH0,
@@ -31,15 +31,16 @@ static inline int loader_is_reader(int who) { return who < SGT_READERS; }
 static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <= LOADER_FIO; }
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
-/* beyond ours */
+/* The peers' outputs, beyond ours. */
 enum { LOADER_I64 = SGT_OUTPUT_I32 + 1, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
 
 typedef enum loader_way {
-    LOADER_DRAW,   /* batches through a cursor */
-    LOADER_SCALAR, /* the same, made one token at a time */
-    /* what a stream's consumer waits for a batch when its own work takes twice as long as one */
+    LOADER_DRAW,   /* draw batches through a cursor */
+    LOADER_SCALAR, /* the same, but made one token at a time */
+    /* time that a stream's consumer waits for a batch, if its own work takes twice as long as
+     * making one */
     LOADER_STREAM,
-    LOADER_FILL /* opening: all tokens are read */
+    LOADER_FILL /* open the loader: all tokens are read */
 } loader_way;
 
 typedef struct loader_options {
@@ -56,59 +57,60 @@ typedef struct loader_lists {
     int reader_count, output_count, sampling_count, batch_count, seq_count, line_count;
 } loader_lists;
 
-/* One line of the result. */
+/* One measured combination: a line of the results. */
 typedef struct loader_result {
     int who, output, sampling, threads, cold;
     loader_way way;
     uint32_t batch, seq;
-    double us[LOADER_TURNS];  /* a batch, in each turn; fio: what the disk alone takes for it */
-    double cpu[LOADER_TURNS]; /* seconds of CPU a second */
+    double us[LOADER_TURNS];  /* per batch, in each turn; fio: the disk's time for it */
+    double cpu[LOADER_TURNS]; /* CPU seconds per second */
     double open_s[LOADER_TURNS];
     double us_per_batch, cpu_share, open_ms; /* the medians */
-    double memcpy_us, fio_us;                /* of the same windows; 0: not measured */
-    double work_us;                          /* stream: the consumer's own */
-    int best;                                /* of its output in its group */
-    char why[320];                           /* why it was left out; "": it was not */
+    double memcpy_us, fio_us;                /* for the same windows; 0: not measured */
+    double work_us;                          /* stream: the consumer's own work per batch */
+    int best;                                /* the fastest of its output in its group */
+    char why[320];                           /* why it was left out; "" if it was not */
 } loader_result;
 
-/* What takes turns: sampling, batch and seq are the same in all of it. */
+/* Results that are measured in alternating turns; all have the same sampling, batch and seq. */
 typedef struct loader_group {
     loader_result *results;
     size_t count;
-    int lenient; /* what this machine cannot do is left out, and is no failure */
+    int lenient; /* leave out what this machine cannot do, instead of failing */
 } loader_group;
 
-/* One part of the loader beside its limit. */
+/* A part of the loader compared with its limit. */
 typedef struct loader_line {
     const struct loader_limit *limit; /* loader_limits.c */
     const loader_result *ours, *other;
-    const char *why; /* not measured */
+    const char *why; /* why it was not measured; NULL if it was */
 } loader_line;
 
 typedef struct loader_python loader_python;
 
 typedef struct loader_shard {
     char *path;
-    uint64_t data, tokens, bytes; /* the first token's byte; how many; of the file */
+    /* offset of the first token; number of tokens; size of the file */
+    uint64_t data, tokens, bytes;
 } loader_shard;
 
 typedef struct loader_bench {
     const char *path;
     const loader_options *o;
     loader_lists in;
-    loader_shard *shards; /* what is read */
+    loader_shard *shards; /* shards to read */
     size_t shard_count;
-    uint64_t tokens, longest; /* in all shards; in the longest */
+    uint64_t tokens, longest; /* in all shards; in the longest shard */
     bench_limit *limit;
     loader_python *python;              /* NULL: not started */
     char numpy[48], torch[48], fio[48]; /* their versions, once they have answered */
-    int fio_runs;                       /* there is one */
+    int fio_runs;                       /* fio is there */
     loader_group *groups;               /* of the grid, then of the lines */
     size_t group_count, grid_count;
     loader_line lines[LOADER_LINES];
     size_t line_count;
-    int may_be_warm; /* there is room in the page cache */
-    /* so many rows of the run were drawn cold: no window is read cold a second time */
+    int may_be_warm; /* the page cache has room for all shards */
+    /* rows of the run drawn cold so far; no window is read cold a second time */
     uint64_t cold_rows;
     const sgt_stop *stop;
     sgt_notice notice;
@@ -118,31 +120,31 @@ const char *loader_who_name(int who);
 const char *loader_output_name(int output);
 const char *loader_sampling_name(int sampling);
 double loader_tokens_per_s(const loader_result *r);
-double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a row is on disk */
+double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a row has on disk */
 
 /* ---- groups ---- */
 
-/* Room for `most` results; b->group_count is moved on. */
+/* Append a group with room for `most` results to b->groups; b->group_count grows. */
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err);
 loader_result *loader_add_result(loader_group *g, loader_result r);
 
-/* reads into the page cache what is not there */
+/* Read into the page cache what is not there. */
 int loader_warm(const loader_bench *b, sgt_error *err);
 
 int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
 
 /* ---- loader_peers.c ---- */
 
-/* A turn of tests/peers/loaders.py, which the program carries within it, by the interpreter of
- * --peer. SGT_EUNSUPPORTED where it cannot; other failures end everything. */
+/* Run a turn of tests/peers/loaders.py, which is embedded in the program, with the interpreter of
+ * --peer. SGT_EUNSUPPORTED: it cannot do this; other failures end the measurement. */
 int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
                        sgt_error *err);
-/* it maps the shards while it runs: to be called before anything cold */
+/* It keeps the shards mapped while it runs: call this before any cold measurement. */
 void loader_python_close(loader_bench *b);
 
-/* A turn of fio on the set's own shards: random reads of a row's size at the depth of our reader,
- * of blocks, or all in turn, as r->sampling has it. SGT_EUNSUPPORTED where fio is not there, or
- * cannot. */
+/* Run a turn of fio on the set's own shards: random reads of a row's size at our reader's queue
+ * depth, blocks, or sequential reads, by r->sampling. SGT_EUNSUPPORTED: fio is missing or cannot do
+ * this. */
 int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
                     double *cpu, sgt_error *err);
 
@@ -150,7 +152,7 @@ int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, dou
 
 const char *loader_limit_name(int line);
 int loader_limit_count(void);
-/* The groups of the lines that b->in names, and after they were measured the lines. */
+/* Lay out the groups of the lines that b->in names; after they are measured, conclude the lines. */
 int loader_limits_lay_out(loader_bench *b, sgt_error *err);
 void loader_limits_conclude(loader_bench *b);
 double loader_line_share(const loader_bench *b, const loader_line *line); /* 0: it has none */
@@ -161,7 +163,7 @@ json_t *loader_limits_json(const loader_bench *b);
 
 /* ---- loader_show.c, loader_plot.c ---- */
 
-/* Of a loader_bench, as bench_subcommand has them. */
+/* The functions that bench_subcommand wants; `bench` is a loader_bench. */
 void loader_show(void *bench);
 json_t *loader_json(void *bench);
 int loader_plot(void *bench, const char *path, sgt_error *err);

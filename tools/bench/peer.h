@@ -1,13 +1,13 @@
-/* peer.h: PyTorch's training step of the same shape, in a process of its own, to stand beside ours
- * in one run. */
+/* peer.h: measures PyTorch's training step of the same shape in a separate process, to compare with
+ * ours in one run. */
 #ifndef SGT_TOOLS_BENCH_PEER_H
 #define SGT_TOOLS_BENCH_PEER_H
 
 #include "backend.h"
 
 typedef struct peer_run {
-    const char *python; /* an interpreter that has PyTorch */
-    const char *mode;   /* of torch.compile: "default", "max-autotune"; or "eager" */
+    const char *python; /* interpreter that has PyTorch */
+    const char *mode;   /* torch.compile's mode: "default", "max-autotune"; or "eager" */
     const char *device; /* "cpu" or "cuda" */
     const sgt_backend_options *backend; /* shape, precision, threads */
     unsigned steps;
@@ -20,8 +20,8 @@ typedef struct peer_result {
     uint64_t peak_bytes;
 } peer_result;
 
-/* tests/peers/torch_step.py, which the program carries within it, run by that interpreter on the
- * same number of cores. SGT_EUNSUPPORTED, with the last line that it said, where it fails. */
+/* Run tests/peers/torch_step.py, which is embedded in the program, with that interpreter on the
+ * same number of cores. If it fails, returns SGT_EUNSUPPORTED with its last line of output. */
 int bench_peer(peer_result *r, const peer_run *p, sgt_error *err);
 
 #endif

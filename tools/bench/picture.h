@@ -1,5 +1,5 @@
-/* picture.h: bars, in groups, as SVG: what every part of sgt-bench draws for --plot. Colours follow
- * the reader's: light, or dark where that is preferred.
+/* picture.h: bars in groups, as SVG, which every part of sgt-bench draws for --plot. Colours follow
+ * the reader's preference for light or dark.
  *
  *     bench_picture *p = bench_picture_new("Batches from out/ (0.21 GB)");
  *     bench_picture_group(p, "random, 32 rows of 1024: tokens a second");
@@ -7,24 +7,24 @@
  *     bench_picture_limit(p, 900e6);                    // a line across the group
  *     return bench_picture_write(p, "loader.svg", err); // frees it
  *
- * The widest bar of a group, or its limit, is as wide as there is room for. */
+ * The widest bar of a group, or its limit, fills the width. */
 #ifndef SGT_TOOLS_BENCH_PICTURE_H
 #define SGT_TOOLS_BENCH_PICTURE_H
 
 #include "base/error.h"
 
-/* LIGHT: ours, another way */
+/* LIGHT: ours, in another way */
 typedef enum bench_bar { BENCH_OURS, BENCH_LIMIT, BENCH_PEER, BENCH_LIGHT } bench_bar;
 
 typedef struct bench_picture bench_picture;
 
-/* The machine stands below the title. NULL where memory is out, which the others take and
- * bench_picture_write says. */
+/* Return a new picture, with the machine's name below the title. Returns NULL if memory is out; the
+ * other functions accept NULL, and bench_picture_write reports it. */
 bench_picture *bench_picture_new(const char *fmt, ...) SGT_PRINTF(1, 2);
 void bench_picture_group(bench_picture *p, const char *fmt, ...) SGT_PRINTF(2, 3);
 void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name,
                        const char *fmt, ...) SGT_PRINTF(5, 6);
-void bench_picture_limit(bench_picture *p, double value); /* of the group that stands */
+void bench_picture_limit(bench_picture *p, double value); /* in the current group */
 int bench_picture_write(bench_picture *p, const char *path, sgt_error *err);
 
 #endif

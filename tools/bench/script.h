@@ -1,9 +1,9 @@
-/* script.h: a Python script that the program carries within it, or another program, run in a
- * process of its own: once, or asked again and again. */
+/* script.h: runs an embedded Python script, or another program, in a separate process: once, or as
+ * a server that answers questions. */
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
-/* The text of a file, which the assembler puts into the program, and a NUL: BENCH_EMBED(sgt_bpe_py,
+/* Embed the text of a file, and a NUL, in the program with the assembler: BENCH_EMBED(sgt_bpe_py,
  * "tests/peers/bpe.py"). */
 #define BENCH_EMBED(name, file)                                                         \
     __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n"); \
@@ -13,40 +13,41 @@
 
 #include "base/error.h"
 
-enum { BENCH_SAID = 65536 }; /* the most that is kept of what it says on either way out */
+enum { BENCH_SAID = 65536 }; /* bytes kept of each output stream */
 
 typedef struct bench_script {
-    const char *python, *name; /* the interpreter, the script's name */
-    const char *text;          /* NULL: `python` is a program, and there is no script */
-    const char *const *args;   /* behind the script's name, NULL at the end */
-    /* "NAME=VALUE" before our environment, NULL at the end; NULL: none */
+    const char *python, *name; /* the interpreter; the script's name */
+    const char *text;          /* the script; NULL: `python` is a program to run itself */
+    const char *const *args;   /* arguments after the script's name, ended by NULL */
+    /* "NAME=VALUE" added before our environment, ended by NULL; NULL: none */
     const char *const *settings;
-    const char *folder; /* where it works; NULL: here */
-    int threads;        /* on so many of our cores; 0: on all */
-    double seconds;     /* bench_script_run: it is ended after so long; 0: never */
+    const char *folder; /* working directory; NULL: the current one */
+    int threads;        /* cores that it may use; 0: all of ours */
+    double seconds;     /* bench_script_run: time limit; 0: none */
     const sgt_stop *stop;
 } bench_script;
 
-/* What it wrote to standard output, in said[BENCH_SAID]. SGT_EUNSUPPORTED, with the last line of
- * its standard error, where it fails; never leaves it running. */
+/* Run the script and store its standard output in said[BENCH_SAID]. If it fails, returns
+ * SGT_EUNSUPPORTED with the last line of its standard error. Never leaves it running. */
 int bench_script_run(const bench_script *s, char *said, sgt_error *err);
 
-/* ---- one that stays: it is asked line by line, and answers each with a line ---- */
+/* ---- a script that stays: it answers each line with a line ---- */
 
 typedef struct bench_child bench_child;
 
-/* Starts it; *out is untouched on failure. What it is stays the caller's and must outlive it. */
+/* Start it; *out is untouched on failure. *s stays the caller's and must outlive it. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Its next line, in said[BENCH_SAID] without the newline, after `line` was put to it (NULL: nothing
- * is). SGT_EUNSUPPORTED, with the last line of its standard error, where it has ended. */
+/* Send `line`, unless it is NULL, and store the next line of output in said[BENCH_SAID], without
+ * the newline. If the script has ended, returns SGT_EUNSUPPORTED with the last line of its standard
+ * error. */
 int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err);
 
-/* it finds its standard input at an end, and has five seconds; NULL is fine */
+/* Close its standard input and give it five seconds to end. NULL is fine. */
 void bench_script_close(bench_child *c);
 
-/* A file without a name that holds this text: its descriptor (the child inherits it), or a negative
- * SGT_E*. */
+/* Create a nameless file that holds this text. Returns its descriptor, which a child inherits, or a
+ * negative SGT_E*. */
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* shape.h: what gemm, attention, step and ablation are asked in the same words: where, of which
- * model, how many rows of how many tokens, in what precision, on how many threads, and how to tell
- * of it.
+/* shape.h: the options that gemm, attention, step and ablation share: device, model, rows and their
+ * tokens, precision, threads and output.
  *
  *     static bench_shape shape = BENCH_SHAPE;
- *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ..., BENCH_OUTPUT(shape.output), {0}}; */
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ...,
+ *                                        BENCH_OUTPUT(shape.output), {0}}; */
 #ifndef SGT_TOOLS_BENCH_SHAPE_H
 #define SGT_TOOLS_BENCH_SHAPE_H
 
@@ -56,7 +56,7 @@ typedef struct bench_shape {
             .def = "the cores at hand", .min = 1, .max = 1024                 \
     }
 
-/* What was given, or what the device has by default. */
+/* Return the given value, or the device's default. */
 uint32_t bench_batch(const bench_shape *o, int cuda);
 uint32_t bench_seq(const bench_shape *o, int cuda, uint32_t on_cpu);
 sgt_precision bench_precision(const bench_shape *o, int cuda);

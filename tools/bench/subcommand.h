@@ -1,4 +1,4 @@
-/* subcommand.h: what every subcommand of sgt-bench does around its own measurement: options, the
+/* subcommand.h: what every subcommand of sgt-bench does around its measurement: options, the
  * picture, the JSON document or the table, and the exit code.
  *
  *     static const bench_subcommand gemm = {.program = &program, .output = &shape.output,
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "tools/cli/options.h"
 
-/* What --plot, --json and --quiet ask for. */
+/* The values of --plot, --json and --quiet. */
 typedef struct bench_output {
     const char *plot;
     int json, quiet;
@@ -27,7 +27,7 @@ typedef struct bench_output {
             .help = "print nothing but what --json asks for, and failures"       \
     }
 
-/* What the command line gives to a measurement. */
+/* Arguments of a measurement, from the command line. */
 typedef struct bench_call {
     char **operands;
     size_t count;
@@ -38,17 +38,16 @@ typedef struct bench_call {
 typedef struct bench_subcommand {
     const sgt_program *program;
     const bench_output *output;
-    size_t size;  /* bytes of what the functions below share, zeros at first */
-    int operands; /* whether it takes any */
-    int digits;   /* of numbers in the JSON document; 0: 6 */
-    /* 0; 1 if there is nothing to show; or a negative SGT_E*. */
+    size_t size;  /* size of `bench`, which the functions below share; zeroed at first */
+    int operands; /* whether it takes operands */
+    int digits;   /* digits of numbers in the JSON document; 0: 6 */
+    /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(void *bench, const bench_call *call, sgt_error *err);
-    int (*worth)(const void *bench,
-                 int rc); /* whether a failed measurement is shown all the same; NULL: it is not */
+    int (*worth)(const void *bench, int rc); /* whether to show a failed measurement; NULL: no */
     int (*plot)(void *bench, const char *path, sgt_error *err);
-    json_t *(*json)(void *bench); /* NULL: out of memory */
+    json_t *(*json)(void *bench); /* returns NULL if memory is out */
     void (*show)(void *bench);
-    void (*release)(void *bench); /* NULL: there is nothing to release */
+    void (*release)(void *bench); /* NULL: nothing to release */
 } bench_subcommand;
 
 /* Run it and return the exit code. */

@@ -1,4 +1,4 @@
-/* tokenize_peer.h: other tokenizers on the same texts, to stand beside ours in one run. */
+/* tokenize_peer.h: measures other tokenizers on the same texts, to compare with ours in one run. */
 #ifndef SGT_TOOLS_BENCH_TOKENIZE_PEER_H
 #define SGT_TOOLS_BENCH_TOKENIZE_PEER_H
 
@@ -11,7 +11,7 @@ enum { TOKENIZE_PEERS = 2, TOKENIZE_TURNS = 100 };
 
 typedef struct tokenize_peer {
     const char *kind; /* "gigatoken", "tiktoken" */
-    int best;         /* its figure is its best turn, not the median */
+    int best;         /* report its best turn, not the median */
     int left_out;     /* the interpreter lacks it */
     char name[64];    /* "gigatoken 0.10.0" */
     uint64_t tokens;
@@ -20,22 +20,22 @@ typedef struct tokenize_peer {
 
 typedef struct tokenize_turn {
     const sgt_corpus *corpus;
-    const char *const *inputs; /* what the corpus was listed from */
+    const char *const *inputs; /* paths that the corpus was listed from */
     size_t input_count;
-    const char *python; /* for the peers */
-    const char *cpu;    /* for ours: its level */
-    /* a new name for what is written; NULL: nothing is, and the text is in memory already */
+    const char *python; /* interpreter for the peers */
+    const char *cpu;    /* CPU level for ours */
+    /* new folder for the output; NULL: write nothing, and the text is in memory already */
     const char *out;
-    int threads; /* on so many of our cores */
+    int threads; /* cores to use */
     const sgt_stop *stop;
 } tokenize_turn;
 
-/* Turn number `turn` of tests/peers/bpe.py, which the program carries within it: every file of the
- * corpus. Without `out` the texts are read before its clock starts, with it the whole process
- * counts. SGT_EUNSUPPORTED, with the last line that it said, where it fails. */
+/* Run turn `turn` of tests/peers/bpe.py, which is embedded in the program, on every file of the
+ * corpus. Without `out`, the texts are read before its clock starts; with it, the whole process is
+ * timed. If it fails, returns SGT_EUNSUPPORTED with its last line of output. */
 int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err);
 
-/* The sgt-tokenize beside this program, from the inputs to `out`: the whole process. */
+/* Run the sgt-tokenize beside this program from the inputs to `out`, and time the whole process. */
 int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *t, sgt_error *err);
 
 #endif

@@ -35,7 +35,8 @@ typedef struct eval_batch {
     uint16_t *tokens; /* (B, T + 1) */
     int32_t *targets; /* (B, T); a target below 0 has no loss */
     float *losses;    /* (B, T), filled in by eval_batch_run */
-    uint8_t *greedy;  /* (B, T), likewise: no token is likelier than the target */
+    /* (B, T), filled in by eval_batch_run: no token is likelier than the target */
+    uint8_t *greedy;
 } eval_batch;
 
 /* Open the model for `rows` rows of `seq` tokens. Call eval_batch_close in any case. */

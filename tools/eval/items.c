@@ -6,9 +6,9 @@
 #include "sgt_tokenize.h"
 #include "tools/eval/eval.h"
 
-#define MOST_BYTES ((size_t)1 << 32) /* of the file */
+#define MOST_BYTES ((size_t)1 << 32) /* largest file */
 #define MOST_CHOICES 1000
-#define MOST_TEXT ((size_t)1 << 24) /* bytes of a line's texts */
+#define MOST_TEXT ((size_t)1 << 24) /* most bytes in a line's texts */
 
 static const char *const wanted[] = {
     [EVAL_NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
@@ -32,7 +32,7 @@ static int wrong(const reading *r, const char *why)
                     wanted[r->s->kind], why);
 }
 
-/* Make room for one more element of `size` bytes, behind `count` of them. */
+/* Make room for one more element of `size` bytes after `count` of them. */
 static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
 {
     void **at = array;
@@ -45,7 +45,7 @@ static int grow(void *array, size_t *room, size_t count, size_t size, const read
     return SGT_OK;
 }
 
-/* Append the ids of a text, for which there is room; *count is how many they are. */
+/* Append the ids of a text, for which there is room, and set *count to their number. */
 static int encode(reading *r, const char *text, size_t n, uint32_t *count)
 {
     eval_items *s = r->s;
@@ -101,7 +101,7 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
 
 /* ---- the two kinds ---- */
 
-/* The label is a number in HellaSwag's own files, and a text in others. */
+/* Read a label, which is a number in HellaSwag's own files and text in others. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     json_int_t n = -1;

@@ -12,12 +12,13 @@ typedef struct answers {
     eval_items items;
     const char *path;
     size_t right, right_by_length;
-    double loss; /* of last words, summed */
+    double loss; /* sum over the last words */
 } answers;
 
 /* ---- rows ---- */
 
-/* Row r of the batch: the row's tokens, then zeros; only the answer's tokens are targets. */
+/* Fill in row r of the batch: the row's tokens, then zeros. Only the answer's tokens are
+ * targets. */
 static void put_row(eval_batch *x, size_t r, const eval_items *items, const eval_row *row)
 {
     uint16_t *tokens = x->tokens + r * (x->seq + 1);
@@ -56,8 +57,8 @@ static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* The likeliest answer, by the sum of its tokens' losses or by their mean; of equal ones the
- * first. */
+/* Return the likeliest answer, by the sum or the mean of its tokens' losses; the first of equal
+ * ones. */
 static uint32_t pick(const eval_items *s, const eval_item *item, int by_length)
 {
     const eval_row *rows = s->rows + item->row;
@@ -90,7 +91,7 @@ static double share(const answers *a, size_t right)
     return (double)right / (double)a->items.count;
 }
 
-/* The standard error of a share p of n independent answers: sqrt(p (1 - p) / (n - 1)). */
+/* Return the standard error of a share p of n independent answers: sqrt(p (1 - p) / (n - 1)). */
 static double doubt(const answers *a, size_t right)
 {
     double p = share(a, right), n = (double)a->items.count;

@@ -21,13 +21,12 @@ typedef struct set {
     const char *path, *split; /* split "": the path is a shard */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t
-        *lengths; /* bytes of each id's text; 0: the end-of-text id, which stands for no text */
-    uint64_t tokens, bytes; /* targets, and the bytes of those that are text */
-    double loss, text_loss; /* nats, summed over all targets, and over those that are text */
+    uint32_t *lengths;      /* bytes of each id's text; 0 for the end-of-text id, which has none */
+    uint64_t tokens, bytes; /* number of targets; bytes of those that are text */
+    double loss, text_loss; /* in nats: sums over all targets, and over those that are text */
 } set;
 
-/* A byte has a meaning only if the ids are the vocabulary's own. */
+/* Check the vocabulary: bits per byte make sense only if the ids belong to it. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     sgt_shard_header h;
@@ -42,7 +41,7 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
                     shard, sgt_vocab_name(e->model.vocab));
 }
 
-/* Whoever tokenized without --split has no validation shards. */
+/* Explain an empty val split: sgt-tokenize without --split makes no validation shards. */
 static int check_split(const set *s, sgt_error *err)
 {
     char **paths;
@@ -83,7 +82,7 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Behind the last window come those of the beginning again, which have no loss. */
+/* Set the targets. Rows after the last window repeat the first ones and have no loss. */
 static void put_targets(eval_batch *x, size_t windows)
 {
     for (size_t i = 0; i < x->rows * x->seq; i++) {

@@ -1,5 +1,5 @@
-/* batch.c: what the trainer would see: batches drawn through the loader itself, by the options that
- * the trainer takes. */
+/* batch.c: shows the batches that the trainer would see, drawn through the loader with the
+ * trainer's options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* tokens of a row that are decoded for people */
-#define SHOWN_TEXT 64 /* bytes of text printed */
+#define SHOWN_IDS 24  /* tokens of a row that are decoded */
+#define SHOWN_TEXT 64 /* bytes of text to print */
 
 typedef struct drawing {
     const inspect *o;
@@ -20,10 +20,11 @@ typedef struct drawing {
     sgt_cursor *cursor;
     sgt_vocab *vocab;          /* NULL: the ids are not GPT-2's */
     int32_t *inputs, *targets; /* (B, T) each */
-    int32_t *positions, *ids;  /* (B, T) each, with --documents: within documents, and of them */
+    /* (B, T) each, with --documents: positions within documents, and document ids */
+    int32_t *positions, *ids;
 } drawing;
 
-/* Of a mix, the set of each row. */
+/* Return the set of each row of a mix, as a JSON array. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -62,8 +63,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return inspect_print_json(o, 1, err);
 }
 
-/* The beginning of a row's `own` tokens as one printable line: line ends and tabs as people write
- * them. */
+/* Format the beginning of a row's `own` tokens as one printable line, with newlines and tabs as \n
+ * and \t. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size,
                     sgt_error *err)
 {
@@ -83,7 +84,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
         shown[used++] = (char)(name ? *name : text[i] ? text[i] : ' ');
     }
     while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
-        used--; /* not half a character at the cut */
+        used--; /* do not cut a character in half */
     if (used && bytes > used && (uint8_t)shown[used - 1] >= 0xc0) used--;
     shown[used] = 0;
     sgt_printable(out, size, shown);
@@ -91,7 +92,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
     return SGT_OK;
 }
 
-/* Of row r: the tokens at which a document begins. */
+/* Print the positions at which documents begin in row r. */
 static void print_starts(const drawing *d, uint32_t r)
 {
     const sgt_row_documents *documents = sgt_cursor_documents(d->cursor);
@@ -118,7 +119,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, sizeof text, err) : SGT_OK;
         if (rc < 0) return rc;
-        if (slash && d->info.sets == 1) path = slash + 1; /* of one set, the name says enough */
+        if (slash && d->info.sets == 1) path = slash + 1; /* for a single set, the name is enough */
         sgt_printable(name, sizeof name, path);
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
         if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
@@ -140,8 +141,8 @@ static int draw(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
     return rc;
 }
 
-/* The text is only for people, so a vocabulary that is not known here leaves it out and is no
- * failure. */
+/* Open the vocabulary that decodes the rows. The text is only for people, so it is left out,
+ * without an error, if the vocabulary is unknown. */
 static int find_vocabulary(drawing *d, sgt_error *err)
 {
     sgt_shard_header h;
@@ -174,7 +175,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
     d.loader = l;
-    /* both were bounded by the options' table: at most 2^40 */
+    /* The options' table bounds both: the product is at most 2^40. */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(ids, sizeof *d.inputs);
     d.targets = calloc(ids, sizeof *d.targets);

@@ -1,6 +1,6 @@
-/* compare.c: whether two sets hold the same tokens in the same order, however they are cut into
- * shards, and where they first differ. Folders are compared split by split; where one of the two is
- * a single shard, all tokens as they come. */
+/* compare.c: compares the tokens of two sets, whatever their shards, and shows the first
+ * difference. Folders are compared split by split. If one of the two is a single shard, all tokens
+ * are compared in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
-#define BLOCK ((size_t)1 << 17) /* tokens compared at once: both blocks together are still in L2 */
-#define AROUND 6                /* tokens shown before the first difference, and after it */
+#define BLOCK ((size_t)1 << 17) /* tokens compared at once: both blocks together fit in L2 */
+#define AROUND 6                /* tokens shown before and after the first difference */
 
 typedef struct pair {
     inspect_set sets[2];
-    const char *split; /* of the first difference; NULL: all tokens as they come */
-    uint64_t token;    /* of that split: the first that is not the same in both */
-    int differs;       /* the tokens do */
-    int vocabularies;  /* 1: the same, 0: they differ, -1: one of them does not say */
+    const char *split; /* split of the first difference; NULL: all tokens in order */
+    uint64_t token;    /* index in that split of the first difference */
+    int differs;       /* the tokens differ */
+    int vocabularies;  /* 1: the same, 0: different, -1: one set does not say */
     uint64_t fingerprints[2];
 } pair;
 
@@ -28,7 +28,7 @@ typedef struct pair {
 typedef struct walk {
     const inspect *o;
     sgt_progress *bar;
-    uint64_t done, all; /* tokens of both */
+    uint64_t done, all; /* tokens compared so far, and in all, of both sets */
     uint16_t *ids[2];
 } walk;
 
@@ -40,8 +40,8 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
     return i;
 }
 
-/* *token: how many tokens are the same from the beginning on. 1: they all are, to the end of
- * both. */
+/* Compare from the beginning. *token is the number of equal tokens. Returns 1 if all are equal, to
+ * the end of both. */
 static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *err)
 {
     for (*token = 0;;) {
@@ -87,8 +87,8 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
     return rc;
 }
 
-/* An older release left the merges out of some fingerprints: what the sets carry is held to today's
- * formula. */
+/* Compare the merges of the vocabularies beside the sets: an older release left them out of some
+ * fingerprints, so recompute those. */
 static int same_carried(const pair *p)
 {
     sgt_vocab *v[2] = {NULL, NULL};
@@ -101,9 +101,8 @@ static int same_carried(const pair *p)
     return same;
 }
 
-/* What the ids stand for, as far as manifests and headers say. A set whose shards disagree among
- * each other was refused where it has a manifest; where it has none, the first shard speaks for
- * it. */
+/* Compare the vocabularies, as far as manifests and headers tell. A set with a manifest has one
+ * vocabulary, checked on opening; without one, its first shard counts. */
 static void compare_vocabularies(pair *p)
 {
     for (int i = 0; i < 2; i++) {
@@ -116,16 +115,15 @@ static void compare_vocabularies(pair *p)
     if (!p->vocabularies) p->vocabularies = same_carried(p);
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
-/* The tokens around the difference in one of the two: ids[n], the first of which is number
- * `from`. */
+/* The tokens ids[n] around the difference in one of the sets; the first has index `from`. */
 typedef struct excerpt {
-    const inspect_shard *shard; /* that holds the token; NULL: it has so many tokens and no more */
+    const inspect_shard *shard; /* shard of the token; NULL: the set ends before it */
     uint64_t offset, from;
     uint16_t ids[2 * AROUND + 1];
-    size_t n, at; /* ids[at] is the one that differs */
-    char *text;   /* of ids; NULL: not known */
+    size_t n, at; /* ids[at] differs */
+    char *text;   /* text of ids; NULL: unknown */
     size_t bytes;
 } excerpt;
 
@@ -141,7 +139,7 @@ static int take_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
     inspect_reader_start(&r, s, p->split, e->from);
     int rc = inspect_reader_next(&r, e->ids, 2 * AROUND + 1, &e->n, err);
     inspect_reader_end(&r);
-    /* text where the vocabulary is there and the ids are its own; else the ids say it */
+    /* Show text if the vocabulary is known and has the ids; otherwise only the ids. */
     if (!rc && inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, NULL) == SGT_OK) {
         if (sgt_decode(v, e->ids, e->n, &e->text, &e->bytes, NULL) < 0) e->text = NULL;
         sgt_vocab_free(v);

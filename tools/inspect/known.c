@@ -1,5 +1,5 @@
-/* known.c: files that are not shards, told by their names and first bytes, so that they are not
- * taken for tokens. */
+/* known.c: recognizes files that are not shards by name and first bytes, so that they are not taken
+ * for tokens. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #define PREFIX 4096
 
 typedef struct part {
-    const char *name, *of; /* a file's name, and what such a file is */
+    const char *name, *of; /* a file name, and what such a file is */
 } part;
 
-/* Files of sets, runs and checkpoints: the folder is what can be inspected. */
+/* Files of sets, runs and checkpoints, whose folder can be inspected instead. */
 static const part parts[] = {
     {"log.jsonl", "the log of a run"},
     {"memory.jsonl", "the memory log of a run"},
@@ -40,8 +40,8 @@ static int ends(const char *name, const char *ending)
     return n > m && !strcmp(name + n - m, ending);
 }
 
-/* Reads the first bytes of a regular file, and adds a NUL. -1: it cannot be read; whoever opens it
- * says why. */
+/* Read the first bytes of a regular file and append a NUL. Returns their number, or -1 on failure:
+ * the code that opens the file reports the reason. */
 static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
 {
     struct stat st;
@@ -53,8 +53,8 @@ static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
     return n;
 }
 
-/* A header of ours or of llm.c's, right or wrong: both magic numbers are in the first four
- * bytes. */
+/* Return whether there is a header of ours or of llm.c's, valid or not: both magic numbers are in
+ * the first four bytes. */
 static int has_header(const char *p, ssize_t n)
 {
     uint32_t magic = 0;
@@ -69,7 +69,7 @@ static int is_html(const char *p)
     return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
 }
 
-/* A line as a run's log has them, under whatever name. */
+/* Return whether the first line looks like a run's log, whatever the file's name. */
 static int is_log(const char *p)
 {
     json_t *line = *p == '{' ? json_loadb(p, strcspn(p, "\n"), 0, NULL) : NULL;
@@ -94,7 +94,7 @@ int inspect_known(const char *path, sgt_error *err)
     if (n < 0 || ends(name, ".bin") || has_header(p, n)) return SGT_OK;
     char *shard = sgt_megatron_shard(path);
     free(shard);
-    if (shard) return SGT_OK; /* its .idx, or its name without an ending */
+    if (shard) return SGT_OK; /* its .idx, or its name without the extension */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i].name)) return say_folder(path, parts[i].of, err);
     if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);

@@ -1,11 +1,9 @@
-/* merge.c: several sets as one, without tokenizing again: the train tokens of all of them one after
- * the other, then val, cut into shards anew.
- *
- * Everything is written in OUT/.work, where an earlier set in OUT stays as it is; what was read is
- * held to its checksums before anything gets its name, and manifest.json comes last. A merge that
- * was killed is begun again by the same command. A shard that stays as it is (it begins where a new
- * one begins, and is full or the last) is copied as a file: where the file system can share blocks,
- * that takes no room and no time. */
+/* merge.c: joins several sets without tokenizing again: first the train tokens of all sets in
+ * order, then val, cut into new shards. Everything is written in OUT/.work, and an earlier set in
+ * OUT stays untouched until the end. Input checksums are verified before any file gets its final
+ * name; manifest.json comes last. The same command restarts a killed merge. A shard that stays the
+ * same (it begins where a new one begins, and is full or the last) is copied as a file. A file
+ * system that can share blocks does this at once and without using space. */
 #include "tools/inspect/merge.h"
 
 #include <errno.h>
@@ -25,14 +23,15 @@
 #include "tools/cli/text.h"
 #include "vocab/vocab.h"
 
-#define SHARD_TOKENS 100000000u /* where the first set does not say */
+#define SHARD_TOKENS 100000000u /* if the first set does not say */
 #define COPY ((size_t)1 << 20)
-#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json, as sgt_vocab_load takes them */
+/* largest tokenizer.json in bytes, as for sgt_vocab_load */
+#define MAX_TOKENIZER ((size_t)64 << 20)
 
 /* ---- the sets ---- */
 
-/* Fingerprints of older releases left the merges out: those that a set carries must be the first
- * set's. */
+/* Check that the set's merges are those of the first set. Fingerprints of older releases do not
+ * include the merges, so compare the tokenizers themselves. */
 static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
 {
     const char *first = m->sets[0].path;
@@ -107,8 +106,8 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
     if (!m->shard_tokens || m->shard_tokens > SGT_SHARD_MAX_TOKENS) m->shard_tokens = SHARD_TOKENS;
     const inspect_shard *first = &m->sets[0].shards[0];
     int rc = inspect_vocabulary(&m->vocab, &first->header, first->path, err);
-    /* shards that are copied keep an older release's fingerprint, and all shards of a set have
-     * one */
+    /* Copied shards keep an older release's fingerprint, and all shards of a set must have the same
+     * one. */
     if (!rc) m->vocab->fingerprint = m->sets[0].manifest->fingerprint;
     return rc;
 }
@@ -118,7 +117,7 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
 static int keep_shard(merge *m, const sgt_manifest_shard *s, sgt_error *err)
 {
     sgt_manifest *all = &m->manifest;
-    if (!(all->count & (all->count - 1))) { /* room doubles at the powers of two */
+    if (!(all->count & (all->count - 1))) { /* capacity doubles at powers of two */
         sgt_manifest_shard *more =
             reallocarray(all->shards, all->count ? 2 * all->count : 1, sizeof *more);
         if (!more) return sgt_fail_memory(err, m->out);
@@ -150,12 +149,12 @@ static int append(merge *m, const uint16_t *ids, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* One shard being read, and where its documents start. */
+/* A shard being read, with its documents' starts. */
 typedef struct passage {
     merge *m;
     const inspect_shard *shard;
     inspect_starts starts;
-    uint64_t next; /* start */
+    uint64_t next; /* index of the next start */
 } passage;
 
 static int write_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
@@ -187,7 +186,7 @@ static int rewrite(merge *m, const inspect_set *s, const inspect_shard *d, sgt_e
     return rc;
 }
 
-/* What copy_file_range cannot do between these two, in plain reads and writes. */
+/* Copy with reads and writes, for files between which copy_file_range does not work. */
 static int copy_plainly(int from, int to, const char *path, sgt_error *err)
 {
     char *buffer = malloc(COPY);
@@ -215,7 +214,7 @@ static int copy_file(const char *path, const char *folder, const char *name, sgt
         if (n > 0 || errno == EINTR) continue;
         if (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)
             rc = sgt_fail_errno(err, "%s", copy);
-        else rc = copy_plainly(from, to, copy, err); /* from where both stand */
+        else rc = copy_plainly(from, to, copy, err); /* continues from both current offsets */
         break;
     }
     if (!rc && fsync(to) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", copy);
@@ -233,7 +232,7 @@ static int open_writer(merge *m, sgt_error *err)
     return sgt_writer_open(&m->writer, &w, m->index, 0, 0, err);
 }
 
-/* A shard that is the next of OUT as it is: read once, to be sure of it, and copied. */
+/* Copy a shard that becomes the next one of OUT unchanged, after reading it once to verify it. */
 static int copy_shard(merge *m, const inspect_set *s, const inspect_shard *d, sgt_error *err)
 {
     char name[64], temporary[80];
@@ -308,7 +307,7 @@ static int merge_sources(merge *m, sgt_error *err)
     return rc;
 }
 
-/* tokenizer.json of the first set as it is, or the vocabulary's own where that has none. */
+/* Write the first set's tokenizer.json unchanged, or, if it has none, the vocabulary itself. */
 static int merge_tokenizer(merge *m, sgt_error *err)
 {
     char *text = NULL, *path, *from;
@@ -328,7 +327,8 @@ static int merge_tokenizer(merge *m, sgt_error *err)
     return rc;
 }
 
-/* The value of `key` in every set's options: one where they agree, else all of them in order. */
+/* Return the value of `key` in the sets' options: a single value if all agree, else an array of all
+ * in order. */
 static json_t *common_value(json_t *const *options, size_t count, const char *key, int *agree)
 {
     json_t *list = json_array(), *first = json_object_get(options[0], key);
@@ -350,9 +350,9 @@ static int is_on(const json_t *v)
            strcmp(json_is_string(v) ? json_string_value(v) : "", "none");
 }
 
-/* Options under which sgt-tokenize would have made this very set, where there are such: those that
- * all sets share. Where there are none (they differ, or what was shuffled or freed of duplicates
- * was so set by set), "merged" says how many sets they were. malloc'd. */
+/* Return the options under which sgt-tokenize would have made this set, malloc'd: those that all
+ * sets share. There are none if the sets differ, or if each was shuffled or deduplicated by itself;
+ * then "merged" is the number of sets. */
 static char *merge_options(const merge *m)
 {
     json_t **options = calloc(m->count, sizeof *options), *all = json_object(), *value;
@@ -378,7 +378,7 @@ static char *merge_options(const merge *m)
     return text;
 }
 
-/* The first places of ill-formed UTF-8, over all sets. malloc'd. */
+/* Return the first places of ill-formed UTF-8, over all sets, malloc'd. */
 static char *merge_invalid(const merge *m)
 {
     json_t *all = json_array();
@@ -421,7 +421,7 @@ static int merge_manifest(merge *m, sgt_error *err)
     return sgt_manifest_write(all, m->work, err);
 }
 
-/* ---- the whole ---- */
+/* ---- the merge ---- */
 
 static int make_set(merge *m, sgt_error *err)
 {

@@ -1,8 +1,7 @@
-/* merge.h: what merge.c, which makes one set of several, and merge_out.c, which gives it its place,
- * have in common.
+/* merge.h: shared by merge.c, which joins several sets, and merge_out.c, which manages OUT.
  *
  *     if ((rc = merge_claim(&m, &err)) == 0) {
- *         ... write all of the set in m.work: shards and .idx files with .tmp behind their names ...
+ *         ... write the whole set in m.work: shards and .idx files, with .tmp appended to names ...
  *         rc = merge_publish(&m, &err);
  *         merge_release(&m, rc < 0);
  *     } */
@@ -17,9 +16,9 @@ typedef struct merge {
     const inspect *o;
     const char *out;
     char *work;     /* OUT/.work */
-    int lock;       /* a descriptor, -1: not held */
-    int made;       /* OUT was not there before */
-    int publishing; /* names in OUT are this merge's */
+    int lock;       /* descriptor of the lock; -1: not held */
+    int made;       /* this merge created OUT */
+    int publishing; /* names in OUT belong to this merge */
 
     inspect_set *sets;
     size_t count;
@@ -27,22 +26,22 @@ typedef struct merge {
     uint64_t shard_tokens;
     sgt_manifest manifest; /* of OUT */
 
-    const char *split; /* being written */
+    const char *split; /* split being written */
     sgt_writer *writer;
-    uint64_t index; /* of the shard being written */
+    uint64_t index; /* index of the shard being written */
 
     sgt_progress *bar;
-    uint64_t bytes, all_tokens; /* read; in all sets */
+    uint64_t bytes, all_tokens; /* bytes read so far; tokens in all sets */
 } merge;
 
-/* OUT must be new or empty, or what a merge that was killed left there; anything else only with
- * --force, and even then what lies there stays as it is until merge_publish. */
+/* Lock OUT, which must be new, empty or left by a killed merge. --force allows others, but leaves
+ * what is there untouched until merge_publish. */
 int merge_claim(merge *m, sgt_error *err);
 
-/* Gives everything its name, manifest.json last; an earlier set in OUT is gone before that. */
+/* Remove an earlier set from OUT, then rename everything to its final name, manifest.json last. */
 int merge_publish(merge *m, sgt_error *err);
 
-/* Lets go of OUT. failed: nothing of this merge is left in it. */
+/* Unlock OUT; if `failed`, first remove everything of this merge from it. */
 void merge_release(merge *m, int failed);
 
 #endif

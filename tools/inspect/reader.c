@@ -1,4 +1,4 @@
-/* reader.c: the tokens of a set, or of one of its splits, as one sequence over all shards. */
+/* reader.c: reads the tokens of a set, or of one of its splits, as one sequence over all shards. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "tools/inspect/inspect.h"
 
-/* read pages are given back to the system in such stretches */
+/* Evict read pages from the page cache in extents of this size. */
 #define DROP_BYTES ((uint64_t)8 << 20)
 
-#define GPT2_VOCAB 50257 /* ids are held to this where the header says no other size */
+#define GPT2_VOCAB 50257 /* bound of the ids, unless the header has a vocabulary size */
 
 uint32_t inspect_ids(const inspect_shard *d)
 {
@@ -76,7 +76,7 @@ static void next_shard(inspect_reader *r)
     r->shard++;
 }
 
-/* n tokens of the shard that is open. */
+/* Read n tokens of the open shard. */
 static int read_some(inspect_reader *r, uint16_t *ids, size_t n, sgt_error *err)
 {
     const inspect_shard *d = &r->s->shards[r->shard];

@@ -1,4 +1,4 @@
-/* run.c: a training run's folder, and one of its checkpoints. */
+/* run.c: shows a training run's folder, or one of its checkpoints. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,13 +14,14 @@
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
-/* bytes of state.json and options.json, which have a few kilobytes */
+/* Largest state.json and options.json in bytes; they have a few kilobytes. */
 #define MAX_JSON ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 16) /* in them */
-#define MAX_LINE 8192                /* bytes of a line of log.jsonl, which has a few hundred */
+#define MAX_VALUES ((size_t)1 << 16) /* values in such a file */
+/* longest line of log.jsonl in bytes; lines have a few hundred */
+#define MAX_LINE 8192
 
-/* FOLDER/NAME as a JSON object; NULL where there is no such file, and with *rc set where it is no
- * object. */
+/* Return FOLDER/NAME as a JSON object, or NULL if there is no such file. If it is not an object,
+ * *rc is set. */
 static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
 {
     json_error_t why;
@@ -122,9 +123,9 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 typedef struct run {
     char **steps; /* names of the complete checkpoints, in order */
     size_t count;
-    char *latest;                     /* what RUN/latest says; NULL: nothing */
+    char *latest;                     /* content of RUN/latest; NULL: none */
     uint64_t logged;                  /* lines of log.jsonl */
-    json_t *first, *last, *evaluated; /* its first and last line, and the last with a val_loss */
+    json_t *first, *last, *evaluated; /* first line, last line, and last line with a val_loss */
     json_t *options;
 } run;
 
@@ -178,7 +179,7 @@ static int read_latest(run *r, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* A line that ends without a newline is being written at this moment, and is not counted. */
+/* Read the lines of the log. A line without a newline is still being written and is not counted. */
 static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
 {
     char line[MAX_LINE];
@@ -234,7 +235,7 @@ static json_t *run_json(const inspect *o, const run *r)
                      "checkpoints", steps, "options", r->options);
 }
 
-/* A loss that is no number stands in the log as null. */
+/* Format a loss; the log has null for one that is not a number. */
 static const char *loss_text(char text[32], const json_t *line, const char *name)
 {
     const json_t *v = json_object_get(line, name);

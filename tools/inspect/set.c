@@ -1,5 +1,4 @@
-/* set.c: a folder of shards, or one shard: what it holds, as far as headers, sizes and the manifest
- * say. */
+/* set.c: opens a folder of shards, or one shard, and checks headers, sizes and the manifest. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 
-const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* as strcmp has them, too */
+const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* also strcmp's order */
 
 int inspect_exists(const char *folder, const char *name)
 {
@@ -33,7 +32,7 @@ char *inspect_index_path(const char *shard)
     return path;
 }
 
-/* What the .idx beside it says of documents; one of Megatron's is read to the end. */
+/* Read the number of documents from the .idx beside the shard; Megatron's is read to the end. */
 static int read_index(inspect_shard *s, sgt_error *err)
 {
     struct stat st;
@@ -63,13 +62,13 @@ int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_erro
     return SGT_OK;
 }
 
-/* What a check of one shard gave: an error, or with --verify something to note. */
+/* Return the result of a shard's check: an error, or with --verify a note of the damage. */
 static int judge(inspect_set *s, inspect_shard *d, int rc, const inspect *o, const sgt_error *err)
 {
     return rc < 0 && o->verify ? inspect_note_damage(s, d, rc, err) : rc;
 }
 
-/* A place at the end of s->shards, not yet counted. */
+/* Return a new entry at the end of s->shards that is not counted yet; NULL: out of memory. */
 static inspect_shard *next_place(inspect_set *s, const char *path, const char *split,
                                  sgt_error *err)
 {
@@ -91,7 +90,7 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
     inspect_shard *d = next_place(s, path, split, err);
     if (!d) return SGT_ENOMEM;
     s->count++;
-    /* a file that is named itself may lack a header */
+    /* A file given by itself may lack a header. */
     int fd = sgt_shard_open(&d->header, path, o->raw ? 1 : s->folder ? 0 : -1, err);
     if (fd < 0) return judge(s, d, fd, o, err);
     close(fd);
@@ -117,18 +116,19 @@ static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_er
     return rc;
 }
 
-/* `near`: where it is when manifest and folder have the same order. */
+/* Return the shard with that file name. `near` is its index if manifest and folder have the same
+ * order. */
 static inspect_shard *find_shard(const inspect_set *s, const char *file, size_t near)
 {
     for (size_t i = 0; i < s->count; i++) {
         inspect_shard *d = &s->shards[(near + i) % s->count];
-        /* a path in a folder: it has a slash */
+        /* The path is within a folder, so it has a slash. */
         if (!strcmp(strrchr(d->path, '/') + 1, file)) return d;
     }
     return NULL;
 }
 
-/* What the manifest says of a shard against what its header does. */
+/* Compare what the manifest and the header say about a shard. */
 static int compare_shard(const inspect_set *s, const inspect_shard *got,
                          const sgt_manifest_shard *want, sgt_error *err)
 {
@@ -138,7 +138,7 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
                         h->tokens, s->path, want->tokens);
-    if (!h->revision) return SGT_OK; /* made by another program: it says no more */
+    if (!h->revision) return SGT_OK; /* made by another program: nothing more to compare */
     if (h->xxh3 != want->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 32: checksum %016" PRIx64
@@ -173,7 +173,7 @@ static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const ins
     return rc;
 }
 
-/* As they stand in the set: train before val, by name. */
+/* Order by split, then by name: the order of the set. */
 static int by_place(const void *a, const void *b)
 {
     const inspect_shard *x = a, *y = b;
@@ -181,8 +181,7 @@ static int by_place(const void *a, const void *b)
     return order ? order : strcmp(x->path, y->path);
 }
 
-/* What the manifest lists must be there, as long as it says and with the checksum that it names
- * ... */
+/* Check that all shards in the manifest exist, with its sizes and checksums. */
 static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;
@@ -197,12 +196,12 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
     }
-    /* the missing ones came last */
+    /* Missing shards were appended: put them in order. */
     if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
     return SGT_OK;
 }
 
-/* ... and nothing else; and its totals are those of the shards. */
+/* Check that the folder matches the manifest: the listed shards, no others, and the totals. */
 static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;

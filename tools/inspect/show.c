@@ -1,4 +1,4 @@
-/* show.c: what a set of shards is, for people and as JSON. */
+/* show.c: describes a set of shards as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

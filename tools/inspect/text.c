@@ -1,4 +1,4 @@
-/* text.c: tokens back to text, over a set's shards as if they were one. */
+/* text.c: decodes tokens to text, over a set's shards as if they were one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                     option, text);
 }
 
-/* tokenizer.json in the folder of the shard at `path`, malloc'd. */
+/* Return the path of tokenizer.json in the folder of the shard at `path`, malloc'd. */
 static char *vocabulary_beside(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -81,17 +81,17 @@ int inspect_print_json(json_t *o, int line, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-/* Where decoded pieces go: standard output, or memory that becomes JSON. */
+/* Destination of decoded pieces: standard output, or memory that becomes JSON. */
 typedef struct sink {
     json_t *ids; /* NULL: plain text */
-    /* plain text is shown there, and a terminal's controls in it are not to reach it */
+    /* plain text goes to a terminal, which must not receive control characters from it */
     int terminal;
-    char *text; /* for JSON; for a terminal: the character that is not whole yet */
+    char *text; /* for JSON: all text; for a terminal: an incomplete character */
     size_t used;
     char last;
 } sink;
 
-/* What is whole of the text that has come; `end`: all of it. */
+/* Print the complete characters of the text so far; with `end`, all of it. */
 static void show_text(sink *k, int end)
 {
     const uint8_t *s = (const uint8_t *)k->text;
@@ -154,7 +154,8 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
                       "ids", k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
     } else if (
-        k.terminal) { /* the prompt, or why it ended here, begins a line; a pipe gets the text's own bytes */
+        /* The prompt or an error begins a new line; a pipe gets the bytes unchanged. */
+        k.terminal) {
         show_text(&k, 1);
         if (k.last != '\n') putchar('\n');
         fflush(stdout);

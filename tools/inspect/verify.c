@@ -1,7 +1,7 @@
-/* verify.c: whether all of a set still is what was written: every token against its checksum and
- * the vocabulary, the documents' starts against the tokens, the manifest's totals against
- * sources.jsonl. Shards are read side by side, a thread each, in large reads that leave the page
- * cache to others; each shard that is not right gets a line. */
+/* verify.c: verifies a whole set: every token against the checksum and the vocabulary, the
+ * documents' starts against the tokens, and the manifest's totals against sources.jsonl. Each
+ * thread reads one shard at a time, in large reads that do not fill the page cache. Each damaged
+ * shard gets a line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -45,7 +45,7 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
     if (!d->indexed) return SGT_OK;
     int rc = sgt_file_get(&text, &n, k->path, (size_t)(8 * d->header.tokens), err);
     if (rc < 0) return rc;
-    k->at = (uint64_t *)(void *)text; /* malloc'd: aligned */
+    k->at = (uint64_t *)(void *)text; /* malloc'd, so aligned */
     k->count = n / 8;
     if (n % 8 || k->count != d->documents)
         return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64,
@@ -69,12 +69,12 @@ int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shar
                     k->path, 8 * i, i, k->at[i], id, d->header.eot);
 }
 
-/* Where documents start, held to the tokens as they go by. */
+/* Documents' starts, checked against the tokens as they are read. */
 typedef struct passing {
     const inspect_shard *shard;
     inspect_starts starts;
-    uint64_t next;   /* the first start whose token has not gone by */
-    uint64_t *bytes; /* counts what was read */
+    uint64_t next;   /* index of the first start whose token has not been read */
+    uint64_t *bytes; /* incremented by the bytes read */
 } passing;
 
 static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
@@ -104,17 +104,17 @@ int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt
 
 typedef struct work {
     inspect_set *set;
-    /* the threads are to end: we were told to, or one met what is no shard's fault */
+    /* the threads must end: on request, or after an error that is no shard's damage */
     sgt_stop stop;
     uint64_t bytes;
-    pthread_mutex_t lock; /* what follows, and set's damages */
+    pthread_mutex_t lock; /* guards the fields below and the set's damage */
     pthread_cond_t ended;
     size_t next, running;
     int rc;
     sgt_error err;
 } work;
 
-/* A shard nobody has looked at; NULL: none left. */
+/* Return a shard that no thread has taken yet; NULL: none left. */
 static inspect_shard *next_shard(work *w)
 {
     inspect_shard *d = NULL;
@@ -148,7 +148,7 @@ static void *verify_shards(void *arg)
     return NULL;
 }
 
-/* Shows how far they are, and hands a request to stop on, until the threads have ended. */
+/* Show the progress and forward a request to stop until the threads have ended. */
 static void watch(work *w, const inspect *o)
 {
     uint64_t all = 2 * w->set->tokens, done = 0;
@@ -220,7 +220,7 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* sources.jsonl says what was read: how many tokens of it were duplicates' nobody knows */
+    /* sources.jsonl lists what was read, but not how many of its tokens were in duplicates. */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,

@@ -1,4 +1,4 @@
-/* style.c: the page's looks, and colours that people who tell few apart can tell apart, on light
+/* style.c: the page's style sheet, with colours that colour-blind readers can distinguish, on light
  * and on dark. */
 #include "tools/page/page.h"
 

@@ -5,9 +5,9 @@
 
 #include "tools/page/page.h"
 
-#define POINTS_A_LINE 8 /* of an outline, so that the page's lines stay readable */
+#define POINTS_A_LINE 8 /* points of an outline per line, to keep the page's lines readable */
 
-/* Control characters are no part of XML. */
+/* Write a text without control characters, which XML does not allow. */
 static void put_text(FILE *f, const char *text)
 {
     for (; *text; text++) {
@@ -16,7 +16,7 @@ static void put_text(FILE *f, const char *text)
     }
 }
 
-/* To a tenth, without a zero behind the point: half of a page's bytes are coordinates. */
+/* Write a number to a tenth, without ".0": half of a page's bytes are coordinates. */
 static void put_number(FILE *f, double v)
 {
     double tenths = floor(10 * v + 0.5);

@@ -1,4 +1,4 @@
-/* svg.h: shapes of an SVG, in a page or in a file of its own. What has a class takes its colour
+/* svg.h: shapes of an SVG, in a page or in a separate file. A shape with a class takes its colour
  * from the page's style.
  *
  *     sgt_svg_begin(f, "chart", 360, 250, "Loss over steps", 0);
@@ -10,15 +10,15 @@
  *     sgt_svg_end(f);
  *
  * Coordinates are pixels from the top left, written to a tenth. Texts are escaped here, and their
- * control characters left out. `title` is what a browser shows while the pointer rests on the
- * shape; NULL: nothing. What cannot be written is the caller's to notice (ferror). */
+ * control characters dropped. `title` is the tooltip of a shape; NULL: none. The caller checks for
+ * write errors (ferror). */
 #ifndef SGT_SVG_H
 #define SGT_SVG_H
 
 #include <stdio.h>
 
-/* `says` is read aloud in place of the picture. `alone`: for a file of its own, and drawn in that
- * size. */
+/* Begin an image. `says` is its text for screen readers. `alone`: it is a file by itself, drawn at
+ * that size. */
 void sgt_svg_begin(FILE *f, const char *class, int wide, int high, const char *says, int alone);
 void sgt_svg_end(FILE *f);
 

@@ -1,5 +1,5 @@
-/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the
- * same numbers, and what only shows once a run can be looked at as a whole. */
+/* advice.c: gives advice on a run's log: the diagnosis that sgt-train makes while it runs, and what
+ * shows only over the whole run. */
 #include "advice.h"
 
 #include <math.h>
@@ -10,11 +10,12 @@
 
 #include "tools/report/report.h"
 
-#define WAITING 0.05 /* of the time, from which on the loader is worth looking at; */
-#define AT_LEAST 1   /* and seconds: to start up takes some of every run */
-/* validation losses so many times their lowest: the model learns its data by heart */
+/* share of the time spent waiting for data above which to look at the loader; */
+#define WAITING 0.05
+#define AT_LEAST 1 /* and seconds of it: every run waits a little at its start */
+/* Ratio of later validation losses to the lowest that shows overfitting. */
 #define WORSE 1.02
-#define LATER 3 /* of them, at least */
+#define LATER 3 /* least number of such losses */
 
 static void say(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void say(report_run *r, const char *fmt, ...)
@@ -27,7 +28,7 @@ static void say(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* The ranges are AdamW's. */
+/* Judge the learning rate, only for AdamW, whose ranges these are. */
 static void about_rate(report_run *r)
 {
     const sgt_settings *s = &r->settings;
@@ -41,7 +42,7 @@ static void about_rate(report_run *r)
         range.high);
 }
 
-/* An overflow that loss scaling is there for is none of the curve's. */
+/* Diagnose the loss curve. Overflows that loss scaling handles do not count. */
 static void about_curve(report_run *r)
 {
     const sgt_settings *s = &r->settings;
@@ -63,7 +64,8 @@ static void about_curve(report_run *r)
     }
 }
 
-/* Since the lowest one all were higher by that much: one evaluation is no trend. */
+/* Report overfitting if all losses since the lowest are higher by that much; one evaluation is not
+ * a trend. */
 static void about_validation(report_run *r)
 {
     size_t later = 0;

@@ -1,5 +1,4 @@
-/* chart.c: one picture: which part of the numbers it shows, where its axes have numbers, and its
- * shapes. */
+/* chart.c: lays out a chart, with the range of its values and its ticks, and draws it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +6,13 @@
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-#define NARROW 500 /* points */
-#define ROOM 0.04  /* of the height, above the highest point */
-/* pixels around the frame; more for a label */
+#define NARROW 500 /* in points: charts below this width */
+#define ROOM 0.04  /* share of the height left free above the highest point */
+/* Margins of the frame in pixels; LABEL: extra for a label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
 typedef struct axis {
-    double low, high; /* shown */
+    double low, high; /* range shown */
     report_tick ticks[REPORT_TICKS];
     size_t count;
 } axis;
@@ -53,7 +52,7 @@ static void stretch(axis *a, double v, int log)
     if (!(v <= a->high)) a->high = v;
 }
 
-/* Whatever is shown, it has some width. */
+/* Make sure that the range is not empty. */
 static void widen(axis *a, int log)
 {
     if (isnan(a->low)) *a = (axis){.low = log ? 0.1 : 0, .high = 1};
@@ -67,7 +66,7 @@ static void widen(axis *a, int log)
     }
 }
 
-/* 1, 2 or 5 times a power of ten, so that there are about `count` of it. */
+/* Return 1, 2 or 5 times a power of ten, for about `count` steps in `width`. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -75,7 +74,7 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
-/* "500", "1.5k", "2M". Below 10,000 numbers stay as they are where an axis has smaller steps than
+/* Format "500", "1.5k", "2M". Numbers below 10,000 have no suffix if the axis has steps below
  * 500. */
 static void tick_text(char *buf, size_t n, double v, double step)
 {
@@ -89,7 +88,7 @@ static void tick_text(char *buf, size_t n, double v, double step)
     int decimals = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
     if (decimals > 6 || fabs(v) >= 1e6) snprintf(buf, n, "%.3g%s", v, names[i]);
     else snprintf(buf, n, "%.*f%s", decimals, v, names[i]);
-    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* 2.50k: 2.5k */
+    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* 2.50k becomes 2.5k */
     if (!i || !memchr(buf, '.', (size_t)(end - buf))) return;
     while (keep[-1] == '0') keep--;
     if (keep[-1] == '.') keep--;
@@ -107,8 +106,8 @@ static void put_linear_ticks(axis *a, double unit, int count)
     }
 }
 
-/* Powers of ten, all of them or every few; where there are less than three, 2 and 5 times them too,
- * and where not even of these there would be three, even steps. */
+/* Put ticks at powers of ten, all or every few of them. If those are fewer than three, add 2 and 5
+ * times them; if still fewer, use even steps. */
 static void put_log_ticks(axis *a, double unit, int count)
 {
     if (a->high < 6 * a->low) {
@@ -193,7 +192,7 @@ static double inside(double v, double low, double high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* A straight piece of a line as far as it lies between the picture's top and bottom. */
+/* Draw the part of a line segment that lies between the chart's top and bottom. */
 static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2],
                         int *begun)
 {
@@ -202,7 +201,7 @@ static void put_segment(FILE *page, const report_frame *f, const double from[2],
         double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom),
                rise = to[1] - from[1];
         if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
-        else if (v != edge) part[end] = end ? -1 : 2; /* level, outside */
+        else if (v != edge) part[end] = end ? -1 : 2; /* level and outside */
     }
     if (part[0] > part[1]) {
         *begun = 0;
@@ -238,8 +237,8 @@ static void put_line(FILE *page, const report_chart *c, const report_frame *f,
     sgt_svg_path_end(page);
 }
 
-/* There and back: along the upper edge, then along the lower one. A number above or below the
- * picture is drawn at its edge. A gap ends one polygon and begins another. */
+/* Draw a filled area: its outline follows the upper edge, then the lower edge back. Values outside
+ * the chart are drawn at its border. A gap begins a new polygon. */
 static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
                       const report_series *s, const char *class, sgt_error *err)
 {
@@ -259,7 +258,7 @@ static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
     return SGT_OK;
 }
 
-/* Whether the point has neighbours that a line to it could come from. */
+/* Return whether the point has no neighbour that a line could connect it to. */
 static int alone(const report_chart *c, const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(c, &s->points[i - 1])) &&
@@ -301,8 +300,7 @@ static void put_axes(FILE *page, const report_chart *c, const report_frame *f, c
         sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
 }
 
-/* Areas and bands lie behind all lines, faint lines behind the others, and dots on them; what is
- * under the pointer lies on all but the dots. */
+/* Draw from back to front: areas and bands, faint lines, other lines, hover strips, dots. */
 static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide,
                       sgt_error *err)
 {

@@ -1,5 +1,5 @@
-/* charts.c: which pictures the page has: curves over steps, tokens and time, of all runs at once.
- * Those of memory are memory_figures.c's. */
+/* charts.c: the page's charts: curves over steps, tokens and time, of all runs at once. occupancy.c
+ * has the charts of memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "tools/cli/talk.h"
 #include "tools/report/figures.h"
 
-#define MOST_SHOWN 98 /* per cent of a curve that are shown for certain; the first loss, too */
+#define MOST_SHOWN 98 /* percentage of a curve that is always shown, with the first loss */
 
-/* Where a bin lies on the axis of steps completed, tokens, or seconds. */
+/* Return a bin's place on the axis of completed steps, tokens, or seconds. */
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
-/* A run's column as a curve. */
+/* Add a run's column as a curve. */
 static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color,
                      const char *name, int x, int column, int band, sgt_error *err)
 {
@@ -26,7 +26,7 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
     return SGT_OK;
 }
 
-/* A noisy column: faint as it is, and over it a smooth line. */
+/* Add a noisy column as a faint line, with a smooth line over it. */
 static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column,
                       sgt_error *err)
 {
@@ -43,7 +43,7 @@ static int add_smooth(report_chart *c, const report *r, size_t run, int x, int c
     return SGT_OK;
 }
 
-/* Where the longest run ended. */
+/* Return where the longest run ended. */
 static double end_of(const report *r, int x)
 {
     double end = 0;
@@ -55,7 +55,7 @@ static double end_of(const report *r, int x)
     return end;
 }
 
-/* What a strip under the pointer begins with, and what the axis is called. */
+/* Format a place as the title of a hover strip; the axis has its name. */
 static char *says_step(char *buf, size_t n, double v)
 {
     char count[32];
@@ -122,7 +122,7 @@ static char *says_percent(char *buf, size_t n, double v)
     return buf;
 }
 
-/* "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of
+/* Say "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of
  * them." */
 static void say_thinning(report_figure *g, const report *r, int band)
 {
@@ -167,8 +167,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a curve that broke once would hide all others by is cut off: above the first loss, and above
- * nearly all. */
+/* Find the upper limit of the chart, above the first loss and nearly all others, so that one
+ * diverged curve does not flatten the rest. */
 static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
 {
     size_t n = 0;
@@ -218,7 +218,7 @@ static void loss_keys(report_figure *g, const report *r)
         report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
 }
 
-/* The unit that a time is best told in. */
+/* Return the best unit for a run's time. */
 static double time_unit(const report *r, const char **name)
 {
     static const struct {
@@ -285,7 +285,7 @@ int report_put_loss(FILE *page, const report *r, sgt_error *err)
 
 /* ---- optimizer ---- */
 
-/* "× 10⁻⁴": what the axis' numbers are multiplied by; "learning rate": by 1. */
+/* Write the factor of an axis' numbers, "× 10⁻⁴", or "learning rate" for the factor 1. */
 static void label_power(char *buf, size_t n, int power)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -316,7 +316,7 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* Where all runs clip at the same norm. */
+/* Return the norm at which all runs clip, or NAN if they differ. */
 static double clip_of(const report *r)
 {
     double clip = NAN;
@@ -328,7 +328,7 @@ static double clip_of(const report *r)
     return clip;
 }
 
-/* From the beginning to the last step of those runs. */
+/* Add a limit from the start to the last step of those runs. */
 static int add_limit(report_chart *c, const report *r, double y, unsigned color, const char *name,
                      size_t first, size_t end, sgt_error *err)
 {
@@ -417,7 +417,7 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* As a part of the time, since milliseconds alone say nothing. */
+/* Waiting is shown as a share of the time, since milliseconds alone say little. */
 static int put_wait(FILE *page, const report *r, sgt_error *err)
 {
     report_figure g = {.id = "wait",
@@ -451,7 +451,7 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* The process' own on a CPU, the device's on one with memory of its own: as the log has it. */
+/* As in the log: memory of the process on a CPU, of the device if it has its own. */
 static int put_peak(FILE *page, const report *r, sgt_error *err)
 {
     report_figure g = {.id = "peak", .of_runs = 1, .chart = {.zero = 1}};

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* A large picture is on the page in both sizes, and the style shows one: its words stay as large as
- * those of others. */
+/* A large chart is written in both sizes, and the style shows one of them, so that its text keeps
+ * the usual size. */
 enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name)

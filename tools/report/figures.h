@@ -1,4 +1,4 @@
-/* figures.h: a <figure> of the page: title, what its colours mean, the picture, a caption. */
+/* figures.h: a <figure> of the page: title, legend, chart and caption. */
 #ifndef SGT_TOOLS_REPORT_FIGURES_H
 #define SGT_TOOLS_REPORT_FIGURES_H
 
@@ -13,23 +13,23 @@ typedef struct report_key {
 } report_key;
 
 typedef struct report_figure {
-    const char *id; /* within the page; "loss-steps" */
+    const char *id; /* id within the page: "loss-steps" */
     char title[64], caption[640];
-    int large;   /* two columns wide where there is room */
-    int of_runs; /* the legend begins with the runs, where there are several */
+    int large;   /* two columns wide if there is room */
+    int of_runs; /* the legend begins with the runs, if there are several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
     report_chart chart; /* freed by report_figure_put */
 } report_figure;
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name);
-/* more of the caption */
+/* Append to the caption. */
 void report_figure_say(report_figure *g, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* Without a point to show it says so instead. */
+/* Write the figure. Without any point it says that there is nothing to show. */
 int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *err);
 
-void report_put_gloss(FILE *page, const report *r); /* the kinds of memory that are on the page */
+void report_put_gloss(FILE *page, const report *r); /* explains the kinds of memory on the page */
 void report_put_swatch(FILE *page, const char *class, unsigned color);
 
 #endif

@@ -1,4 +1,4 @@
-/* gloss.c: what the kinds of memory on the page are, in a few words each. */
+/* gloss.c: short explanations of the kinds of memory on the page. */
 #include <string.h>
 
 #include "tools/page/page.h"

@@ -1,5 +1,5 @@
-/* head.c: what the runs are: model, data, machine, date, command, and a few words that each has
- * learnt to write. */
+/* head.c: describes the runs: model, data, machine, date, command, and a sample of text from
+ * each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ static const char *data_of(const report_run *run) { return option_of(run, "data"
 
 static int same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
-/* Checkpoints have a hash of the training data; where two have none, the paths are compared. */
+/* Compare the hashes of the training data from the checkpoints, or the paths if a hash is
+ * missing. */
 static int same_two(const report_run *a, const report_run *b)
 {
     if (a->data_hash && b->data_hash && a->data_hash != b->data_hash) return 0;
@@ -32,7 +33,7 @@ int report_same_data(const report *r)
     return 1;
 }
 
-/* "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC" */
+/* Format "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
 static char *date_text(char *buf, size_t n, const char *time)
 {
     if (strlen(time) == 20 && time[10] == 'T') snprintf(buf, n, "%.10s %.5s UTC", time, time + 11);
@@ -50,8 +51,8 @@ static void put_printable(FILE *page, const char *text)
 
 #define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
 
-/* A model writes any bytes: control characters become spaces (of which a browser shows one of a
- * row), and what is no UTF-8 U+FFFD. */
+/* Write a model's text, which may be any bytes: control characters become spaces, which browsers
+ * collapse, and bytes that are not UTF-8 become U+FFFD. */
 static void put_text(FILE *page, const char *text)
 {
     json_t *clean = sgt_json_text(text, strlen(text));
@@ -122,7 +123,7 @@ static void put_date(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Words in one piece each: a browser would break "--steps" behind its dashes. */
+/* Write each word as one element: a browser would break "--steps" after its dashes. */
 static void put_command(FILE *page, const report_run *run)
 {
     char word[sizeof run->command];
@@ -211,7 +212,7 @@ void report_put_origins(FILE *page, const report *r)
     fputs("</tbody>\n</table>\n</div>\n</details>\n", page);
 }
 
-/* Side by side. */
+/* Write the samples side by side. */
 void report_put_samples(FILE *page, const report *r)
 {
     int any = 0;

@@ -1,27 +1,27 @@
-/* hover.c: what a picture says under the pointer. Strips across its whole height have a <title>,
- * which browsers show without a script; there are at most so many, whatever the number of
- * points. */
+/* hover.c: a chart's tooltips. Strips across its whole height have a <title>, which browsers show
+ * without a script. Their number is limited, however many points there are. */
 #include <math.h>
 #include <string.h>
 
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-/* titles of a picture have so many lines together, at most, and a little more with many runs */
+/* Most tooltip lines in a chart; many runs may exceed it a little. */
 #define LINES 512
-#define LEAST 16   /* strips that are there all the same */
-#define TITLE 2048 /* bytes */
+#define LEAST 16   /* least number of strips */
+#define TITLE 2048 /* bytes of a tooltip */
 
 static int has_number(const report_point *p) { return !isnan(p->x) && !isnan(p->y); }
 
-/* The middle of a step's part, in a picture of areas: its points come in pairs, one at each end. */
+/* Return the middle of a step's part. In a chart of areas, points come in pairs, one at each
+ * end. */
 static double middle(const report_series *s, size_t first, size_t end)
 {
     if (s->kind == REPORT_AREA) return (s->points[first].x + s->points[end - 1].x) / 2;
     return s->points[first + (end - first) / 2].x;
 }
 
-/* The series whose points the strips follow: it reaches farthest, and of those has the most
+/* Return the series that determines the strips: it reaches farthest and, among equals, has the most
  * points. */
 static const report_series *find_ruler(const report_chart *c)
 {
@@ -35,7 +35,8 @@ static const report_series *find_ruler(const report_chart *c)
     return best;
 }
 
-/* The series' point nearest to x, if it is as near as its points are to one another. NULL: none. */
+/* Return the series' point nearest to x, if it is as close as its points are to one another; else
+ * NULL. */
 static const report_point *nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;

@@ -1,5 +1,5 @@
-/* occupancy.c: memory by kind, as a step goes through its parts, beside what was estimated: a
- * picture and a table a run. */
+/* occupancy.c: memory by kind over the parts of a step, beside the estimate: a chart and a table
+ * for each run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ char *report_says_bytes(char *buf, size_t n, double bytes)
     return sgt_format_bytes(buf, n, bytes > 0 ? (uint64_t)bytes : 0);
 }
 
-/* Which of the estimate's kinds has that name; -1: none. */
+/* Return the index of the estimate's kind with that name; -1 if there is none. */
 static int estimated_as(const report_run *run, const char *name)
 {
     for (size_t i = 0; i < run->estimate.count && run->estimated; i++)
@@ -33,7 +33,7 @@ static int estimated_as(const report_run *run, const char *name)
     return -1;
 }
 
-/* One on top of the other; each part of a step is as wide as any other. */
+/* Stack the kind on those below; every part of a step has the same width. */
 static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below,
                     sgt_error *err)
 {
@@ -49,7 +49,7 @@ static int add_kind(report_chart *c, const report_memory *m, size_t kind, double
     return SGT_OK;
 }
 
-/* The words stand in the middle of each pass through the layers: as many as there is room for. */
+/* Label the middle of each pass through the layers, as far as there is room. */
 static void put_passes(report_chart *c, const report_memory *m)
 {
     for (size_t i = 0, end; i < m->count && c->x_tick_count < 4; i = end) {
@@ -64,7 +64,7 @@ static void put_passes(report_chart *c, const report_memory *m)
     }
 }
 
-/* What the estimate says of the kinds that are shown; 0: nothing. */
+/* Return the estimate's sum over the kinds shown; 0 if there is none. */
 static double estimate_of_kinds(const report_run *run)
 {
     double sum = 0;
@@ -75,7 +75,7 @@ static double estimate_of_kinds(const report_run *run)
     return sum;
 }
 
-/* The most that a run's picture has to show, in bytes. */
+/* Return the largest value in a run's chart, in bytes. */
 static double most_shown(const report_run *run)
 {
     double most = estimate_of_kinds(run);
@@ -94,7 +94,7 @@ static char *says_part(char *buf, size_t n, double x)
     return buf;
 }
 
-/* Pictures side by side have one scale. */
+/* Fill in the chart. Charts side by side share a scale. */
 static int fill(report_figure *g, const report *r, const report_run *run, sgt_error *err)
 {
     const report_memory *m = &run->memory;
@@ -129,7 +129,7 @@ static int fill(report_figure *g, const report *r, const report_run *run, sgt_er
 static int put_picture(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
     static const report_figure empty;
-    report_figure *g = malloc(sizeof *g); /* large for a stack */
+    report_figure *g = malloc(sizeof *g); /* too large for the stack */
     char id[32];
     if (!g) return sgt_fail_memory(err, "a picture");
     *g = empty;
@@ -205,7 +205,7 @@ static void put_table(FILE *page, const report_run *run)
     }
 }
 
-/* Of several runs each has one card, and these stand side by side. */
+/* Write a run's card; the cards of several runs stand side by side. */
 static int put_card(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
     fputs("<div class=\"card run\">\n<h3>", page);

@@ -5,7 +5,7 @@
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-/* What options.json says, as text for people: malloc'd. NULL: nothing. */
+/* Return the value in options.json as text, malloc'd; NULL if there is none. */
 static char *value_of(const report_run *run, const char *name)
 {
     char text[40];
@@ -67,7 +67,7 @@ static void put_head(FILE *page, const report *r, const char *caption)
     fputs("</tr></thead>\n<tbody>\n", page);
 }
 
-/* Every option once, in the order of the first run that has it. */
+/* Write every option once, in the order of the first run that has it. */
 static size_t put_rows(FILE *page, const report *r, int differing)
 {
     size_t rows = 0;

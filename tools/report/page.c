@@ -1,4 +1,4 @@
-/* page.c: the page from its head to its foot. It loads nothing, and its policy forbids it to. */
+/* page.c: writes the whole page, which loads nothing: its content-security policy forbids it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ char *report_time(char *buf, size_t n, double seconds)
     return buf;
 }
 
-#define LEAST_NOISE 5e-5 /* of a loss: below it, nothing is seen of it in four digits */
+#define LEAST_NOISE 5e-5 /* of a loss; smaller noise is invisible in four digits */
 
 char *report_loss(char *buf, size_t n, const report_run *run)
 {
@@ -39,7 +39,7 @@ char *report_loss(char *buf, size_t n, const report_run *run)
     return buf;
 }
 
-/* ---- figures that head the page ---- */
+/* ---- headline figures ---- */
 
 typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
@@ -67,7 +67,7 @@ static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
     return buf;
 }
 
-/* How many of the steps that were asked for. */
+/* Format the steps done and those asked for. */
 static char *steps_text(char *buf, size_t n, const report_run *run)
 {
     char done[32], all[32];
@@ -81,7 +81,7 @@ static char *steps_text(char *buf, size_t n, const report_run *run)
     return buf;
 }
 
-/* What stands below a figure, in small letters. */
+/* Write the small print below a figure. */
 static void put_more(FILE *page, const report_run *run, figure f)
 {
     static const char *const fixed[FIGURES] = {
@@ -122,7 +122,7 @@ static void put_strip(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* The lowest losses, the highest speed. */
+/* Return the best value: the lowest loss, the highest speed. */
 static double best_of(const report *r, figure f)
 {
     double best = NAN;
@@ -170,7 +170,8 @@ static void put_runs(FILE *page, const report *r)
 
 /* ---- words ---- */
 
-/* Options in a sentence look like such, and are not broken at their dashes: "--lr 0.001". */
+/* Write a sentence in which options are set as code and not broken at their dashes: "--lr
+ * 0.001". */
 static void put_sentence(FILE *page, const char *text)
 {
     char piece[1024];
@@ -229,7 +230,7 @@ static void put_advice(FILE *page, const report *r)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* What a reader should know about the logs. */
+/* Write notes about the logs. */
 static void put_notes(FILE *page, const report *r)
 {
     char text[160];

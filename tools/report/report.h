@@ -1,12 +1,10 @@
-/* report.h: the parts of sgt-report. run.c reads a run's folder, log.c its log.jsonl, thin.c makes
- * a few hundred points of it, whatever their number, smooth.c a smooth line of these, memory.c
- * reads its memory.jsonl, sample.c has its checkpoint write a few words; advice.c says what the
- * numbers ask for. chart.c finds a picture's axes and draws it, hover.c adds what a reader sees
- * under the pointer. figures.c writes a picture with its caption, charts.c knows which there are
- * (memory's: occupancy.c), head.c says what the runs are, options.c has the table of options,
- * page.c the whole page; its looks are tools/page's, and shapes are written by tools/page/svg.h.
- *
- * All functions that return int give 0 or a negative SGT_E* with *err filled in. */
+/* report.h: the parts of sgt-report. run.c reads a run's folder, log.c its log.jsonl, memory.c its
+ * memory.jsonl. thin.c reduces a log to a few hundred points, smooth.c smooths them, sample.c has
+ * the checkpoint write a few words, and advice.c gives advice on the numbers. chart.c lays out and
+ * draws a chart, hover.c adds its tooltips, and figures.c its caption. charts.c lists the charts
+ * (occupancy.c those of memory), head.c describes the runs, options.c makes the table of options,
+ * and page.c the whole page. tools/page has the style, and tools/page/svg.h the shapes. All
+ * functions that return int return 0 or a negative SGT_E* with *err filled in. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
 
@@ -18,15 +16,15 @@
 #include "base/error.h"
 #include "sgt_train.h"
 
-/* that one page sets beside each other: colours and dashes tell no more apart */
+/* Most runs on one page: colours and dashes cannot distinguish more. */
 #define REPORT_RUNS 24
-#define REPORT_BINS 240  /* points of a curve at most; */
-#define REPORT_DOTS 60   /* with a dot each */
-#define REPORT_ADVICE 12 /* lines of one run */
+#define REPORT_BINS 240  /* most points of a curve */
+#define REPORT_DOTS 60   /* most points that are drawn with dots */
+#define REPORT_ADVICE 12 /* most lines of advice per run */
 
-/* ---- what a run has logged ---- */
+/* ---- a run's log ---- */
 
-/* Columns of the log. report_names (log.c) has what they are called there; seconds are the sum of
+/* Columns of the log. report_names (log.c) has their keys there; REPORT_SECONDS is the sum of
  * ms_per_step. */
 enum {
     REPORT_STEP,
@@ -46,34 +44,36 @@ enum {
 };
 
 typedef struct report_row {
-    double v[REPORT_COLUMNS]; /* NAN: not there, or not a number */
+    double v[REPORT_COLUMNS]; /* NAN: absent, or not a number */
 } report_row;
 
 typedef struct report_log {
-    report_row *rows; /* steps rise */
+    report_row *rows; /* in rising order of steps */
     size_t count, room;
-    uint64_t repeated; /* lines that later ones of the same steps replaced */
-    uint64_t damaged;  /* lines that are none of a log */
-    /* the last line has no end: it is being written, or was when the run was killed */
+    uint64_t repeated; /* lines replaced by later ones of the same steps */
+    uint64_t damaged;  /* lines that are not log entries */
+    /* the last line is incomplete: it is being written, or the run was killed */
     int half;
 } report_log;
 
-int report_log_read(report_log *l, const char *path, sgt_error *err); /* no file: an empty log */
+/* without a file, the log is empty */
+int report_log_read(report_log *l, const char *path, sgt_error *err);
 void report_log_free(report_log *l);
 
-/* Of so many steps in a row: what they have on average, lowest and highest. */
+/* Mean, lowest and highest values over a number of consecutive steps. */
 typedef struct report_bin {
     report_row mean, low, high;
-    double skipped; /* updates left out within */
+    double skipped; /* updates skipped within */
 } report_bin;
 
 typedef struct report_bins {
     report_bin *at;
     size_t count;
-    uint64_t steps; /* of a bin; the last may have fewer */
+    uint64_t steps; /* steps per bin; the last may have fewer */
 } report_bins;
 
-/* `evaluated`: of the rows with a validation loss alone. NULL in `at` where there are none. */
+/* Thin the log to bins. `evaluated`: take only the rows with a validation loss. `at` is NULL if
+ * there are no rows. */
 int report_thin(report_bins *b, const report_log *l, int evaluated, sgt_error *err);
 
 /* ---- memory.jsonl ---- */
@@ -91,65 +91,67 @@ typedef struct report_memory {
     size_t count;
 } report_memory;
 
-/* Damage leaves it empty: the page can do without. */
+/* Read the file. Damage leaves *m empty, since the page can do without it. */
 int report_memory_read(report_memory *m, const char *path, sgt_error *err);
-uint64_t report_memory_most(const report_memory *m, size_t kind); /* bytes of it in use at once */
+/* most bytes of the kind in use at once */
+uint64_t report_memory_most(const report_memory *m, size_t kind);
 
 /* ---- a run ---- */
 
 typedef struct report_run {
-    char path[1024], name[1024]; /* as given; for people, printable */
+    char path[1024], name[1024]; /* as given; printable, for people */
     char validation[1040];       /* "NAME, validation" */
     json_t *options;             /* options.json, or NULL */
-    sgt_settings settings;       /* what it says */
+    sgt_settings settings;       /* parsed from options */
     int settings_known;
-    char device[200];   /* what computed, "" where no checkpoint says */
-    char *checkpoint;   /* the newest, malloc'd; NULL: none */
-    uint64_t data_hash; /* of the training data, where `checkpoint` says */
-    char host[80], machine[128], command[4096], begun[32],
-        resumed[32]; /* as starts.jsonl has them, "" where not;
-                                                                           times of the first start and the last */
-    uint64_t starts; /* how many times it was started or gone on with; 0: not known */
-    /* a text that the checkpoint wrote, or why there is none; malloc'd, NULL: neither */
+    char device[200];   /* device that trained it; "" if no checkpoint says */
+    char *checkpoint;   /* newest checkpoint, malloc'd; NULL: none */
+    uint64_t data_hash; /* of the training data, if `checkpoint` says */
+    /* from starts.jsonl, or ""; begun and resumed: times of the first and the last start */
+    char host[80], machine[128], command[4096], begun[32], resumed[32];
+    uint64_t starts; /* times that it was started or resumed; 0: unknown */
+    /* text that the checkpoint wrote, or why there is none; malloc'd, NULL: neither */
     char *sample, *no_sample;
-    report_log log; /* the last row alone stays once it is thinned */
+    report_log log; /* after thinning, only the last row is kept */
     report_bins bins, evaluations;
     report_memory memory;
     sgt_train_estimate estimate;
     int estimated;
-    char why_not[1024];  /* there is no estimate */
-    uint64_t parameters; /* 0: not known */
+    char why_not[1024];  /* why there is no estimate */
+    uint64_t parameters; /* 0: unknown */
     /* headline figures; NAN: none */
-    double loss_noise; /* standard error of `loss`, which is a mean of so many last steps; */
+    /* standard error of `loss`, which is the mean of the last loss_steps steps */
+    double loss_noise;
     size_t loss_steps;
     double steps, loss, val_loss, best_val, best_step, tokens, seconds, speed, mfu, skipped, wait,
         peak;
     int broken; /* a loss or a gradient norm was not a number */
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    int grave[REPORT_ADVICE]; /* that line of advice says that the run is lost: shown in red */
+    /* this line of advice says that the run is lost; it is shown in red */
+    int grave[REPORT_ADVICE];
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
-void report_read_starts(report_run *r); /* starts.jsonl */
+void report_read_starts(report_run *r); /* reads starts.jsonl */
 
-/* Lets the newest checkpoint write REPORT_SAMPLE_TOKENS tokens as sgt-sample's defaults draw them,
- * without a prompt: into r->sample, or why not into r->no_sample. Models of more than
- * REPORT_SAMPLE_PARAMETERS are left out: of that size, one core takes two seconds and 256 MiB.
- * Negative: SGT_ESTOPPED alone. */
+/* Let the newest checkpoint write REPORT_SAMPLE_TOKENS tokens without a prompt, with sgt-sample's
+ * defaults, into r->sample; on failure, the reason goes into r->no_sample. Models above
+ * REPORT_SAMPLE_PARAMETERS are skipped: one of that size takes a core two seconds and 256 MiB. The
+ * only error returned is SGT_ESTOPPED. */
 #define REPORT_SAMPLE_TOKENS 40
 #define REPORT_SAMPLE_PARAMETERS 64000000
 int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
-void report_advise(report_run *r); /* while the whole log is there */
+void report_advise(report_run *r); /* call it while the whole log is there */
 
 /* ---- charts ---- */
 
 typedef enum report_kind {
-    REPORT_LINE,  /* a line, and a band from low to high behind it where `band` */
-    REPORT_RAW,   /* the same, faint: a smooth line lies over it */
+    REPORT_LINE,  /* a line, with a band from low to high behind it if `band` */
+    REPORT_RAW,   /* the same, but faint, below a smooth line */
     REPORT_MARKS, /* a line with a dot at every point */
-    REPORT_RUG,   /* dots on the bottom */
+    REPORT_RUG,   /* dots at the bottom */
     REPORT_LIMIT, /* a dashed line */
     REPORT_AREA   /* filled from low to high */
 } report_kind;
@@ -162,51 +164,51 @@ typedef struct report_series {
     report_kind kind;
     unsigned color; /* 0 ..: the page's classes s0 ..; of areas m0 .. */
     int band;
-    /* under the pointer, before the value; NULL: the value is not shown there */
+    /* label in the tooltip, before the value; NULL: not shown there */
     const char *name;
-    report_point *points; /* x rises */
+    report_point *points; /* in rising order of x */
     size_t count;
 } report_series;
 
 typedef struct report_tick {
     double at;
     char text[24];
-    char brief[8]; /* where there is little room; "": the same */
+    char brief[8]; /* text if there is little room; "": the same */
 } report_tick;
 
 #define REPORT_TICKS 16
 #define REPORT_SERIES ((size_t)4 * REPORT_RUNS)
 
-/* A number for people, with its unit, into buf, which is returned. */
+/* Format a number with its unit into buf and return buf. */
 typedef char *(*report_say)(char *buf, size_t n, double v);
 
 typedef struct report_chart {
-    int log_y, zero;                   /* zero: y begins there */
-    double x_unit, y_unit;             /* what 1 on the axis is; 0: 1 */
-    double x_end;                      /* x begins at 0 and ends there; 0: where the points do */
-    double y_most;                     /* above it nothing is shown; 0: no such limit */
-    double y_room;                     /* at least so much is shown */
-    char x_label[48], y_label[64];     /* "steps", "nats per token": beside the axes */
-    report_say x_says, y_says;         /* under the pointer: "step 12", "5.43 nats" */
-    report_tick x_ticks[REPORT_TICKS]; /* in place of numbers where there are any */
+    int log_y, zero;                   /* zero: the y axis begins at 0 */
+    double x_unit, y_unit;             /* value of 1 on the axis; 0: 1 */
+    double x_end;                      /* the x axis is 0 ... x_end; 0: as the points need */
+    double y_most;                     /* larger values are cut off; 0: no limit */
+    double y_room;                     /* least height of the y axis */
+    char x_label[48], y_label[64];     /* axis labels: "steps", "nats per token" */
+    report_say x_says, y_says;         /* in tooltips: "step 12", "5.43 nats" */
+    report_tick x_ticks[REPORT_TICKS]; /* shown instead of numbers, if there are any */
     size_t x_tick_count;
     report_series series[REPORT_SERIES];
     size_t count;
 } report_chart;
 
-/* NULL: no memory */
+/* Append a series of `points` points and return them; NULL: out of memory. */
 report_point *report_chart_add(report_chart *c, report_kind kind, unsigned color, size_t points);
 void report_chart_free(report_chart *c);
-int report_chart_empty(const report_chart *c); /* no point of it has a number */
+int report_chart_empty(const report_chart *c); /* no point has a number */
 
-/* The chart as <svg class="CLASS"> of that size onto the page; `says` is its text for those who do
- * not see it. */
+/* Draw the chart as <svg class="CLASS"> of that size onto the page; `says` is its text for screen
+ * readers. */
 int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class,
                       const char *says, sgt_error *err);
 
-/* Where numbers lie in a picture. */
+/* Maps values to pixels in a chart. */
 typedef struct report_frame {
-    double x_low, x_high, y_low, y_high; /* numbers at the edges */
+    double x_low, x_high, y_low, y_high; /* values at the edges */
     double left, right, top, bottom;     /* the edges, in pixels */
     int log_y;
 } report_frame;
@@ -214,22 +216,22 @@ typedef struct report_frame {
 double report_frame_x(const report_frame *f, double x);
 double report_frame_y(const report_frame *f, double y);
 
-/* Strips across the picture that say, under the pointer, what each series with a name has there:
- * REPORT_HOVERS at most in a picture of that width, fewer where there are many series. */
+/* Add vertical strips whose tooltips give the value of each named series there: at most
+ * REPORT_HOVERS in a chart of that width, fewer if there are many series. */
 #define REPORT_HOVERS(wide) ((wide) > 500 ? 100 : 30)
 void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, size_t most);
 
-/* A dot of a REPORT_MARKS series says so itself. */
+/* Write the tooltip of a REPORT_MARKS series' dot into buf. */
 void report_hover_dot(char *buf, size_t n, const report_chart *c, const report_series *s,
                       const report_point *p);
 
 /* ---- smooth lines ---- */
 
-#define REPORT_SMOOTH_LEAST 20 /* points below which a line is shown as it is */
+#define REPORT_SMOOTH_LEAST 20 /* shorter lines are shown as they are */
 
-/* Sets each to[i].y to a local line through the numbers around from[i] (a twelfth of all to both
- * sides, at least 3), which keeps straight lines straight; what is no number stays none. `log`:
- * smooths the logarithms. */
+/* Set each to[i].y to a local linear fit of the values around from[i]: a twelfth of all to each
+ * side, at least 3. Straight lines stay straight, and NAN stays NAN. `log`: smooth the
+ * logarithms. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int log);
 
 /* ---- the page ---- */
@@ -237,18 +239,18 @@ void report_smooth(report_point *to, const report_point *from, size_t count, int
 typedef struct report {
     report_run *runs;
     size_t count;
-    const sgt_stop *stop; /* looked at before every picture */
+    const sgt_stop *stop; /* checked before every chart */
 } report;
 
-/* What the runs are: data, host, date, command, a sample of text. */
-void report_put_about(FILE *page, const report *r);   /* of one run, in the page's header */
-void report_put_origins(FILE *page, const report *r); /* of several: a table, */
+/* Describe the runs: data, host, date, command, a sample of text. */
+void report_put_about(FILE *page, const report *r);   /* one run, in the page's header */
+void report_put_origins(FILE *page, const report *r); /* several runs: a table, */
 void report_put_samples(FILE *page, const report *r); /* and samples side by side */
 
-/* Whether all runs were trained and evaluated on the same data, as far as is known. */
+/* Return whether all runs were trained and evaluated on the same data, as far as is known. */
 int report_same_data(const report *r);
 
-/* Sections of figures, onto the page. */
+/* Write sections of figures onto the page. */
 int report_put_loss(FILE *page, const report *r, sgt_error *err);
 int report_put_steps(FILE *page, const report *r, sgt_error *err);
 int report_put_memory(FILE *page, const report *r, sgt_error *err);
@@ -256,13 +258,13 @@ int report_put_page(FILE *page, const report *r, sgt_error *err);
 
 void report_put_options(FILE *page, const report *r);
 
-/* "1.23 M": a number of things; "3 h 20 min": a time. Into buf, which is returned. */
+/* Format a count ("1.23 M") or a time ("3 h 20 min") into buf and return buf. */
 char *report_big(char *buf, size_t n, double x);
 char *report_time(char *buf, size_t n, double seconds);
-/* its final loss: one more digit than its noise */
+/* Format the final loss with one digit more than its noise. */
 char *report_loss(char *buf, size_t n, const report_run *run);
 char *report_says_bytes(char *buf, size_t n, double bytes);
-/* What bytes are best told in where `most` is the largest number of them: 2^20 and "MiB". */
+/* Return the best unit for byte counts up to `most`: 2^20, with *name "MiB". */
 double report_bytes_unit(double most, const char **name);
 
 #endif

@@ -1,5 +1,5 @@
-/* run.c: what a run's folder says: options.json, the newest checkpoint, the logs; and the figures
- * that head the page. */
+/* run.c: reads a run's folder: options.json, the newest checkpoint, the logs; and computes the
+ * headline figures. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "run/run.h"
 #include "tools/report/report.h"
 
-#define MOST ((size_t)1 << 20) /* bytes of options.json, which has one thousand */
+#define MOST ((size_t)1 << 20) /* largest options.json in bytes; it has one thousand */
 
 static int there(const char *folder, const char *name)
 {
@@ -36,7 +36,7 @@ static int check_folder(const char *path, sgt_error *err)
 
 /* ---- options and checkpoint ---- */
 
-/* What is wrong with it keeps nobody from the curves. */
+/* Read options.json. Errors in it are only noted: the curves can still be shown. */
 static void read_options(report_run *r, const sgt_notice *notice)
 {
     sgt_error why;
@@ -86,7 +86,7 @@ static void take_text(char *buf, size_t n, const json_t *line, const char *name)
     if (text) sgt_printable(buf, n, text);
 }
 
-/* Old runs have no such file. */
+/* Read starts.jsonl, which old runs do not have. */
 void report_read_starts(report_run *r)
 {
     char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
@@ -126,10 +126,10 @@ static void estimate(report_run *r)
 
 /* ---- headline ---- */
 
-#define FINAL 20 /* steps, or a hundredth of all, if these are more, whose mean is the final loss */
+#define FINAL 20 /* least number of steps, or 1 % of all if more, whose mean is the final loss */
 
-/* The final loss, and how far chance puts it off: the standard error of the mean of what is left
- * when a straight line through the losses is taken away. */
+/* Compute the final loss and its standard error, from the residuals of a straight line through the
+ * last losses. */
 static void final_loss(report_run *r)
 {
     const report_log *l = &r->log;
@@ -152,7 +152,8 @@ static void final_loss(report_run *r)
     r->loss_noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
 }
 
-/* Of what is spread unevenly over steps the whole run's: tokens by their time. */
+/* Sum up the run. Rates that vary over the steps are averages over the whole run, weighted by
+ * time. */
 static void sum_up(report_run *r)
 {
     const report_log *l = &r->log;
@@ -229,7 +230,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     if (r->log.count && r->settings_known && !r->estimated)
         sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
     report_advise(r);
-    free(r->log.rows); /* 10^6 steps have 100 MB, and other runs follow */
+    free(r->log.rows); /* 10^6 steps take 100 MB, and more runs may follow */
     r->log.rows = NULL;
     return SGT_OK;
 }

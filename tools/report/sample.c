@@ -1,5 +1,5 @@
-/* sample.c: whether a run's newest checkpoint is to write a few words, so that a reader sees what
- * its loss means. */
+/* sample.c: decides whether a run's newest checkpoint writes a few words, which show what its loss
+ * means. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void why_not(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* Bytes of a message up to its last words in parentheses: they name an option of sgt-sample, which
- * sgt-report lacks. */
+/* Return the length of a message without a final hint in parentheses, which names an option of
+ * sgt-sample that sgt-report lacks. */
 static size_t without_hint(const char *text)
 {
     const char *hint = strrchr(text, '(');

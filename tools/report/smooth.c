@@ -1,16 +1,15 @@
-/* smooth.c: a smooth line through noisy numbers: at each point, the straight line that fits best
- * around it, where near numbers count more (Cleveland's LOESS of degree 1, 1979). */
+/* smooth.c: smooths noisy values: each point becomes that of a straight line fitted around it,
+ * weighted towards near points (Cleveland's LOESS of degree 1, 1979). */
 #include <math.h>
 
 #include "tools/report/report.h"
 
-#define PART 12 /* of all points: what is looked at to each side */
+#define PART 12 /* window to each side, as a fraction of all points */
 #define LEAST 3
 
-/* The number at `at` of the line that fits best to the points at most `side` away, weighed by the
- * tricube of their distance: of their y, or of what is left of it when their `low` is taken away.
- * Differences from the point's own number are fitted, so that level numbers come out as they
- * are. */
+/* Return the value at `at` of a weighted line fit to the points at most `side` away; the weight is
+ * the tricube of the distance. The fit is of their y, or with `rest` of y minus `low`. Differences
+ * from the point's own value are fitted, so that constant values stay exact. */
 static double fit(const report_point *p, size_t count, size_t at, size_t side, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -29,9 +28,9 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* What is left of the numbers beside the line is smoothed too and added (Tukey's twicing): a line
- * that cuts the bend of a loss short is put right. Where a run begins, its loss falls steeply: as
- * much is looked at as has been seen. */
+/* Also smooth the residuals and add them (Tukey's twicing), which corrects a line that cuts across
+ * the bend of a loss. At a run's steep start, the window is only as wide as the points before
+ * allow. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST ? count / PART : LEAST;

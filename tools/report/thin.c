@@ -1,5 +1,5 @@
-/* thin.c: a few hundred points of a log, however long it is: means of so many steps in a row each,
- * with the lowest and the highest of them, so that no spike is lost. */
+/* thin.c: reduces a log of any length to a few hundred points: means of consecutive steps, with
+ * their lowest and highest values, so that no spike is lost. */
 #include <math.h>
 #include <stdlib.h>
 

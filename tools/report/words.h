@@ -1,4 +1,4 @@
-/* words.h: a text that a checkpoint writes. */
+/* words.h: text that a checkpoint writes. */
 #ifndef SGT_TOOLS_REPORT_WORDS_H
 #define SGT_TOOLS_REPORT_WORDS_H
 
@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 
-/* So many tokens at most from the end-of-text token on, into malloc'd *text (up to its first NUL):
- * what sgt-sample's defaults print, temperature 0.8 and top-k 200 with seed 1. The likeliest tokens
- * alone would be newlines of a young model. SGT_ESTOPPED when `stop` was raised. */
+/* Generate at most `tokens` tokens from the end-of-text token into malloc'd *text (up to its first
+ * NUL), with sgt-sample's defaults: temperature 0.8, top-k 200, seed 1. A young model's likeliest
+ * tokens alone would all be newlines. Returns SGT_ESTOPPED if `stop` was raised. */
 int report_words(char **text, const char *checkpoint, uint32_t tokens, const sgt_stop *stop,
                  sgt_error *err);
 

@@ -1,4 +1,4 @@
-/* prompts.c: what is to be gone on with: from the command line, files, standard input. */
+/* prompts.c: reads prompts from the command line, files and standard input. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "tools/sample/sample.h"
 
-#define MOST ((size_t)64 << 20) /* bytes of a prompt: far more than any GPT-2 looks at */
+#define MOST ((size_t)64 << 20) /* largest prompt in bytes: far more than any GPT-2 sees */
 
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
@@ -24,7 +24,7 @@ static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
-/* All of a file that may be a pipe. */
+/* Read a whole file, which may be a pipe. */
 static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
 {
     size_t room = 4096, used = 0;

@@ -1,8 +1,6 @@
-/* show.c: texts as they come.
- *
- * A text is data: where standard output is a terminal, control characters but newline and tab, and
- * bytes that are not UTF-8, are printed as \xNN; a file or a pipe gets the bytes as they are.
- * Either way a character is printed whole. */
+/* show.c: prints texts as they are generated. If standard output is a terminal, control characters
+ * except newline and tab, and bytes that are not UTF-8, are printed as \xNN; a file or a pipe gets
+ * the bytes unchanged. In both cases only complete characters are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +50,8 @@ void sample_show_close(sample_show *s)
 
 /* ---- printing ---- */
 
-/* What of the text is whole characters; all of it where it has ended. */
+/* Return the bytes of the text that form complete characters, or all of them if the text has
+ * ended. */
 static size_t whole(const sample_text *t)
 {
     const uint8_t *s = (const uint8_t *)t->bytes;
@@ -70,7 +69,7 @@ static void print_more(const sample_show *s, sample_text *t)
     t->shown = end;
 }
 
-/* On a terminal the shell's next line begins a line; between texts stands one with three dashes. */
+/* End a text: with a newline on a terminal, and with a line of three dashes between texts. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -78,7 +77,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Whatever can be printed now. */
+/* Print everything that can be printed now. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {

@@ -1,4 +1,4 @@
-/* train_vocab.c: trains a vocabulary, writes its files, and says what came of it. */
+/* train_vocab.c: trains a vocabulary, writes its files, and prints the result. */
 #include "tools/tokenize/train_vocab.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* train_vocab.h: sgt-tokenize --train-vocab: a vocabulary instead of shards. */
+/* train_vocab.h: sgt-tokenize --train-vocab: makes a vocabulary instead of shards. */
 #ifndef SGT_TOOLS_TOKENIZE_TRAIN_VOCAB_H
 #define SGT_TOOLS_TOKENIZE_TRAIN_VOCAB_H
 
@@ -13,7 +13,8 @@ typedef struct train_vocab {
     int json, quiet;
 } train_vocab;
 
-/* Trains on o's inputs, writes into o->out, says what came of it; the exit code. */
+/* Train on o's inputs, write the vocabulary into o->out, print the result, and return the exit
+ * code. */
 int run_train_vocab(const train_vocab *t, sgt_tokenize_options *o);
 
 #endif

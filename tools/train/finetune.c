@@ -1,4 +1,5 @@
-/* finetune.c: see finetune.h. The file is read whole: examples are small beside what they tune. */
+/* finetune.c: see finetune.h. The file is read into memory at once: examples for fine-tuning are
+ * small. */
 #include "tools/train/finetune.h"
 
 #include <jansson.h>
@@ -12,8 +13,8 @@
 #include "base/json.h"
 #include "sgt_tokenize.h"
 
-#define MOST_BYTES ((size_t)1 << 34)  /* of the file */
-#define MOST_VALUES ((size_t)1 << 16) /* of a line, which needs three */
+#define MOST_BYTES ((size_t)1 << 34)  /* largest file */
+#define MOST_VALUES ((size_t)1 << 16) /* values in a line, which needs three */
 
 typedef struct reading {
     const char *path;
@@ -25,7 +26,7 @@ typedef struct reading {
     sgt_error *err;
 } reading;
 
-/* Room for `bytes` more tokens, and for one more example. */
+/* Make room for `bytes` more tokens and one more example. */
 static int make_room(reading *r, size_t bytes)
 {
     sgt_examples *e = r->e;
@@ -52,7 +53,8 @@ static int add_example(reading *r, const json_t *prompt, const json_t *completio
 {
     sgt_examples *e = r->e;
     size_t p = json_string_length(prompt), c = json_string_length(completion);
-    int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT; /* never more ids than bytes */
+    /* there are never more ids than bytes */
+    int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT;
     if (rc == SGT_EFORMAT)
         return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path,
                         r->line, p);
@@ -94,7 +96,7 @@ static int read_line(reading *r, const char *text, size_t n)
     return rc;
 }
 
-/* Lines end with a newline or the file; text has a NUL behind its last byte. */
+/* Read all lines; the last may end without a newline. The text is followed by a NUL. */
 static int read_lines(reading *r, const char *text, size_t n)
 {
     int rc = SGT_OK;

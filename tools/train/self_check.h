@@ -4,9 +4,9 @@
 
 #include "tools/cli/options.h"
 
-/* Tries every path of the CUDA backend, whatever the cache folder has of it, keeps the verdicts
- * there and prints them, a line a path, or as one JSON document. The exit code: 1 where one is out,
- * or nothing could be tried. */
+/* Try every path of the CUDA backend, whatever verdicts the cache folder has, store the new ones
+ * there, and print them, one per line or as a JSON document. Returns the exit code: 1 if a path
+ * failed or nothing could be tried. */
 int self_check(const sgt_program *program, const char *cache, const sgt_stop *stop, int json);
 
 #endif
