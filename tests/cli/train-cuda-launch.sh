@@ -16,7 +16,7 @@ fails() {
     stdout_is ''
     stderr_is "sgt-train: $message"
 }
-norm='norm_kernel (grid 8, block 128, 128 bytes of shared memory)'
+norm='norm_rows_kernel (grid 8, block 128, 0 bytes of shared memory)'
 attention='attention_kernel (grid 4, block 128, 30720 bytes of shared memory)'
 product='cuBLASLt 13.1.0: 32x48x16,nn,16,48,48,bf16,bf16,bias'
 address='an illegal memory access was encountered (CUDA error 700)'
@@ -24,22 +24,22 @@ unnamed='the device: an illegal memory access was encountered (CUDA error 700; -
 
 # refused: by name, with and without graphs
 for option in '' --no-graphs --sync-kernels; do
-    fails norm_kernel:refuse "$norm: invalid argument (CUDA error 1)" $option
+    fails norm_rows_kernel:refuse "$norm: invalid argument (CUDA error 1)" $option
     fails 'product_*':refuse "$product: invalid argument (CUDA error 1)" $option
 done
 fails attention_kernel:refuse "$attention: invalid argument (CUDA error 1)"
 fails copy:refuse 'a copy of 32 bytes: invalid argument (CUDA error 1)'
 
 # failed on the device: when somebody waits nobody knows which; with --sync-kernels the first is known
-for name in norm_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
-fails norm_kernel:error "$norm: $address" --sync-kernels
+for name in norm_rows_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
+fails norm_rows_kernel:error "$norm: $address" --sync-kernels
 fails attention_kernel:error "$attention: $address" --sync-kernels
 fails 'product_*':error "$product: $address" --sync-kernels
 fails copy:error "a copy of 32 bytes: $address" --sync-kernels
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
 fails cudnn:error "cuDNN: attention forward (2 x 16 x 2 x 8): $address" --sync-kernels --attention cudnn
-run 1 env SGT_HOST_FAULT=norm_kernel:error sgt-bench step $shape --steps 1 --sync-kernels
+run 1 env SGT_HOST_FAULT=norm_rows_kernel:error sgt-bench step $shape --steps 1 --sync-kernels
 stderr_has "sgt-bench step: $norm: $address"
 
 # it changes no bit of a run

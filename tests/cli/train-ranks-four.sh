@@ -85,8 +85,8 @@ for victim in 3 1 0; do
 done
 
 # ---- one of four fails on its device: its message, once ----
-four sh -c 'case $RANK in 2) export SGT_HOST_FAULT=norm_kernel:error ;; esac; exec "$@"' sh \
+four sh -c 'case $RANK in 2) export SGT_HOST_FAULT=norm_rows_kernel:error ;; esac; exec "$@"' sh \
     sgt-train $options --sync-kernels --run fails
 gather_four '1 1 1 1'
-stderr_is 'sgt-train: rank 2: norm_kernel (grid 4, block 128, 128 bytes of shared memory): an illegal memory access '\
+stderr_is 'sgt-train: rank 2: norm_rows_kernel (grid 4, block 128, 0 bytes of shared memory): an illegal memory access '\
 'was encountered (CUDA error 700)'
