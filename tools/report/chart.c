@@ -6,7 +6,7 @@
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-#define NARROW 500 /* in points: charts below this width */
+#define NARROW 500 /* pixels: charts up to this width have fewer, briefer ticks */
 #define ROOM 0.04  /* share of the height left free above the highest point */
 /* Margins of the frame in pixels; LABEL: extra for a label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };

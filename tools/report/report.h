@@ -112,7 +112,7 @@ typedef struct report_run {
     uint64_t starts; /* times that it was started or resumed; 0: unknown */
     /* text that the checkpoint wrote, or why there is none; malloc'd, NULL: neither */
     char *sample, *no_sample;
-    report_log log; /* after thinning, only the last row is kept */
+    report_log log; /* its rows are freed after thinning */
     report_bins bins, evaluations;
     report_memory memory;
     sgt_train_estimate estimate;
