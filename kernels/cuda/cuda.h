@@ -91,15 +91,10 @@ void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte,
                              size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b
- *   x, out (n, C); w, b (C); mean, rstd (n)
- * Here and in the next two, C is at most 12,672: two floats per column must fit a block's shared
- * memory. */
-void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd,
-                        const void *x, const void *w, const void *b, size_t n, size_t C, float eps);
-
-/* sum = x + dropout(y), then layernorm of sum; sum may be x
- *   x, y, sum, out (n, C); drop may be NULL */
+/* sum = x + dropout(y), then mean, rstd = 1/sqrt(var + eps), out = (sum - mean)*rstd*w + b of it
+ *   x, y, sum, out (n, C); w, b (C); mean, rstd (n); sum may be x; drop may be NULL
+ * If y is NULL, LayerNorm is of x and sum is not written. Here and in the next, C is at most
+ * 12,672: two floats per column must fit a block's shared memory. */
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
                                  const void *w, const void *b, size_t n, size_t C, float eps,

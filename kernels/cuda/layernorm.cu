@@ -2,38 +2,23 @@
 // a row, so that no row waits for another. Every lane reads, keeps in shared memory and writes the
 // same elements, and needs no barrier.
 #include "columns.cuh"
-#include "dropout.cuh"
+#include "layernorm.cuh"
 
 using namespace sgt;
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* two per multiprocessor of an H200 */ };
 
-template <class T> struct NormRows {
-    T *sum, *out;
-    float *mean, *rstd;
-    const T *x, *y, *w, *b; // y NULL: no residual, no sum
-    size_t n;
-    int C;
-    float eps;
-    sgt_cuda_dropout drop;
-};
-
 // Write x + y, rounded to T, to global memory and to this warp's row of shared memory. Return the
 // sum of this lane's numbers.
-template <class T, int V> DEV float add_residual(const NormRows<T> &a, size_t row, T *kept)
+template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t row, T *kept)
 {
     float total = 0;
     for (int c = threadIdx.x % 32 * V; c < a.C; c += 32 * V) {
-        float x[V], y[V], factor[V];
+        float x[V], y[V];
         load(x, a.x + row * a.C + c);
         if (a.y) {
             load(y, a.y + row * a.C + c);
-            if (a.drop.rate > 0) {
-                dropout_factors(factor, a.drop, row * a.C + c);
-                DEV_UNROLL_FOR (int i = 0; i < V; i++) y[i] *= factor[i];
-            }
-            DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = rounded<T>(x[i] + y[i]);
-            store(a.sum + row * a.C + c, x);
+            add_branch(x, y, a, row * a.C + c);
         }
         store(kept + c, x);
         DEV_UNROLL_FOR (int i = 0; i < V; i++) total += x[i];
@@ -41,7 +26,8 @@ template <class T, int V> DEV float add_residual(const NormRows<T> &a, size_t ro
     return total;
 }
 
-template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormRows<T> a)
+template <class T, int V>
+__global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
 {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     size_t row = (size_t)blockIdx.x * warps + warp;
@@ -77,7 +63,7 @@ static int warps_for(size_t bytes)
 }
 
 template <class T>
-static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormRows<T> &a)
+static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormForward<T> &a)
 {
     if (a.n == 0) return;
     int warps = warps_for(a.C * sizeof(T));
@@ -97,15 +83,10 @@ void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *su
         using T = decltype(zero);
         sgt_cuda_dropout none = {};
         launch_norm(s, type,
-                    NormRows<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y,
-                                (const T *)w, (const T *)b, n, (int)C, eps, drop ? *drop : none});
+                    NormForward<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y,
+                                   (const T *)w, (const T *)b, n, (int)C, eps,
+                                   drop ? *drop : none});
     });
-}
-
-void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd,
-                        const void *x, const void *w, const void *b, size_t n, size_t C, float eps)
-{
-    sgt_cuda_residual_layernorm(s, type, NULL, out, mean, rstd, x, NULL, w, b, n, C, eps, NULL);
 }
 
 // ---- backward ----

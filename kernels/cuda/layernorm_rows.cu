@@ -4,7 +4,7 @@
 // row, so a block needs shared memory only at its end. dx's own column sums are the bias gradients
 // of proj and fcproj; they are summed along the way from dx as it is stored.
 #include "columns.cuh"
-#include "dropout.cuh"
+#include "layernorm.cuh"
 
 using namespace sgt;
 
@@ -16,16 +16,6 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 // ---- forward ----
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
-
-template <class T> struct RowsForward {
-    T *sum, *out;
-    float *mean, *rstd;
-    const T *x, *y, *w, *b; // y NULL: no residual, no sum
-    size_t n;
-    int C;
-    float eps;
-    sgt_cuda_dropout drop;
-};
 
 // V numbers of every 32 * V of a row or a vector, from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Lane {
@@ -41,23 +31,9 @@ template <class T, int CHUNKS> struct Lane {
     }
 };
 
-// x += dropout(y), rounded to T as stored.
-template <class T, int V>
-DEV void add_branch(float (&x)[V], const RowsForward<T> &a, size_t at, const dev::Vec16 &raw)
-{
-    float y[V], factor[V];
-    dev::unpack16<T>(y, raw);
-    if (a.drop.rate > 0) {
-        dropout_factors(factor, a.drop, at);
-        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] *= factor[j];
-    }
-    DEV_UNROLL_FOR (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
-    store(a.sum + at, x);
-}
-
 // Sum as norm_kernel does, in its order, for the same bits.
 template <class T, int CHUNKS, bool RESIDUAL>
-DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
+DEV void normalize_row(const NormForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
                        const Lane<T, CHUNKS> &b)
 {
     constexpr int V = PER16<T>;
@@ -69,7 +45,11 @@ DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS
     DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         int c = first + i * 32 * V;
         dev::unpack16<T>(x[i], raw.raw[i]);
-        if (RESIDUAL && c < a.C) add_branch(x[i], a, row * a.C + c, branch.raw[i]);
+        if (RESIDUAL && c < a.C) {
+            float y[V];
+            dev::unpack16<T>(y, branch.raw[i]);
+            add_branch(x[i], y, a, row * a.C + c);
+        }
         DEV_UNROLL_FOR (int j = 0; j < V; j++) total += x[i][j];
     }
     float mean = dev::warp_sum(total) / (float)a.C;
@@ -93,7 +73,7 @@ DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS
 
 template <class T, int CHUNKS, bool RESIDUAL>
 __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
-    norm_rows_kernel(RowsForward<T> a)
+    norm_rows_kernel(NormForward<T> a)
 {
     Lane<T, CHUNKS> w, b;
     w.load(a.w, a.C);
@@ -261,7 +241,7 @@ int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C)
 }
 
 template <class T, int CHUNKS>
-static void launch_forward(sgt_cuda_stream s, const RowsForward<T> &a)
+static void launch_forward(sgt_cuda_stream s, const NormForward<T> &a)
 {
     if constexpr (CHUNKS <= most_chunks<T>()) {
         if (a.C > CHUNKS * 32 * PER16<T>) return launch_forward<T, CHUNKS + 1>(s, a);
@@ -281,7 +261,7 @@ void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, v
     if (n == 0) return;
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        RowsForward<T> a = {(T *)sum,     (T *)out,     mean, rstd,   (const T *)x, (const T *)y,
+        NormForward<T> a = {(T *)sum,     (T *)out,     mean, rstd,   (const T *)x, (const T *)y,
                             (const T *)w, (const T *)b, n,    (int)C, eps,          {}};
         if (drop) a.drop = *drop;
         launch_forward<T, 1>(s, a);

@@ -67,7 +67,8 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_close(t, "rstd", stats[1], want[1], rstd, n);
     check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
     T *again = cuda_output<T>(t, n * C); /* without a residual, of the sum: the same bits */
-    sgt_cuda_layernorm(0, Type<T>::id, again, stats[0], stats[1], sum, w, b, n, C, EPS);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, nullptr, again, stats[0], stats[1], sum, nullptr, w,
+                                b, n, C, EPS, nullptr);
     sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS,
                                 NULL);
     cuda_sync(t);

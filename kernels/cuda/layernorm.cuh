@@ -1,0 +1,35 @@
+// layernorm.cuh: what both forward passes of LayerNorm share: their arguments, and the residual
+// addition before it.
+#pragma once
+
+#include "dropout.cuh"
+#include "elements.cuh"
+
+namespace sgt
+{
+
+template <class T> struct NormForward {
+    T *sum, *out;
+    float *mean, *rstd;
+    const T *x, *y, *w, *b; // y NULL: no residual, no sum
+    size_t n;
+    int C;
+    float eps;
+    sgt_cuda_dropout drop;
+};
+
+// x = x + dropout(y), rounded to T, for V numbers from number `at` of (n, C) on; and write it to
+// a.sum. y becomes dropout(y).
+template <class T, int V>
+DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t at)
+{
+    if (a.drop.rate > 0) {
+        float factor[V];
+        dropout_factors(factor, a.drop, at);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] *= factor[j];
+    }
+    DEV_UNROLL_FOR (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
+    store(a.sum + at, x);
+}
+
+} // namespace sgt
