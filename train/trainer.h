@@ -80,6 +80,9 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
  * memory makes its own plans while rows, steps or the learning rate are undecided. */
 int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err);
 
+/* In announce.c. Print three lines about the run, and details. */
+void sgt_trainer_announce(const sgt_trainer *t);
+
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err);
 
 #endif

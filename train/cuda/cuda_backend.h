@@ -284,4 +284,15 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                               size_t *count, uint64_t *bytes, sgt_error *err);
 
+/* Run some work. Without graphs it is launched directly. With graphs it is launched directly the
+ * first time, then captured while the device computes; later calls run the graph. The first launch
+ * loads a kernel's code and lets libraries allocate, which must not happen while a stream
+ * captures. */
+int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
+                 sgt_error *err);
+
+/* In update.c: two of the backend's functions (backend.h). */
+int sgt_cuda_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
+int sgt_cuda_metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
+
 #endif
