@@ -44,7 +44,7 @@ static const sgt_option *next_kept(const sgt_option *last)
 
 static void set_default(sgt_settings *s, const sgt_option *row)
 {
-    int later = row->flags & LATER, whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
+    int later = row->flags & LATER, whole = sgt_option_is_whole(row);
     void *at = field(s, row);
     if (row->kind == SGT_OPT_FLAG) *(int *)at = 0;
     else if (row->kind == SGT_OPT_TEXT) *(const char **)at = later ? NULL : row->def;
@@ -101,7 +101,7 @@ static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *er
     char shown[32];
     int later = row->flags & LATER, words = 0;
     const void *at = field(s, row);
-    if (row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE) {
+    if (sgt_option_is_whole(row)) {
         uint64_t n = *(const uint64_t *)at;
         snprintf(shown, sizeof shown, "%llu", (unsigned long long)n);
         return later && n == SGT_DEFAULT_COUNT ? SGT_OK
@@ -218,7 +218,7 @@ static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const c
 {
     void *at = field(s, row);
     int text = row->kind == SGT_OPT_TEXT || row->kind == SGT_OPT_WORD;
-    int whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
+    int whole = sgt_option_is_whole(row);
     if (row->kind == SGT_OPT_WORD && json_is_string(v))
         return take_word(at, row, json_string_value(v), err);
     if (text && json_is_string(v)) *(const char **)at = json_string_value(v);
@@ -313,7 +313,7 @@ static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *
 {
     char names[SGT_VARIANTS_TEXT];
     const void *at = field(s, row);
-    int whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
+    int whole = sgt_option_is_whole(row);
     out[0] = '\0';
     if ((row->flags & LOCAL && !given(s, row)) || lacks(s, row)) return 1;
     if (row->kind == SGT_OPT_FLAG && *(const int *)at) snprintf(out, n, "true");

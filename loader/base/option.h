@@ -59,6 +59,12 @@ typedef struct sgt_option {
 
 #define SGT_OPTION_VALUE 160 /* bytes */
 
+/* Whether its value is a uint64_t. */
+static inline int sgt_option_is_whole(const sgt_option *o)
+{
+    return o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
+}
+
 /* `value` as printed; of a WORD its choices with | between them, in buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 

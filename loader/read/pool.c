@@ -29,7 +29,7 @@
 #define NONE UINT64_MAX
 
 typedef struct part {
-    sgt_stretch s;
+    sgt_extent s;
     const uint16_t *tokens;
 } part;
 
@@ -64,7 +64,7 @@ struct sgt_pool {
     size_t room;     /* bytes of memory that a block has */
     uint64_t pools;  /* in an epoch */
     sgt_arena arena;
-    sgt_prefault touch;
+    sgt_prefault prefault;
     pthread_mutex_t lock;
     pthread_cond_t work, arrived;
     pthread_t thread;
@@ -157,7 +157,7 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
 {
     size_t align = sgt_rings_align(p->rings), used = 0;
     for (uint32_t i = 0; i < b->parts; i++) {
-        const sgt_stretch *s = &b->part[i].s;
+        const sgt_extent *s = &b->part[i].s;
         size_t bytes = 2 * (size_t)s->tokens,
                room = (sgt_rings_room(p->rings, bytes) + align - 1) / align * align;
         if (room > p->room - used) return 0;
@@ -173,7 +173,7 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
 /* The next block of h, with a flight for each part. */
 static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
 {
-    sgt_stretch parts[PARTS];
+    sgt_extent parts[PARTS];
     flight *flights[PARTS];
     block *b = &h->blocks[i];
     b->parts = sgt_sampler_block(p->sampler, &p->memo, h->first + i, parts, PARTS);
@@ -251,7 +251,7 @@ static int start(sgt_pool *p, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)",
                         error);
     p->running = 1;
-    sgt_prefault_begin(&p->touch, p->arena.base, p->arena.size);
+    sgt_prefault_begin(&p->prefault, p->arena.base, p->arena.size);
     return SGT_OK;
 }
 
@@ -318,7 +318,7 @@ void sgt_pool_close(sgt_pool *p)
     }
     if (p->running && !child) {
         pthread_join(p->thread, NULL);
-        sgt_prefault_end(&p->touch);
+        sgt_prefault_end(&p->prefault);
     }
     /* else the kernel may yet write into it: better lost than written to */
     if (!p->leaked) sgt_arena_unmap(&p->arena);
@@ -426,7 +426,7 @@ static const uint16_t *find(const half *h, const sgt_window *w)
 {
     const block *b = &h->blocks[w->block - h->first];
     for (uint32_t i = 0; i < b->parts && !b->lost; i++) {
-        const sgt_stretch *s = &b->part[i].s;
+        const sgt_extent *s = &b->part[i].s;
         if (s->shard == w->shard && w->offset >= s->offset)
             return b->part[i].tokens + (w->offset - s->offset);
     }

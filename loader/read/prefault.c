@@ -27,7 +27,7 @@ void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     *t = (sgt_prefault){.base = base, .size = size};
-    while (t->count < SGT_TOUCH_THREADS && t->count < cores &&
+    while (t->count < SGT_PREFAULT_THREADS && t->count < cores &&
            !sgt_thread_start(&t->threads[t->count], touch, t))
         t->count++;
 }

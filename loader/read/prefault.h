@@ -12,16 +12,16 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define SGT_TOUCH_THREADS 4
+#define SGT_PREFAULT_THREADS 4
 
 typedef struct sgt_prefault {
     char *base;
     size_t size, next; /* next: atomic, the first byte that no thread has claimed */
     int count;
-    pthread_t threads[SGT_TOUCH_THREADS];
+    pthread_t threads[SGT_PREFAULT_THREADS];
 } sgt_prefault;
 
-/* Start prefaulting, in order, with one thread per core and at most SGT_TOUCH_THREADS. It keeps
+/* Start prefaulting, in order, with one thread per core and at most SGT_PREFAULT_THREADS. It keeps
  * what is written to the memory meanwhile. If threads cannot be started, or before Linux 5.14,
  * nothing happens: it is for speed alone. */
 void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size);

@@ -126,11 +126,11 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     if (rc < 0) return rc;
     const char *without = sgt_rings_detail(rings);
     snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
-    sgt_prefault touch;
-    sgt_prefault_begin(&touch, r->arena.base, r->arena.size);
+    sgt_prefault prefault;
+    sgt_prefault_begin(&prefault, r->arena.base, r->arena.size);
     rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
-    sgt_prefault_end(&touch);
+    sgt_prefault_end(&prefault);
     /* better lost than written to by a late read */
     if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
     sgt_rings_close(rings);

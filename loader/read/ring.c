@@ -196,7 +196,7 @@ static void reap(sgt_ring *r)
     }
 }
 
-static void reap_crew(sgt_ring *r, unsigned wait)
+static void reap_pool(sgt_ring *r, unsigned wait)
 {
     sgt_thread_pool_job *job;
     while ((job = sgt_thread_pool_take(r->pool, wait > 0))) {
@@ -262,7 +262,7 @@ static void enter(sgt_ring *r, uint32_t pending)
         reap(r);
     } else if (r->pool) {
         issue_waiting(r);
-        reap_crew(r, patience(r, pending));
+        reap_pool(r, patience(r, pending));
     }
 }
 

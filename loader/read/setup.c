@@ -167,7 +167,7 @@ static int get_ring(sgt_ring *r, int plain)
     return 0;
 }
 
-static int get_crew(sgt_ring *r)
+static int get_pool(sgt_ring *r)
 {
     r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
     return r->pool != NULL;
@@ -181,7 +181,7 @@ int sgt_setup_get(sgt_ring *r, int plain)
     if (r->error)
         sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead",
                           why_no_ring(r->error), strerror_r(r->error, buf, sizeof buf));
-    return get_crew(r);
+    return get_pool(r);
 }
 
 int sgt_setup_replace(sgt_ring *r, int error)
@@ -191,7 +191,7 @@ int sgt_setup_replace(sgt_ring *r, int error)
     sgt_warn_once_say(&r->all->once, SAID_FAILED,
                       "io_uring failed (%s): reading with pread instead",
                       strerror_r(error, buf, sizeof buf));
-    return get_crew(r);
+    return get_pool(r);
 }
 
 /* ---- using and leaving one ---- */

@@ -15,7 +15,7 @@ typedef struct list {
 struct sgt_thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t wanted, ended;
-    list todo, done;
+    list waiting, done;
     int closing;
     unsigned running;
     pthread_t threads[];
@@ -47,7 +47,7 @@ static void *work(void *arg)
     pthread_mutex_lock(&c->lock);
     for (;;) {
         sgt_thread_pool_job *job;
-        while (!(job = shift(&c->todo)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
+        while (!(job = shift(&c->waiting)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
         if (!job) break;
         pthread_mutex_unlock(&c->lock);
         read_one(job);
@@ -63,7 +63,7 @@ sgt_thread_pool *sgt_thread_pool_open(unsigned threads)
 {
     sgt_thread_pool *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
     if (!c) return NULL;
-    c->todo.end = &c->todo.first;
+    c->waiting.end = &c->waiting.first;
     c->done.end = &c->done.first;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wanted, NULL);
@@ -91,7 +91,7 @@ void sgt_thread_pool_put(sgt_thread_pool *c, sgt_thread_pool_job *job)
 {
     if (!c->running) read_one(job);
     pthread_mutex_lock(&c->lock);
-    append(c->running ? &c->todo : &c->done, job);
+    append(c->running ? &c->waiting : &c->done, job);
     if (c->running) pthread_cond_signal(&c->wanted);
     pthread_mutex_unlock(&c->lock);
 }

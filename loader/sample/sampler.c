@@ -228,7 +228,7 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
 }
 
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
-                           sgt_stretch *out, uint32_t most)
+                           sgt_extent *out, uint32_t most)
 {
     uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks,
              K = sgt_sampler_block_windows(s);
@@ -239,7 +239,7 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
     for (; first < end; n++) {
         sgt_window w = phased(s, epoch, first);
         uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
-        if (n < most) out[n] = (sgt_stretch){w.shard, w.offset, (next - first) * s->seq + 1};
+        if (n < most) out[n] = (sgt_extent){w.shard, w.offset, (next - first) * s->seq + 1};
         first = next;
     }
     return n;

@@ -70,10 +70,10 @@ typedef struct sgt_window {
 } sgt_window;
 
 /* An extent: consecutive windows of one shard, with all their tokens. */
-typedef struct sgt_stretch {
+typedef struct sgt_extent {
     uint32_t shard;
     uint64_t offset, tokens;
-} sgt_stretch;
+} sgt_extent;
 
 typedef struct sgt_permutation {
     uint64_t n;
@@ -131,6 +131,6 @@ void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t 
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
-                           sgt_stretch *out, uint32_t most);
+                           sgt_extent *out, uint32_t most);
 
 #endif

@@ -138,7 +138,7 @@ static int set_number(const sgt_option *o, const char *v, sgt_error *err)
 {
     double x = SGT_DEFAULT_REAL;
     uint64_t u = SGT_DEFAULT_COUNT;
-    int whole = o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE, rc = SGT_OK;
+    int whole = sgt_option_is_whole(o), rc = SGT_OK;
     if (!may_be_auto(o) || strcmp(v, "auto") != 0) {
         int bad = o->kind == SGT_OPT_COUNT  ? sgt_parse_count(v, &u)
                   : o->kind == SGT_OPT_SIZE ? sgt_parse_size(v, &u)

@@ -190,7 +190,7 @@ static size_t tensor_of(size_t layer, size_t which)
 }
 static const float *vector(const sgt_decoder *d, size_t index) { return d->at[index]; }
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
-static void meet(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
+static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
 /* Compute columns j to j + TILE of each row of a product (n, m). */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
@@ -214,7 +214,7 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
         for (size_t i = 0; gelu && i < n; i++)
             d->k->gelu(out + i * m + j, out + i * m + j, columns, d->o.model.gelu);
     }
-    meet(d);
+    barrier(d);
 }
 
 /* Return the keys or values of a head, (window, D). */
@@ -235,7 +235,7 @@ static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, 
             memcpy(cached(d, d->keys, layer, rows[i].sequence, h) + at, k, bytes);
             memcpy(cached(d, d->values, layer, rows[i].sequence, h) + at, k + d->C, bytes);
         }
-    meet(d);
+    barrier(d);
 }
 
 static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
@@ -250,7 +250,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
                      cached(d, d->values, layer, r->sequence, h), r->position + 1, d->D, scale,
                      scores);
     }
-    meet(d);
+    barrier(d);
 }
 
 /* x += y, then LayerNorm of x */
@@ -260,7 +260,7 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
         d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i,
                                  d->x + i * d->C, d->y + i * d->C, vector(d, norm),
                                  vector(d, norm + 1), 1, d->C, d->o.model.eps);
-    meet(d);
+    barrier(d);
 }
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
@@ -298,7 +298,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
         d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first),
                         vector(d, first + 1), 1, d->C, d->o.model.eps);
     }
-    meet(d);
+    barrier(d);
 }
 
 /* Compute logits from d->last, which holds the wanted rows. */
@@ -327,7 +327,7 @@ void sgt_decoder_run(sgt_decoder *d, const sgt_decoder_row *rows, size_t n, floa
         embed(d, rows, n);
         for (size_t l = 0; l < d->o.model.layers; l++) block(d, l, rows, n);
         if (sgt_team_take(&d->team) == 0) wanted = gather_wanted(d, rows, n);
-        meet(d);
+        barrier(d);
         if (wanted) head(d, wanted, logits);
     }
 }
