@@ -96,22 +96,15 @@ SHARED := sgt_fail sgt_fail_errno sgt_printable sgt_say # of base/error.h, in bo
 ABI := 0
 VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 
-# ---- programs: tools/sgt-X.c, the folders it consists of, and the libraries it uses ----
+# ---- programs: tools/sgt-X.c, the folder tools/X, and the libraries they use ----
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
+USES := cli train kernels tokenize loader
 USES_sgt-tokenize := ranks cli tokenize loader
-USES_sgt-train := ranks cli train kernels tokenize loader
-USES_sgt-inspect := cli train kernels tokenize loader
-USES_sgt-bench := cli train kernels tokenize loader
-USES_sgt-eval := cli train kernels tokenize loader
-USES_sgt-report := cli train kernels tokenize loader
-USES_sgt-sample := cli train kernels tokenize loader
-PARTS_sgt-train := tools/train
-PARTS_sgt-tokenize := tools/tokenize
-PARTS_sgt-inspect := tools/inspect
-PARTS_sgt-bench := tools/bench tools/page
-PARTS_sgt-eval := tools/eval tools/sample
-PARTS_sgt-report := tools/report tools/page tools/sample
-PARTS_sgt-sample := tools/sample
+USES_sgt-train := ranks $(USES)
+# Folders beside tools/X:
+PARTS_sgt-bench := tools/page
+PARTS_sgt-eval := tools/sample
+PARTS_sgt-report := tools/page tools/sample
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----
 NVCC ?= nvcc
@@ -131,7 +124,7 @@ MPI_LIB := $(B)/lib/libsgt-mpi.so
 MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 
 # ---- what to type ----
-.PHONY: all programs libs cuda mpi deps demo run-demo clean help need-packages
+.PHONY: all programs libs cuda mpi deps demo run-demo check check-all clean help need-packages
 all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
 	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin'
@@ -139,19 +132,10 @@ all: need-packages programs libs cuda mpi ## build every program, and the CUDA b
 programs: $(PROGRAMS:%=$(B)/bin/%)
 libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so) ## libsgt-loader and libsgt-tokenize alone, shared and static
 
-ifneq ($(HAVE_NVCC),)
-cuda: $(CUDA_LIB)                      ## the CUDA backend alone
-else
-cuda:
-	@echo 'no $(NVCC): the CUDA backend is left out, everything else is there'
-endif
-
-ifneq ($(MPICC),)
-mpi: $(MPI_LIB)
-else
-mpi:
-	@echo 'built without MPI, which only several processes need (mpirun; package libopenmpi-dev)'
-endif
+cuda: $(if $(HAVE_NVCC),$(CUDA_LIB))   ## the CUDA backend alone
+	@$(if $(HAVE_NVCC),:,echo 'no $(NVCC): the CUDA backend is left out, everything else is there')
+mpi: $(if $(MPICC),$(MPI_LIB))
+	@$(if $(MPICC),:,echo 'built without MPI, which only several processes need (mpirun; package libopenmpi-dev)')
 
 deps:                                  ## install what is missing (apt-get; sudo unless root)
 	@tools/deps.sh
@@ -169,6 +153,15 @@ demo:                                  ## the main job on real text, on a CPU, i
 run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
 	@$(end_line)
 	@tools/demo.sh $(B) "$(CORPUS)"
+
+# Three tiers of tests, each of which holds the one before it; tests/rules.mk has the third, torture,
+# and what they run. tests/run.sh and its programs read $TIER.
+TIER ?= check
+check: deps                            ## the tests, within 8 minutes on two cores, build included
+	+@$(again) run-check TIER=check
+check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
+	+@$(again) lint
+	+@$(again) run-check TIER=all
 
 clean:                                 ## remove build/ (every variant)
 	$(Q)rm -rf build
@@ -210,8 +203,9 @@ endef
 $(foreach l,$(PUBLIC),$(eval $(call public,$(l))))
 
 define program
-$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$$(PARTS_$(1))) $$(call lib,$$(USES_$(1)))
-	$$(call link,$$(CC),$$(call ld,$$(USES_$(1))))
+$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%) $$(PARTS_$(1))) \
+    $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
+	$$(call link,$$(CC),$$(call ld,$$(or $$(USES_$(1)),$$(USES))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
 

@@ -1,17 +1,7 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
-.PHONY: check check-all run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
+.PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
 .PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-json bench-rows
-
-# ---- the three tiers: each holds the one before it; tests/run.sh and its programs read $TIER ----
-TIER ?= check
-
-check: deps                            ## the tests, within 8 minutes on two cores, build included
-	+@$(again) run-check TIER=check
-
-check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
-	+@$(again) lint
-	+@$(again) run-check TIER=all
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 

@@ -3,6 +3,7 @@
 # the seeds of fuzzing; then the scripts of tests/cli. $TIER says how much of each: check (make check) or all (the
 # default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran.
 set -u
+one=''
 [ "$1" != --one ] || { one=$2 && shift 2; }
 cd "$(dirname "$0")/.." || exit 1
 B=$1
@@ -42,7 +43,7 @@ sum_up() { # EXIT PATTERN SKIPPED: sed puts PASSED and FAILED into groups 1 and 
     echo "sum $passed $failed $skipped"
 }
 
-if [ -n "${one:-}" ]; then
+if [ -n "$one" ]; then
     log=$(mktemp "${TMPDIR:-/tmp}/sgt-suite.XXXXXX")
     trap 'rm -f "$log"' EXIT
     code=0
