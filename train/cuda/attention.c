@@ -16,14 +16,14 @@ static int refuse(const char *what, const char *why, sgt_error *err)
 
 static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_cudnn_attention_options o = {.type = c->type,
-                                     .B = c->B,
-                                     .T = c->T,
-                                     .H = c->H,
-                                     .D = c->D,
-                                     .scale = c->scale,
+    sgt_cudnn_attention_options o = {.type = c->shape.type,
+                                     .B = c->shape.B,
+                                     .T = c->shape.T,
+                                     .H = c->shape.H,
+                                     .D = c->shape.D,
+                                     .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic};
-    return sgt_cudnn_attention_open(&c->cudnn, &o, err);
+    return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
 /* Return why a path cannot be used that the self-check has rejected, or NULL if it can. */
@@ -41,8 +41,8 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
  * and passed the self-check. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
-    int asked = (c->variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
-    return asked && sgt_cuda_attention_hopper_serves(c->type, c->D) &&
+    int asked = (c->plan.variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
+    return asked && sgt_cuda_attention_hopper_serves(c->shape.type, c->shape.D) &&
                    !sgt_verdict_out(c->o.verdicts, SGT_CHECK_HOPPER)
                ? SGT_PATH_HOPPER
                : SGT_PATH_OWN;
@@ -50,8 +50,9 @@ static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 
 static const char *own_lacks(const sgt_cuda_backend *c, sgt_error *why)
 {
-    if (sgt_cuda_attention_serves(c->D)) return left_out(c, SGT_CHECK_OWN, why);
-    sgt_fail(why, SGT_EUNSUPPORTED, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
+    if (sgt_cuda_attention_serves(c->shape.D)) return left_out(c, SGT_CHECK_OWN, why);
+    sgt_fail(why, SGT_EUNSUPPORTED, "heads of %zu numbers, it takes multiples of 8 to 128",
+             c->shape.D);
     return why->text;
 }
 
@@ -61,7 +62,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
     if (left_out(c, SGT_CHECK_CUDNN, why)) return why->text;
     if (open_cudnn(c, why) == SGT_OK) return NULL;
-    c->cudnn = NULL;
+    c->plan.cudnn = NULL;
     return why->text;
 }
 
@@ -70,17 +71,17 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
-    if (!sgt_cuda_attention_tiled_serves(c->D))
+    if (!sgt_cuda_attention_tiled_serves(c->shape.D))
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--attention auto: heads of %zu numbers are more than the tiles hold "
                         "(--attention naive takes any)",
-                        c->D);
-    c->path = SGT_PATH_TILED;
-    if (left_out(c, SGT_CHECK_TILED, &why)) c->path = SGT_PATH_NAIVE;
+                        c->shape.D);
+    c->plan.path = SGT_PATH_TILED;
+    if (left_out(c, SGT_CHECK_TILED, &why)) c->plan.path = SGT_PATH_NAIVE;
     else if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
         sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)",
                 own);
-    return c->path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why)
+    return c->plan.path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why)
                ? refuse("auto", why.text, err)
                : SGT_OK;
 }
@@ -92,9 +93,9 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
                       : c->o.attention == SGT_ATTENTION_CUDNN
                           ? cudnn_lacks(c, &space)
                           : left_out(c, SGT_CHECK_NAIVE, &space);
-    c->path = c->o.attention == SGT_ATTENTION_OWN     ? our_path(c)
-              : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
-                                                      : SGT_PATH_NAIVE;
+    c->plan.path = c->o.attention == SGT_ATTENTION_OWN     ? our_path(c)
+                   : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
+                                                           : SGT_PATH_NAIVE;
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
@@ -104,18 +105,18 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
-    c->scale = 1 / sqrtf((float)c->D);
+    c->shape.scale = 1 / sqrtf((float)c->shape.D);
     if (c->o.attention != SGT_ATTENTION_AUTO) return take_named(c, err);
     const char *own = own_lacks(c, &own_space), *cudnn;
-    c->path = our_path(c);
+    c->plan.path = our_path(c);
     if (own && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN)) return take_slow(c, own, err);
-    int ours = c->type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
+    int ours = c->shape.type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
     if (!own && cudnn && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN))
         sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
     if (!own) return SGT_OK;
-    c->path = SGT_PATH_CUDNN;
+    c->plan.path = SGT_PATH_CUDNN;
     return cudnn ? take_slow(c, own, err) : SGT_OK;
 }
 
@@ -127,7 +128,7 @@ static void one_layer(sgt_cuda_backend *c)
 
 static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
 {
-    return (bits & 0x7fff) > (c->type == SGT_BF16 ? 0x7f80 : 0x7c00);
+    return (bits & 0x7fff) > (c->shape.type == SGT_BF16 ? 0x7f80 : 0x7c00);
 }
 
 /* Find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's frontend assumes so from
@@ -136,24 +137,24 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
  * clear the sums for each layer. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t bytes, first = c->N * 3 * c->C * c->width;
-    void *sums = sgt_cudnn_attention_sums(c->cudnn, c->cudnn_space, &bytes);
-    sgt_cuda_path path = c->path;
+    size_t bytes, first = c->shape.N * 3 * c->shape.C * c->shape.width;
+    void *sums = sgt_cudnn_attention_sums(c->plan.cudnn, c->buf.cudnn_space, &bytes);
+    sgt_cuda_path path = c->plan.path;
     int nans = 0;
-    if (!sums || sgt_cudnn_attention_clear_sums(c->cudnn, 0)) return SGT_OK;
-    if (bytes > c->staging_bytes) bytes = c->staging_bytes;
-    if (first > c->staging_bytes) first = c->staging_bytes;
-    c->path = SGT_PATH_CUDNN;
-    memset(c->staging, 0xff, bytes);
+    if (!sums || sgt_cudnn_attention_clear_sums(c->plan.cudnn, 0)) return SGT_OK;
+    if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
+    if (first > c->queue.staging_bytes) first = c->queue.staging_bytes;
+    c->plan.path = SGT_PATH_CUDNN;
+    memset(c->queue.staging, 0xff, bytes);
     sgt_cuda_attend(c, 0, 0);
-    sgt_cuda_copy(c->compute, sums, c->staging, bytes);
+    sgt_cuda_copy(c->queue.compute, sums, c->queue.staging, bytes);
     sgt_cuda_attend_backward(c, 0);
-    sgt_cuda_copy(c->compute, c->staging, c->dwide, first);
-    int rc = sgt_cuda_finish(c->compute, err);
-    const uint16_t *dqkv = (const uint16_t *)(const void *)c->staging;
+    sgt_cuda_copy(c->queue.compute, c->queue.staging, c->buf.dwide, first);
+    int rc = sgt_cuda_finish(c->queue.compute, err);
+    const uint16_t *dqkv = (const uint16_t *)(const void *)c->queue.staging;
     for (size_t i = 0; rc == SGT_OK && i < first / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
-    sgt_cudnn_attention_clear_sums(c->cudnn, rc < 0 || nans > 0);
-    c->path = path;
+    sgt_cudnn_attention_clear_sums(c->plan.cudnn, rc < 0 || nans > 0);
+    c->plan.path = path;
     if (rc < 0) return rc;
     sgt_say(&c->o.detail, "attention: cuDNN %s",
             nans ? "adds to dQ's sums, which are cleared for each layer"
@@ -164,30 +165,31 @@ static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     float own, cudnn;
-    const sgt_cuda_path ours = c->path;
+    const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    if (!c->cudnn) return SGT_OK;
+    if (!c->plan.cudnn) return SGT_OK;
     /* zeros, with which no arithmetic is slow */
-    sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width);
-    sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
+    sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
+                  c->shape.N * 3 * c->shape.C * c->shape.width);
+    sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
     int rc = ask_for_sums(c, &why), asked = rc;
     if (c->o.attention != SGT_ATTENTION_AUTO)
         return rc < 0 ? sgt_fail(err, rc, "--attention cudnn: %s", why.text) : rc;
     rc = sgt_cuda_time(c, one_layer, &own, err);
     if (rc < 0) return rc;
-    c->path = SGT_PATH_CUDNN;
+    c->plan.path = SGT_PATH_CUDNN;
     rc = asked < 0 ? asked : sgt_cuda_time(c, one_layer, &cudnn, &why);
-    if (rc < 0 || cudnn >= own) c->path = ours;
+    if (rc < 0 || cudnn >= own) c->plan.path = ours;
     if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
     else
         sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
-                c->path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
+                c->plan.path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
     return SGT_OK;
 }
 
 static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
 {
-    return c->o.documents ? &c->documents : NULL;
+    return c->o.documents ? &c->buf.documents : NULL;
 }
 
 /* ---- naive: T x T scores in memory, as frameworks without fused attention compute them ---- */
@@ -198,35 +200,42 @@ static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l,
                            const sgt_cuda_dropout *drop)
 {
     if (!drop) return l->probs;
-    sgt_cuda_drop_probs(c->compute, c->type, c->naive.dscores, l->probs, c->B, c->H, c->T, drop);
-    return c->naive.dscores;
+    sgt_cuda_drop_probs(c->queue.compute, c->shape.type, c->plan.naive.dscores, l->probs,
+                        c->shape.B, c->shape.H, c->shape.T, drop);
+    return c->plan.naive.dscores;
 }
 
 static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
 {
-    sgt_cuda_block *l = c->blocks + layer;
-    sgt_cuda_naive *n = &c->naive;
-    sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
-    sgt_cuda_gemm_run(n->outer, c->compute, l->probs, n->q, n->k, NULL, NULL);
-    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale,
-                            documents(c));
-    sgt_cuda_gemm_run(n->rows, c->compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
-    sgt_cuda_merge_heads(c->compute, c->type, l->att, n->o, c->B, c->T, c->H, c->D);
+    sgt_cuda_block *l = c->buf.blocks + layer;
+    sgt_cuda_naive *n = &c->plan.naive;
+    sgt_cuda_split_heads(c->queue.compute, c->shape.type, n->q, n->k, n->v, l->qkv, c->shape.B,
+                         c->shape.T, c->shape.H, c->shape.D);
+    sgt_cuda_gemm_run(n->outer, c->queue.compute, l->probs, n->q, n->k, NULL, NULL);
+    sgt_cuda_causal_softmax(c->queue.compute, c->shape.type, l->probs, c->shape.B, c->shape.H,
+                            c->shape.T, c->shape.scale, documents(c));
+    sgt_cuda_gemm_run(n->rows, c->queue.compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
+    sgt_cuda_merge_heads(c->queue.compute, c->shape.type, l->att, n->o, c->shape.B, c->shape.T,
+                         c->shape.H, c->shape.D);
 }
 
 static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
 {
-    sgt_cuda_block *l = c->blocks + layer;
-    sgt_cuda_naive *n = &c->naive;
-    sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
-    sgt_cuda_split_head(c->compute, c->type, n->o, c->dln, c->B, c->T, c->H, c->D);
-    sgt_cuda_gemm_run(n->columns, c->compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
-    sgt_cuda_gemm_run(n->outer, c->compute, n->dscores, n->o, n->v, NULL, NULL);
-    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T,
-                                     c->scale, drop, documents(c));
-    sgt_cuda_gemm_run(n->rows, c->compute, n->dq, n->dscores, n->k, NULL, NULL);
-    sgt_cuda_gemm_run(n->columns, c->compute, n->dk, n->dscores, n->q, NULL, NULL);
-    sgt_cuda_join_heads(c->compute, c->type, c->dwide, n->dq, n->dk, n->dv, c->B, c->T, c->H, c->D);
+    sgt_cuda_block *l = c->buf.blocks + layer;
+    sgt_cuda_naive *n = &c->plan.naive;
+    sgt_cuda_split_heads(c->queue.compute, c->shape.type, n->q, n->k, n->v, l->qkv, c->shape.B,
+                         c->shape.T, c->shape.H, c->shape.D);
+    sgt_cuda_split_head(c->queue.compute, c->shape.type, n->o, c->buf.dln, c->shape.B, c->shape.T,
+                        c->shape.H, c->shape.D);
+    sgt_cuda_gemm_run(n->columns, c->queue.compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
+    sgt_cuda_gemm_run(n->outer, c->queue.compute, n->dscores, n->o, n->v, NULL, NULL);
+    sgt_cuda_causal_softmax_backward(c->queue.compute, c->shape.type, n->dscores, l->probs,
+                                     c->shape.B, c->shape.H, c->shape.T, c->shape.scale, drop,
+                                     documents(c));
+    sgt_cuda_gemm_run(n->rows, c->queue.compute, n->dq, n->dscores, n->k, NULL, NULL);
+    sgt_cuda_gemm_run(n->columns, c->queue.compute, n->dk, n->dscores, n->q, NULL, NULL);
+    sgt_cuda_join_heads(c->queue.compute, c->shape.type, c->buf.dwide, n->dq, n->dk, n->dv,
+                        c->shape.B, c->shape.T, c->shape.H, c->shape.D);
 }
 
 /* ---- all paths ---- */
@@ -238,23 +247,26 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
 {
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, training);
-    sgt_cuda_block *l = c->blocks + layer;
-    switch (c->path) {
+    sgt_cuda_block *l = c->buf.blocks + layer;
+    switch (c->plan.path) {
     case SGT_PATH_OWN:
-        (tf32(c) ? sgt_cuda_attention_tf32
-                 : sgt_cuda_attention)(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T,
-                                       c->H, c->D, c->scale, drop, documents(c));
+        (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(
+            c->queue.compute, c->shape.type, l->att, l->lse, l->qkv, c->shape.B, c->shape.T,
+            c->shape.H, c->shape.D, c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_HOPPER:
-        sgt_cuda_attention_hopper(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H,
-                                  c->D, c->scale, drop, documents(c));
+        sgt_cuda_attention_hopper(c->queue.compute, c->shape.type, l->att, l->lse, l->qkv,
+                                  c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
+                                  drop, documents(c));
         return;
     case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H,
-                                 c->D, c->scale, drop, documents(c));
+        sgt_cuda_attention_tiled(c->queue.compute, c->shape.type, l->att, l->lse, l->qkv,
+                                 c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
+                                 drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
-        sgt_cudnn_attention_forward(c->cudnn, c->compute, l->att, l->lse, l->qkv, c->cudnn_space);
+        sgt_cudnn_attention_forward(c->plan.cudnn, c->queue.compute, l->att, l->lse, l->qkv,
+                                    c->buf.cudnn_space);
         return;
     case SGT_PATH_NAIVE: naive(c, layer, drop); return;
     }
@@ -264,26 +276,29 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, 1);
-    const sgt_cuda_block *l = c->blocks + layer;
-    switch (c->path) {
+    const sgt_cuda_block *l = c->buf.blocks + layer;
+    switch (c->plan.path) {
     case SGT_PATH_OWN:
         (tf32(c) ? sgt_cuda_attention_tf32_backward : sgt_cuda_attention_backward)(
-            c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T,
-            c->H, c->D, c->scale, drop, documents(c));
+            c->queue.compute, c->shape.type, c->buf.dwide, c->buf.delta, c->buf.dln, l->att, l->lse,
+            l->qkv, c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale, drop,
+            documents(c));
         return;
     case SGT_PATH_HOPPER:
-        sgt_cuda_attention_hopper_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att,
-                                           l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
-                                           documents(c));
+        sgt_cuda_attention_hopper_backward(c->queue.compute, c->shape.type, c->buf.dwide,
+                                           c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv,
+                                           c->shape.B, c->shape.T, c->shape.H, c->shape.D,
+                                           c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att,
-                                          l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
-                                          documents(c));
+        sgt_cuda_attention_tiled_backward(c->queue.compute, c->shape.type, c->buf.dwide,
+                                          c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv,
+                                          c->shape.B, c->shape.T, c->shape.H, c->shape.D,
+                                          c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
-        sgt_cudnn_attention_backward(c->cudnn, c->compute, c->dwide, c->dln, l->att, l->lse, l->qkv,
-                                     c->cudnn_space);
+        sgt_cudnn_attention_backward(c->plan.cudnn, c->queue.compute, c->buf.dwide, c->buf.dln,
+                                     l->att, l->lse, l->qkv, c->buf.cudnn_space);
         return;
     case SGT_PATH_NAIVE: naive_backward(c, layer, drop); return;
     }

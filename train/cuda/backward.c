@@ -1,4 +1,4 @@
-/* backward.c: computes the gradients of all parameters from dlogits. c->dx is the gradient of the
+/* backward.c: computes the gradients of all parameters from dlogits. c->buf.dx is the gradient of the
  * residual stream, to which each branch adds its own. Gradients of parameters add up in float32
  * over a step's micro-steps, and the optimizer zeroes them. With `written` there is only one
  * micro-step: products overwrite the gradients of matrices, and the rest is zeroed first. */
@@ -19,66 +19,69 @@ typedef struct norm {
  * also sums dx's columns, which are the bias gradient of the branch below (branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
-    float *dw = c->grads + n->w, *db = c->grads + n->b;
+    float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const void *w = sgt_cuda_weight(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
-    if (c->norm_rows)
-        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, dbias,
-                                         c->dln, n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
+    if (c->plan.norm_rows)
+        sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
+                                         db, dbias, c->buf.dln, n->x, n->mean, n->rstd, w,
+                                         c->shape.N, c->shape.C, c->buf.scratch);
     else
-        sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, n->first, dw, db, c->dln, n->x,
-                                    n->mean, n->rstd, w, c->N, c->C, c->scratch);
+        sgt_cuda_layernorm_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw, db,
+                                    c->buf.dln, n->x, n->mean, n->rstd, w, c->shape.N, c->shape.C,
+                                    c->buf.scratch);
 }
 
 /* For y = x W + b, add dy's column sums to b's gradient. */
 static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
                  size_t rows, size_t width)
 {
-    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, rows, width,
-                           c->scratch);
+    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads + l->at[weight + 1], dy,
+                           rows, width, c->buf.scratch);
 }
 
 /* The same for dwide, on the stream `beside` while the compute stream continues, until rejoin. In a
  * graph this becomes a branch. dwide must not change until then. */
 static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
 {
-    if (!c->beside) {
-        bias(c, l, weight, c->dwide, c->N, width);
+    if (!c->queue.beside) {
+        bias(c, l, weight, c->buf.dwide, c->shape.N, width);
         return;
     }
-    sgt_cuda_record(c->forked, c->compute);
-    sgt_cuda_wait(c->beside, c->forked);
-    sgt_cuda_bias_backward(c->beside, c->type, c->grads + l->at[weight + 1], c->dwide, c->N, width,
-                           c->beside_scratch);
-    sgt_cuda_record(c->rejoined, c->beside);
-    c->branches = 1;
+    sgt_cuda_record(c->queue.forked, c->queue.compute);
+    sgt_cuda_wait(c->queue.beside, c->queue.forked);
+    sgt_cuda_bias_backward(c->queue.beside, c->shape.type, c->flat.grads + l->at[weight + 1],
+                           c->buf.dwide, c->shape.N, width, c->buf.beside_scratch);
+    sgt_cuda_record(c->queue.rejoined, c->queue.beside);
+    c->queue.branches = 1;
 }
 
 /* Wait for the stream `beside`: the next kernel may overwrite dwide. */
 static void rejoin(sgt_cuda_backend *c)
 {
-    if (c->branches) sgt_cuda_wait(c->compute, c->rejoined);
-    c->branches = 0;
+    if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
+    c->queue.branches = 0;
 }
 
 static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
                             const void *x, const void *dy)
 {
-    sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
+    sgt_cuda_gemm_run(c->plan.linear[which].dw, c->queue.compute, c->flat.grads + l->at[weight], x,
+                      dy, NULL, NULL);
 }
 
 /* Add the bias gradient of a branch that added to the residual stream, unless the LayerNorm after
  * it has done so. */
 static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
-    if (!c->norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->N, c->C);
+    if (!c->plan.norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->shape.N, c->shape.C);
 }
 
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
                   const void *dy, void *dx)
 {
-    sgt_cuda_gemm_run(c->linear[which].dx, c->compute, dx, dy, sgt_cuda_weight(c, l->at[weight]),
-                      NULL, NULL);
+    sgt_cuda_gemm_run(c->plan.linear[which].dx, c->queue.compute, dx, dy,
+                      sgt_cuda_weight(c, l->at[weight]), NULL, NULL);
 }
 
 /* Return the gradient of a residual branch's output: dx, or dx with the branch's dropout. */
@@ -86,106 +89,115 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, site, 1);
-    if (!drop) return c->dx;
-    sgt_cuda_dropout_apply(c->compute, c->type, c->ddrop, c->dx, c->N * c->C, drop);
-    return c->ddrop;
+    if (!drop) return c->buf.dx;
+    sgt_cuda_dropout_apply(c->queue.compute, c->shape.type, c->buf.ddrop, c->buf.dx,
+                           c->shape.N * c->shape.C, drop);
+    return c->buf.ddrop;
 }
 
 /* Compute dwide (N, 4C) = dy W^T times GELU's slope, and the gradient of the bias before GELU. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
-    if (c->dgelu_bias) {
-        sgt_cuda_gemm_run(c->dgelu_bias, c->compute, c->dwide, dy, w, c->bias_sums, l->fc);
-        bias(c, l, SGT_FC_W, c->bias_sums, 1, 4 * c->C);
+    if (c->plan.dgelu_bias) {
+        sgt_cuda_gemm_run(c->plan.dgelu_bias, c->queue.compute, c->buf.dwide, dy, w,
+                          c->buf.bias_sums, l->fc);
+        bias(c, l, SGT_FC_W, c->buf.bias_sums, 1, 4 * c->shape.C);
         return;
     }
-    if (c->dgelu) {
-        sgt_cuda_gemm_run(c->dgelu, c->compute, c->dwide, dy, w, NULL, l->fc);
+    if (c->plan.dgelu) {
+        sgt_cuda_gemm_run(c->plan.dgelu, c->queue.compute, c->buf.dwide, dy, w, NULL, l->fc);
     } else {
-        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
-        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C,
-                               c->model.gelu);
+        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->buf.dwide);
+        sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide, l->fc,
+                               c->shape.N * 4 * c->shape.C, c->model.gelu);
     }
-    wide_bias(c, l, SGT_FC_W, 4 * c->C);
+    wide_bias(c, l, SGT_FC_W, 4 * c->shape.C);
 }
 
 static void mlp(sgt_cuda_backend *c, size_t i)
 {
-    const sgt_cuda_block *l = c->blocks + i;
+    const sgt_cuda_block *l = c->buf.blocks + i;
     const void *dy = branch(c, i, SGT_DROP_FCPROJ);
     weight_gradient(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy);
     branch_bias(c, l, SGT_FCPROJ_W, dy);
     gelu_slope(c, l, dy);
-    weight_gradient(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->dwide);
-    input(c, SGT_CUDA_FC, l, SGT_FC_W, c->dwide, c->dln);
+    weight_gradient(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->buf.dwide);
+    input(c, SGT_CUDA_FC, l, SGT_FC_W, c->buf.dwide, c->buf.dln);
     layernorm(c, &(norm){l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B],
-                         c->grads + l->at[SGT_PROJ_W + 1], 0});
+                         c->flat.grads + l->at[SGT_PROJ_W + 1], 0});
     rejoin(c);
 }
 
 static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
-    if (!c->qkv_dw_bias) {
-        wide_bias(c, l, SGT_QKV_W, 3 * c->C);
-        weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
+    if (!c->plan.qkv_dw_bias) {
+        wide_bias(c, l, SGT_QKV_W, 3 * c->shape.C);
+        weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide);
         return;
     }
-    sgt_cuda_gemm_run(c->qkv_dw_bias, c->compute, c->grads + l->at[SGT_QKV_W], l->ln1, c->dwide,
-                      c->bias_sums, NULL);
-    sgt_cuda_bias_backward(c->compute, SGT_F32, c->grads + l->at[SGT_QKV_B], c->bias_sums, 1,
-                           3 * c->C, c->scratch);
+    sgt_cuda_gemm_run(c->plan.qkv_dw_bias, c->queue.compute, c->flat.grads + l->at[SGT_QKV_W],
+                      l->ln1, c->buf.dwide, c->buf.bias_sums, NULL);
+    sgt_cuda_bias_backward(c->queue.compute, SGT_F32, c->flat.grads + l->at[SGT_QKV_B],
+                           c->buf.bias_sums, 1, 3 * c->shape.C, c->buf.scratch);
 }
 
 static void attention(sgt_cuda_backend *c, size_t i)
 {
-    const sgt_cuda_block *l = c->blocks + i;
+    const sgt_cuda_block *l = c->buf.blocks + i;
     const void *dy = branch(c, i, SGT_DROP_PROJ);
     weight_gradient(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, l->att, dy);
     branch_bias(c, l, SGT_PROJ_W, dy);
-    input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->dln);
+    input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->buf.dln);
     sgt_cuda_attend_backward(c, i);
     qkv_parameters(c, l);
-    input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
-    layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],
-                         l->at[SGT_LN1_B], i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
+    input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->buf.dwide, c->buf.dln);
+    layernorm(c,
+              &(norm){i ? l[-1].out : c->buf.x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],
+                      l->at[SGT_LN1_B], i ? c->flat.grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
     rejoin(c);
 }
 
 static void embeddings(sgt_cuda_backend *c)
 {
     const void *dy = branch(c, 0, SGT_DROP_EMBED);
-    sgt_cuda_embed_sort(c->compute, c->sorted, c->order, c->ids, c->N, c->scratch);
-    sgt_cuda_embed_backward(c->compute, c->type, c->grads + c->wte, c->grads + c->wpe, c->sorted,
-                            c->order, dy, c->N, c->T, c->C, c->scratch);
+    sgt_cuda_embed_sort(c->queue.compute, c->buf.sorted, c->buf.order, c->buf.ids, c->shape.N,
+                        c->buf.scratch);
+    sgt_cuda_embed_backward(c->queue.compute, c->shape.type, c->flat.grads + c->flat.wte,
+                            c->flat.grads + c->flat.wpe, c->buf.sorted, c->buf.order, dy,
+                            c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
 /* Zero the gradients that kernels add to and no product writes: those of vectors, and of the
  * positions in use. The same holds for wte if the head has its own matrix. */
 static void zero_rest(sgt_cuda_backend *c)
 {
-    sgt_cuda_zero(c->compute, c->grads + c->decayed, (c->flat - c->decayed) * sizeof *c->grads);
-    sgt_cuda_zero(c->compute, c->grads + c->wpe, c->T * c->C * sizeof *c->grads);
+    sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,
+                  (c->flat.count - c->flat.decayed) * sizeof *c->flat.grads);
+    sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.wpe,
+                  c->shape.T * c->shape.C * sizeof *c->flat.grads);
     if (c->model.untied)
-        sgt_cuda_zero(c->compute, c->grads + c->wte, c->rows_v * c->C * sizeof *c->grads);
+        sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.wte,
+                      c->shape.rows_v * c->shape.C * sizeof *c->flat.grads);
 }
 
 void sgt_cuda_backward(sgt_cuda_backend *c)
 {
-    const sgt_cuda_linear *head = &c->linear[SGT_CUDA_HEAD];
-    unsigned L = (unsigned)c->L;
+    const sgt_cuda_linear *head = &c->plan.linear[SGT_CUDA_HEAD];
+    unsigned L = (unsigned)c->shape.L;
     sgt_cuda_range(c, "head backward");
-    if (c->written) zero_rest(c);
-    sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL,
-                      NULL);
-    sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
-    if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
-    const sgt_cuda_block *last = c->blocks + c->L - 1;
-    layernorm(c, &(norm){last->out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b,
-                         c->grads + last->at[SGT_FCPROJ_W + 1], 1});
+    if (c->plan.written) zero_rest(c);
+    sgt_cuda_gemm_run(head->dx, c->queue.compute, c->buf.dln, c->buf.logits,
+                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
+    sgt_cuda_gemm_run(head->dw, c->queue.compute, c->flat.grads + c->flat.head, c->buf.logits,
+                      c->buf.lnf, NULL, NULL);
+    if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->shape.L);
+    const sgt_cuda_block *last = c->buf.blocks + c->shape.L - 1;
+    layernorm(c, &(norm){last->out, c->buf.meanf, c->buf.rstdf, c->flat.lnf_w, c->flat.lnf_b,
+                         c->flat.grads + last->at[SGT_FCPROJ_W + 1], 1});
     sgt_cuda_part_ends(c, sgt_part_head(L));
     sgt_cuda_range_end(c);
-    for (size_t i = c->L; i-- > 0;) {
+    for (size_t i = c->shape.L; i-- > 0;) {
         sgt_cuda_range_layer(c, "backward", i);
         sgt_cuda_forward_again(c, i);
         mlp(c, i);

@@ -18,33 +18,33 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     if (!c) return;
     int lost = c->group && c->o.ranks->given_up;
-    if (c->compute && !lost) sgt_cuda_finish(c->compute, NULL);
+    if (c->queue.compute && !lost) sgt_cuda_finish(c->queue.compute, NULL);
     sgt_cuda_trace_close(c);
-    sgt_cuda_graph_free(c->micro_graph);
-    sgt_cuda_graph_free(c->last_graph);
-    sgt_cuda_graph_free(c->update_graph);
+    sgt_cuda_graph_free(c->queue.micro_graph);
+    sgt_cuda_graph_free(c->queue.last_graph);
+    sgt_cuda_graph_free(c->queue.update_graph);
     sgt_cuda_ranks_leave(c); /* NCCL waits until the graphs that hold its calls are freed */
-    if (lost) sgt_cuda_finish(c->compute, NULL);
+    if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
-        sgt_cuda_event_free(c->copied[i]);
-        sgt_cuda_event_free(c->measured[i]);
-        sgt_cuda_host_free(c->staged[i]);
+        sgt_cuda_event_free(c->queue.copied[i]);
+        sgt_cuda_event_free(c->queue.measured[i]);
+        sgt_cuda_host_free(c->queue.staged[i]);
     }
-    for (int i = 0; i < SGT_CUDA_SLOTS; i++) sgt_cuda_event_free(c->taken[i]);
-    sgt_cuda_event_free(c->forked);
-    sgt_cuda_event_free(c->rejoined);
-    sgt_cudnn_attention_close(c->cudnn);
-    sgt_cuda_gemms_close(c->gemms);
-    sgt_cuda_host_free(c->seen);
-    sgt_cuda_host_free(c->staging);
-    sgt_cuda_stream_free(c->copies);
-    sgt_cuda_stream_free(c->beside);
-    sgt_cuda_stream_free(c->compute);
-    sgt_cuda_free(c->arena);
+    for (int i = 0; i < SGT_CUDA_SLOTS; i++) sgt_cuda_event_free(c->queue.taken[i]);
+    sgt_cuda_event_free(c->queue.forked);
+    sgt_cuda_event_free(c->queue.rejoined);
+    sgt_cudnn_attention_close(c->plan.cudnn);
+    sgt_cuda_gemms_close(c->plan.gemms);
+    sgt_cuda_host_free(c->queue.seen);
+    sgt_cuda_host_free(c->queue.staging);
+    sgt_cuda_stream_free(c->queue.copies);
+    sgt_cuda_stream_free(c->queue.beside);
+    sgt_cuda_stream_free(c->queue.compute);
+    sgt_cuda_free(c->buf.arena);
     sgt_live_free(&c->live);
-    free(c->blocks);
-    free(c->tensor_at);
-    free(c->bucket_at);
+    free(c->buf.blocks);
+    free(c->flat.tensor_at);
+    free(c->flat.bucket_at);
     free(c->choices);
     free(c);
 }
@@ -55,17 +55,17 @@ static void close_backend(sgt_backend *b)
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
-    float *const flat[] = {[SGT_PARAMETERS] = c->params,
-                           [SGT_MOMENT1] = c->m,
-                           [SGT_MOMENT2] = c->v,
-                           [SGT_GRADIENTS] = c->own_grads};
+    float *const flat[] = {[SGT_PARAMETERS] = c->flat.params,
+                           [SGT_MOMENT1] = c->flat.m,
+                           [SGT_MOMENT2] = c->flat.v,
+                           [SGT_GRADIENTS] = c->flat.own_grads};
     sgt_tensor t;
     if ((size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
         sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
         return NULL;
     }
     if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
-    *at = c->tensor_at[tensor] + first;
+    *at = c->flat.tensor_at[tensor] + first;
     return flat[what];
 }
 
@@ -75,14 +75,14 @@ int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *f
     int rc = SGT_OK;
     for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
         size_t bytes = (count - at) * sizeof(float);
-        if (bytes > c->staging_bytes) bytes = c->staging_bytes;
+        if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
         n = bytes / sizeof(float);
         bytes = n * sizeof(float);
-        if (from) memcpy(c->staging, from + at, bytes);
-        if (from) sgt_cuda_copy(c->compute, device + at, c->staging, bytes);
-        else sgt_cuda_copy(c->compute, c->staging, device + at, bytes);
-        rc = sgt_cuda_finish(c->compute, err);
-        if (rc == SGT_OK && to) memcpy(to + at, c->staging, bytes);
+        if (from) memcpy(c->queue.staging, from + at, bytes);
+        if (from) sgt_cuda_copy(c->queue.compute, device + at, c->queue.staging, bytes);
+        else sgt_cuda_copy(c->queue.compute, c->queue.staging, device + at, bytes);
+        rc = sgt_cuda_finish(c->queue.compute, err);
+        if (rc == SGT_OK && to) memcpy(to + at, c->queue.staging, bytes);
     }
     return rc;
 }
@@ -102,7 +102,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     if (is_nothing(c, what)) return SGT_OK;
     float *state = state_at(c, &at, what, tensor, first, count, err);
     if (!state) return SGT_EUSAGE;
-    if (what == SGT_PARAMETERS) c->stale = 1;
+    if (what == SGT_PARAMETERS) c->flat.stale = 1;
     if (c->group) return sgt_cuda_ranks_put(c, state, at, count, from, err);
     return sgt_cuda_stage(c, state + at, NULL, from, count, err);
 }
@@ -124,10 +124,11 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 
 static void refresh_copy(sgt_cuda_backend *c)
 {
-    if (c->stale && c->own_copy)
-        sgt_cuda_convert(c->compute, c->type, c->own_copy, c->params, c->own);
-    if (c->stale && c->group) sgt_cuda_ranks_share(c, 0);
-    c->stale = 0;
+    if (c->flat.stale && c->flat.own_copy)
+        sgt_cuda_convert(c->queue.compute, c->shape.type, c->flat.own_copy, c->flat.params,
+                         c->flat.own);
+    if (c->flat.stale && c->group) sgt_cuda_ranks_share(c, 0);
+    c->flat.stale = 0;
 }
 
 static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])
@@ -139,22 +140,22 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 static int read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err)
 {
-    sgt_cuda_copy(c->compute, c->staging, control, sizeof *control);
-    return sgt_cuda_finish(c->compute, err);
+    sgt_cuda_copy(c->queue.compute, c->queue.staging, control, sizeof *control);
+    return sgt_cuda_finish(c->queue.compute, err);
 }
 
 static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;
-    int rc = read_control(c, c->control, err);
+    int rc = read_control(c, c->buf.control, err);
     if (rc < 0) return rc;
-    memcpy(&seen, c->staging, sizeof seen);
+    memcpy(&seen, c->queue.staging, sizeof seen);
     *s = (sgt_scaler){
         .scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
-    sgt_cuda_copy(c->compute, c->staging, c->outliers, sizeof s->outliers);
-    if ((rc = sgt_cuda_finish(c->compute, err)) < 0) return rc;
-    memcpy(&s->outliers, c->staging, sizeof s->outliers);
+    sgt_cuda_copy(c->queue.compute, c->queue.staging, c->buf.outliers, sizeof s->outliers);
+    if ((rc = sgt_cuda_finish(c->queue.compute, err)) < 0) return rc;
+    memcpy(&s->outliers, c->queue.staging, sizeof s->outliers);
     return SGT_OK;
 }
 
@@ -167,11 +168,12 @@ static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *er
                               .spikes = s->outliers.spikes,
                               .growth_interval =
                                   c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
-    memcpy(c->staging, &start, sizeof start);
-    memcpy(c->staging + sizeof start, &s->outliers, sizeof s->outliers);
-    sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
-    sgt_cuda_copy(c->compute, c->outliers, c->staging + sizeof start, sizeof s->outliers);
-    return sgt_cuda_finish(c->compute, err); /* before the staging buffer is reused */
+    memcpy(c->queue.staging, &start, sizeof start);
+    memcpy(c->queue.staging + sizeof start, &s->outliers, sizeof s->outliers);
+    sgt_cuda_copy(c->queue.compute, c->buf.control, c->queue.staging, sizeof start);
+    sgt_cuda_copy(c->queue.compute, c->buf.outliers, c->queue.staging + sizeof start,
+                  sizeof s->outliers);
+    return sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
 }
 
 static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
@@ -189,38 +191,40 @@ static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                         int32_t *staged)
 {
-    size_t bytes = c->N * sizeof *staged;
+    size_t bytes = c->shape.N * sizeof *staged;
     if (rows->targets) {
         memcpy(staged, rows->targets, bytes);
-        sgt_cuda_copy(s, c->given[slot], staged, bytes);
+        sgt_cuda_copy(s, c->buf.given[slot], staged, bytes);
     }
     if (c->o.documents) {
-        sgt_batch_starts(rows, c->B, c->T, c->o.eot, staged + c->N);
-        sgt_cuda_copy(s, c->starts[slot], staged + c->N, bytes);
+        sgt_batch_starts(rows, c->shape.B, c->shape.T, c->o.eot, staged + c->shape.N);
+        sgt_cuda_copy(s, c->buf.starts[slot], staged + c->shape.N, bytes);
     }
 }
 
 /* Copy the batch into a slot on the device, while the previous micro-step computes. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
-    uint64_t k = c->micro_steps;
-    sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
+    uint64_t k = c->queue.micro_steps;
+    sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
     /* recorded after the micro-step before the previous one has read this slot */
-    sgt_cuda_wait(s, c->taken[slot]);
-    sgt_cuda_copy(s, c->tokens[slot], rows->tokens, c->B * (c->T + 1) * sizeof *rows->tokens);
-    copy_beside(c, s, rows, slot, c->staged[k % SGT_CUDA_RING]);
-    sgt_cuda_record(c->copied[k % SGT_CUDA_RING], s);
-    sgt_cuda_wait(c->compute, c->copied[k % SGT_CUDA_RING]);
+    sgt_cuda_wait(s, c->queue.taken[slot]);
+    sgt_cuda_copy(s, c->buf.tokens[slot], rows->tokens,
+                  c->shape.B * (c->shape.T + 1) * sizeof *rows->tokens);
+    copy_beside(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
+    sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
+    sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
 /* Make ids and targets of the micro-step that begins now, from a slot. */
 static void take_rows(sgt_cuda_backend *c, int slot, int given)
 {
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
-    sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot],
-                        given ? c->given[slot] : NULL, c->B, c->T, ignore);
+    sgt_cuda_widen_rows(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.tokens[slot],
+                        given ? c->buf.given[slot] : NULL, c->shape.B, c->shape.T, ignore);
     if (c->o.documents)
-        sgt_cuda_place_documents(c->compute, &c->documents, c->starts[slot], c->B, c->T);
+        sgt_cuda_place_documents(c->queue.compute, &c->buf.documents, c->buf.starts[slot],
+                                 c->shape.B, c->shape.T);
 }
 
 static void compute_micro_step(sgt_cuda_backend *c)
@@ -232,7 +236,7 @@ static void compute_micro_step(sgt_cuda_backend *c)
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
     /* and the kernel that begins a micro-step */
-    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
+    c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
 static void compute_last_micro_step(sgt_cuda_backend *c)
@@ -247,40 +251,41 @@ int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cu
 {
     int rc;
     if (*graph) {
-        sgt_cuda_graph_run(*graph, c->compute);
+        sgt_cuda_graph_run(*graph, c->queue.compute);
         return sgt_cuda_check(err);
     }
     work(c);
     if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs || c->o.sync_kernels) return rc;
-    if ((rc = sgt_cuda_capture(c->compute, err)) < 0) return rc;
+    if ((rc = sgt_cuda_capture(c->queue.compute, err)) < 0) return rc;
     work(c);
-    return sgt_cuda_capture_end(c->compute, graph, err);
+    return sgt_cuda_capture_end(c->queue.compute, graph, err);
 }
 
 static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
                       double scale, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    uint64_t k = c->micro_steps;
+    uint64_t k = c->queue.micro_steps;
     int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
-    if (c->written && c->open_step)
+    if (c->plan.written && c->queue.open_step)
         return sgt_fail(err, SGT_EUSAGE,
                         "backend: a second micro-step with --variant gradients-written");
     refresh_copy(c);
     copy_rows(c, rows, slot);
-    sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step,
-                              (uint64_t)micro * c->B * c->ranks + c->rank);
+    sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
+                              c->o.seed, step,
+                              (uint64_t)micro * c->shape.B * c->shape.ranks + c->shape.rank);
     take_rows(c, slot, rows->targets != NULL);
-    sgt_cuda_record(c->taken[slot], c->compute);
-    int rc = last ? sgt_cuda_run(c, &c->last_graph, compute_last_micro_step, err)
-                  : sgt_cuda_run(c, &c->micro_graph, compute_micro_step, err);
-    c->micro_steps++;
-    c->open_step = 1 + last;
+    sgt_cuda_record(c->queue.taken[slot], c->queue.compute);
+    int rc = last ? sgt_cuda_run(c, &c->queue.last_graph, compute_last_micro_step, err)
+                  : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
+    c->queue.micro_steps++;
+    c->queue.open_step = 1 + last;
     /* base.hold promises that rows given two calls ago are copied. Waiting costs nothing unless the
      * host is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
-    return sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
+    return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
@@ -289,9 +294,9 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
  * order. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
-    uint32_t bits, sign = c->width == 4 ? 1u << 31 : 1u << 15;
+    uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
     uint16_t half;
-    if (c->width == 4) memcpy(&bits, at, sizeof bits);
+    if (c->shape.width == 4) memcpy(&bits, at, sizeof bits);
     else memcpy(&half, at, sizeof half), bits = half;
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
@@ -301,19 +306,20 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
  * text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
-    size_t bytes = c->V * c->width;
-    for (size_t i = 0; i < c->N; i++) {
-        int32_t target =
-            rows->targets ? rows->targets[i] : rows->tokens[i / c->T * (c->T + 1) + i % c->T + 1];
+    size_t bytes = c->shape.V * c->shape.width;
+    for (size_t i = 0; i < c->shape.N; i++) {
+        int32_t target = rows->targets
+                             ? rows->targets[i]
+                             : rows->tokens[i / c->shape.T * (c->shape.T + 1) + i % c->shape.T + 1];
         if (target < 0 || (c->o.ignoring && target == c->o.ignore)) continue;
-        sgt_cuda_copy(c->compute, c->staging, (unsigned char *)c->logits + i * c->ldv * c->width,
-                      bytes);
-        int rc = sgt_cuda_finish(c->compute, err);
+        sgt_cuda_copy(c->queue.compute, c->queue.staging,
+                      (unsigned char *)c->buf.logits + i * c->shape.ldv * c->shape.width, bytes);
+        int rc = sgt_cuda_finish(c->queue.compute, err);
         if (rc < 0) return rc;
-        uint32_t own = order_of(c, c->staging + (size_t)target * c->width);
+        uint32_t own = order_of(c, c->queue.staging + (size_t)target * c->shape.width);
         rows->greedy[i] = 1;
-        for (size_t v = 0; v < c->V && rows->greedy[i]; v++)
-            rows->greedy[i] = order_of(c, c->staging + v * c->width) <= own;
+        for (size_t v = 0; v < c->shape.V && rows->greedy[i]; v++)
+            rows->greedy[i] = order_of(c, c->queue.staging + v * c->shape.width) <= own;
     }
     return SGT_OK;
 }
@@ -323,24 +329,25 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;
-    size_t tokens = c->B * (c->T + 1) * sizeof *rows->tokens;
-    if (c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    size_t tokens = c->shape.B * (c->shape.T + 1) * sizeof *rows->tokens;
+    if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
-    int rc = sgt_cuda_finish(c->copies, err); /* then slot 0 and the staging buffer are free */
-    if (rc == SGT_OK) rc = sgt_cuda_finish(c->compute, err);
+    int rc =
+        sgt_cuda_finish(c->queue.copies, err); /* then slot 0 and the staging buffer are free */
+    if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
-    memcpy(c->staging, rows->tokens, tokens);
-    sgt_cuda_copy(c->compute, c->tokens[0], c->staging, tokens);
-    copy_beside(c, c->compute, rows, 0, c->staged[0]);
-    sgt_cuda_zero(c->compute, c->eval_control, sizeof *c->eval_control);
+    memcpy(c->queue.staging, rows->tokens, tokens);
+    sgt_cuda_copy(c->queue.compute, c->buf.tokens[0], c->queue.staging, tokens);
+    copy_beside(c, c->queue.compute, rows, 0, c->queue.staged[0]);
+    sgt_cuda_zero(c->queue.compute, c->buf.eval_control, sizeof *c->buf.eval_control);
     take_rows(c, 0, rows->targets != NULL);
     sgt_cuda_forward(c, 0);
     sgt_cuda_head(c, 0);
-    if ((rc = read_control(c, c->eval_control, err)) < 0) return rc;
-    memcpy(&seen, c->staging, sizeof seen);
+    if ((rc = read_control(c, c->buf.eval_control, err)) < 0) return rc;
+    memcpy(&seen, c->queue.staging, sizeof seen);
     *loss = seen.loss;
     *targets = (uint64_t)seen.targets;
-    if (rows->losses) rc = sgt_cuda_stage(c, c->loss, rows->losses, NULL, c->N, err);
+    if (rows->losses) rc = sgt_cuda_stage(c, c->buf.loss, rows->losses, NULL, c->shape.N, err);
     return rc == SGT_OK && rows->greedy ? find_greedy(c, rows, err) : rc;
 }
 
@@ -372,13 +379,14 @@ static uint64_t room_on(const sgt_cuda_device *d)
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t need = c->used + c->gemm_space, room = room_on(d) + taken;
+    uint64_t need = c->buf.used + c->plan.gemm_space, room = room_on(d) + taken;
     /* the latter: enough is free, but not in one piece */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
     if (rows)
-        snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu", rows * c->ranks);
+        snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu",
+                 rows * c->shape.ranks);
     else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
                     "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s "
@@ -404,9 +412,9 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
-    if (c->used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->used, &why) < 0)
-        return no_room(c, c->gemm_space, err);
-    c->arena = arena;
+    if (c->buf.used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->buf.used, &why) < 0)
+        return no_room(c, c->plan.gemm_space, err);
+    c->buf.arena = arena;
     sgt_cuda_lay_out(c);
     return SGT_OK;
 }
@@ -414,51 +422,51 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 /* Zero the state before anything is put there: gaps, padding, gradients and moments must be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t bytes = c->own * sizeof(float);
+    size_t bytes = c->flat.own * sizeof(float);
     sgt_scaler s = {.scale = 1};
     if (c->o.precision == SGT_PRECISION_FP16)
         s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
-    sgt_cuda_zero(c->compute, c->params, bytes);
-    sgt_cuda_zero(c->compute, c->copy, c->flat * c->width);
-    sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
-    if (c->group) sgt_cuda_zero(c->compute, c->own_grads, bytes);
-    sgt_cuda_zero(c->compute, c->m, bytes);
-    if (c->v) sgt_cuda_zero(c->compute, c->v, bytes);
-    c->stale = 1;
-    sgt_cuda_place place = {.ranks = c->ranks};
-    memcpy(c->staging, &place, sizeof place);
-    sgt_cuda_copy(c->compute, c->place, c->staging, sizeof place);
-    int rc = sgt_cuda_finish(c->compute, err); /* before the staging buffer is reused */
+    sgt_cuda_zero(c->queue.compute, c->flat.params, bytes);
+    sgt_cuda_zero(c->queue.compute, c->flat.copy, c->flat.count * c->shape.width);
+    sgt_cuda_zero(c->queue.compute, c->flat.grads, c->flat.count * sizeof(float));
+    if (c->group) sgt_cuda_zero(c->queue.compute, c->flat.own_grads, bytes);
+    sgt_cuda_zero(c->queue.compute, c->flat.m, bytes);
+    if (c->flat.v) sgt_cuda_zero(c->queue.compute, c->flat.v, bytes);
+    c->flat.stale = 1;
+    sgt_cuda_place place = {.ranks = c->shape.ranks};
+    memcpy(c->queue.staging, &place, sizeof place);
+    sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
+    int rc = sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
     return rc < 0 ? rc : start_control(c, &s, err);
 }
 
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 {
     int rc;
-    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t),
-           beside = (c->o.documents ? 2 : 1) * c->N;
+    size_t row_bytes = c->shape.B * (c->shape.T + 1) * sizeof(uint16_t),
+           beside = (c->o.documents ? 2 : 1) * c->shape.N;
     void *p;
-    c->staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
-    if ((rc = sgt_cuda_stream_new(&c->compute, err)) < 0 ||
-        (rc = sgt_cuda_stream_new(&c->copies, err)) < 0 ||
-        (rc = sgt_cuda_host_alloc(&p, c->staging_bytes, err)) < 0)
+    c->queue.staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
+    if ((rc = sgt_cuda_stream_new(&c->queue.compute, err)) < 0 ||
+        (rc = sgt_cuda_stream_new(&c->queue.copies, err)) < 0 ||
+        (rc = sgt_cuda_host_alloc(&p, c->queue.staging_bytes, err)) < 0)
         return rc;
-    c->staging = p;
-    if (c->variants & SGT_VARIANT_BIAS_BRANCHES &&
-        ((rc = sgt_cuda_stream_new(&c->beside, err)) < 0 ||
-         (rc = sgt_cuda_event_new(&c->forked, 0, err)) < 0 ||
-         (rc = sgt_cuda_event_new(&c->rejoined, 0, err)) < 0))
+    c->queue.staging = p;
+    if (c->plan.variants & SGT_VARIANT_BIAS_BRANCHES &&
+        ((rc = sgt_cuda_stream_new(&c->queue.beside, err)) < 0 ||
+         (rc = sgt_cuda_event_new(&c->queue.forked, 0, err)) < 0 ||
+         (rc = sgt_cuda_event_new(&c->queue.rejoined, 0, err)) < 0))
         return rc;
-    if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->seen, err)) < 0) return rc;
-    c->seen = p;
+    if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->queue.seen, err)) < 0) return rc;
+    c->queue.seen = p;
     for (int i = 0; i < SGT_CUDA_SLOTS; i++)
-        if ((rc = sgt_cuda_event_new(&c->taken[i], 0, err)) < 0) return rc;
+        if ((rc = sgt_cuda_event_new(&c->queue.taken[i], 0, err)) < 0) return rc;
     for (int i = 0; i < SGT_CUDA_RING; i++) {
-        if ((rc = sgt_cuda_event_new(&c->copied[i], 0, err)) < 0 ||
-            (rc = sgt_cuda_event_new(&c->measured[i], 0, err)) < 0 ||
-            (rc = sgt_cuda_host_alloc(&p, beside * sizeof **c->staged, err)) < 0)
+        if ((rc = sgt_cuda_event_new(&c->queue.copied[i], 0, err)) < 0 ||
+            (rc = sgt_cuda_event_new(&c->queue.measured[i], 0, err)) < 0 ||
+            (rc = sgt_cuda_host_alloc(&p, beside * sizeof **c->queue.staged, err)) < 0)
             return rc;
-        c->staged[i] = p;
+        c->queue.staged[i] = p;
     }
     return SGT_OK;
 }
@@ -472,9 +480,9 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
         .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its timings are not a launch's own */
         .deterministic = c->o.deterministic,
         .choices = c->o.choices,
-        .wide = (c->variants & SGT_VARIANT_GEMM_TUNE) != 0,
+        .wide = (c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0,
         .timing = !c->o.deterministic && !c->o.untimed};
-    int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
+    int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
     if (rc == SGT_ENOMEM) { /* there is no room even for the products' workspace */
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
@@ -486,15 +494,17 @@ static void describe(sgt_cuda_backend *c)
 {
     static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention",
                                         "naive attention", "our attention for sm_90"};
-    snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor,
-             paths[c->path]);
+    snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s", c->device.major,
+             c->device.minor, paths[c->plan.path]);
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,
-             c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->gemms));
-    size_t n = strlen(c->path_text);
-    if (c->group) snprintf(c->path_text + n, sizeof c->path_text - n, ", %zu ranks", c->ranks);
-    c->base.level = c->path_text;
+             c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->plan.gemms));
+    size_t n = strlen(c->plan.path_text);
+    if (c->group)
+        snprintf(c->plan.path_text + n, sizeof c->plan.path_text - n, ", %zu ranks",
+                 c->shape.ranks);
+    c->base.level = c->plan.path_text;
     c->base.library = c->library;
-    if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->gemms);
+    if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->plan.gemms);
 }
 
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)

@@ -61,51 +61,64 @@ typedef struct sgt_cuda_naive {
     void *dscores;                      /* (B, H, T, T) */
 } sgt_cuda_naive;
 
-typedef struct sgt_cuda_backend {
-    sgt_backend base; /* first, so that a sgt_backend * can be cast to a sgt_cuda_backend * */
-    sgt_backend_options o;
-    sgt_model model;
-    sgt_cuda_device device;
+/* What model, options and ranks fix for the whole run. */
+typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes of a number of type `type` */
     size_t B, T, N, C, H, D, L, V;
     /* rows of wte in memory, and stride of the logits' rows in numbers: V, padded */
     size_t rows_v, ldv;
-    float scale;       /* attention's 1/sqrt(D) */
-    uint32_t variants; /* switches of variants.h; none with --no-fuse */
-    size_t gemm_space; /* bytes of the matrix products' workspace */
-    int norm_rows;     /* LayerNorm keeps rows in registers, forward and backward */
-    int bulk_loss;     /* the loss kernel reads logits by bulk copies */
-    /* The step has only one micro-step. It overwrites the weight gradients, and the update does not
-     * zero them. */
-    int written;
+    float scale; /* attention's 1/sqrt(D) */
+    size_t ranks, rank;
+} sgt_cuda_shape;
 
-    /* The flat arrays: matrices first, then vectors. Each tensor is 256-byte aligned. */
-    size_t *tensor_at;    /* offset of each of the model's tensors, in numbers */
-    size_t flat, decayed; /* numbers in the flat arrays; those that weight decay applies to */
-    size_t wte, wpe, lnf_w, lnf_b, head;
+/* The flat arrays of parameters and their like: matrices first, then vectors. Each tensor is
+ * 256-byte aligned.
+ *
+ * With several ranks the arrays are cut into buckets, and each rank owns a part of every bucket.
+ * params, m, v, own_grads and own_copy hold only the rank's parts, one after the other. With one
+ * rank, its parts are everything. */
+typedef struct sgt_cuda_flat {
+    size_t *tensor_at;     /* offset of each of the model's tensors, in numbers */
+    size_t count, decayed; /* numbers in each array; those that weight decay applies to */
+    size_t wte, wpe, lnf_w, lnf_b, head; /* offsets, in numbers */
     float *params, *grads, *m, *v;
     /* the parameters in `type`; params itself if that is float32 */
     void *copy;
-
-    /* Several ranks: the flat arrays are cut into buckets, and each rank owns a part of every
-     * bucket. params, m, v, own_grads and own_copy hold only the rank's parts, one after the other.
-     * With one rank, its parts are everything. */
-    size_t ranks, rank;
     /* where each bucket begins (sgt_cuda_buckets), and the end of the last one */
     size_t *bucket_at;
     size_t own, own_decayed; /* numbers in this rank's parts; those that weight decay applies to */
     float *own_grads;        /* gradients summed over ranks; grads itself with one rank */
     void *own_copy;          /* params in `type`; NULL if that is params itself */
-    struct sgt_cuda_group *group; /* NCCL's state; NULL with one rank */
-    int stale;                    /* parameters were put, so the working copies must be made anew */
+    int stale;               /* parameters were put, so the working copies must be made anew */
+} sgt_cuda_flat;
 
-    unsigned char *arena;
-    size_t used; /* bytes of the arena laid out so far */
-    sgt_memory_kind memory[SGT_MEMORY_KINDS];
-    size_t kinds;
-    sgt_live live; /* filled once memory is allocated */
+/* Which kernels and library calls compute the step: decided at open. */
+typedef struct sgt_cuda_plan {
+    uint32_t variants; /* switches of variants.h; none with --no-fuse */
+    int norm_rows;     /* LayerNorm keeps rows in registers, forward and backward */
+    int bulk_loss;     /* the loss kernel reads logits by bulk copies */
+    /* The step has only one micro-step. It overwrites the weight gradients, and the update does not
+     * zero them. */
+    int written;
+    sgt_cuda_gemms *gemms;
+    size_t gemm_space; /* bytes of the matrix products' workspace */
+    sgt_cuda_linear linear[SGT_CUDA_LINEARS];
+    /* Products with GELU, with its slope, or with slope and bias gradient fused in. NULL: separate
+     * kernels do it. */
+    const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
+    int bias_apart;                   /* a kernel adds biases instead of the products */
+    const sgt_cuda_gemm *qkv_dw_bias; /* qkv's dw with bias gradient; NULL: separate kernels */
+    sgt_cuda_path path;
+    char path_text[64];
+    sgt_cudnn_attention *cudnn;
+    sgt_cuda_naive naive;
+} sgt_cuda_plan;
 
+/* Everything in the device's memory but the flat arrays. */
+typedef struct sgt_cuda_buffers {
+    unsigned char *arena; /* the one allocation, which the flat arrays lie in too */
+    size_t used;          /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
     /* The first block that recomputes GELU and LayerNorm outputs, the first that recomputes all of
      * a block, and the last that recomputes anything. The backward pass finds the last one's
@@ -133,18 +146,10 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_control *control, *eval_control;
     sgt_outliers *outliers; /* statistics of past steps that detect spikes */
     sgt_cuda_place *place;
+} sgt_cuda_buffers;
 
-    sgt_cuda_gemms *gemms;
-    sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* Products with GELU, with its slope, or with slope and bias gradient fused in. NULL: separate
-     * kernels do it. */
-    const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
-    int bias_apart;                   /* a kernel adds biases instead of the products */
-    const sgt_cuda_gemm *qkv_dw_bias; /* qkv's dw with bias gradient; NULL: separate kernels */
-    sgt_cuda_path path;
-    sgt_cudnn_attention *cudnn;
-    sgt_cuda_naive naive;
-
+/* Streams, graphs and pinned memory, and how far the steps in them have come. */
+typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
     /* stream for bias gradients that nothing waits for; NULL: they run on `compute` */
     sgt_cuda_stream beside;
@@ -158,13 +163,28 @@ typedef struct sgt_cuda_backend {
     size_t staging_bytes;
     /* pinned (N): targets given; with documents, N starts follow */
     int32_t *staged[SGT_CUDA_RING];
-
-    sgt_cupti *cupti;              /* NULL: no trace was asked for */
     uint64_t micro_steps;          /* micro-steps run so far */
     uint64_t steps[SGT_CUDA_RING]; /* number + 1 of the step whose end is in seen[i] */
     int open_step;           /* micro-steps wait for their update; 2: the step's last one has run */
     unsigned launched_micro; /* kernels launched per micro-step */
-    char path_text[64], library[96], peak_name[300];
+} sgt_cuda_queue;
+
+typedef struct sgt_cuda_backend {
+    sgt_backend base; /* first, so that a sgt_backend * can be cast to a sgt_cuda_backend * */
+    sgt_backend_options o;
+    sgt_model model;
+    sgt_cuda_device device;
+    sgt_cuda_shape shape;
+    sgt_cuda_flat flat;
+    sgt_cuda_plan plan;
+    sgt_cuda_buffers buf;
+    sgt_cuda_queue queue;
+    struct sgt_cuda_group *group; /* NCCL's state; NULL with one rank */
+    sgt_cupti *cupti;             /* NULL: no trace was asked for */
+    sgt_memory_kind memory[SGT_MEMORY_KINDS];
+    size_t kinds;
+    sgt_live live; /* filled once memory is allocated */
+    char library[96], peak_name[300];
     char *choices;
 } sgt_cuda_backend;
 
@@ -224,7 +244,7 @@ void sgt_cuda_backward(sgt_cuda_backend *c);
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c)
 {
-    return c->L + 2 + (c->model.untied != 0);
+    return c->shape.L + 2 + (c->model.untied != 0);
 }
 static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
 {
@@ -266,7 +286,7 @@ void sgt_cuda_range_end(sgt_cuda_backend *c);
 /* Return the working copies from number `at` on. */
 static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 {
-    return (const unsigned char *)c->copy + at * c->width;
+    return (const unsigned char *)c->flat.copy + at * c->shape.width;
 }
 
 /* Copy between device and host through pinned memory, piece by piece: to `to` or from `from`,

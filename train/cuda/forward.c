@@ -8,8 +8,9 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
                    const void *x, size_t width)
 {
     const void *w = sgt_cuda_weight(c, l->at[weight]), *b = sgt_cuda_weight(c, l->at[weight + 1]);
-    sgt_cuda_gemm_run(c->linear[which].forward, c->compute, y, x, w, (void *)b, NULL);
-    if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
+    sgt_cuda_gemm_run(c->plan.linear[which].forward, c->queue.compute, y, x, w, (void *)b, NULL);
+    if (c->plan.bias_apart)
+        sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N, width);
 }
 
 /* Compute the LayerNorm of x + dropout(y), and keep that sum; of x alone if y is NULL. */
@@ -17,9 +18,9 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
                       const void *x, const void *y, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
 {
-    (c->norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
-        c->compute, c->type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w),
-        sgt_cuda_weight(c, b), c->N, c->C, c->model.eps, drop);
+    (c->plan.norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
+        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w),
+        sgt_cuda_weight(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
 /* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and its
@@ -37,43 +38,47 @@ typedef struct addition {
 static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int training)
 {
     sgt_cuda_dropout space;
-    const sgt_cuda_block *l = c->blocks + layer;
-    const sgt_cuda_gemm *whole = c->linear[a->which].residual;
+    const sgt_cuda_block *l = c->buf.blocks + layer;
+    const sgt_cuda_gemm *whole = c->plan.linear[a->which].residual;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
     if (whole) {
-        sgt_cuda_gemm_run_onto(whole, c->compute, a->sum, a->x, a->in,
+        sgt_cuda_gemm_run_onto(whole, c->queue.compute, a->sum, a->x, a->in,
                                sgt_cuda_weight(c, l->at[a->weight]),
                                (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
         layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
         return;
     }
-    linear(c, a->which, l, a->weight, c->dln, a->in, c->C);
+    linear(c, a->which, l, a->weight, c->buf.dln, a->in, c->shape.C);
     if (!c->o.no_fuse) {
-        layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->dln, a->ln_w, a->ln_b, drop);
+        layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->buf.dln, a->ln_w, a->ln_b, drop);
         return;
     }
-    if (drop) sgt_cuda_dropout_apply(c->compute, c->type, c->dln, c->dln, c->N * c->C, drop);
-    sgt_cuda_add(c->compute, c->type, a->sum, a->x, c->dln, c->N * c->C);
+    if (drop)
+        sgt_cuda_dropout_apply(c->queue.compute, c->shape.type, c->buf.dln, c->buf.dln,
+                               c->shape.N * c->shape.C, drop);
+    sgt_cuda_add(c->queue.compute, c->shape.type, a->sum, a->x, c->buf.dln,
+                 c->shape.N * c->shape.C);
     layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
 }
 
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
-    if (c->fc_gelu) {
-        sgt_cuda_gemm_run(c->fc_gelu, c->compute, l->gelu, l->ln2,
+    if (c->plan.fc_gelu) {
+        sgt_cuda_gemm_run(c->plan.fc_gelu, c->queue.compute, l->gelu, l->ln2,
                           sgt_cuda_weight(c, l->at[SGT_FC_W]),
                           (void *)sgt_cuda_weight(c, l->at[SGT_FC_B]), l->fc);
         return;
     }
-    linear(c, SGT_CUDA_FC, l, SGT_FC_W, l->fc, l->ln2, 4 * c->C);
-    sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
+    linear(c, SGT_CUDA_FC, l, SGT_FC_W, l->fc, l->ln2, 4 * c->shape.C);
+    sgt_cuda_gelu(c->queue.compute, c->shape.type, l->gelu, l->fc, c->shape.N * 4 * c->shape.C,
+                  c->model.gelu);
 }
 
 /* Compute a block from ln1 to gelu; the forward pass and recomputation share this. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
-    sgt_cuda_block *l = c->blocks + i;
-    linear(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->qkv, l->ln1, 3 * c->C);
+    sgt_cuda_block *l = c->buf.blocks + i;
+    linear(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->qkv, l->ln1, 3 * c->shape.C);
     sgt_cuda_attend(c, i, training);
     residual(c, i,
              &(addition){SGT_CUDA_PROJ, SGT_PROJ_W, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2,
@@ -86,21 +91,23 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
 {
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, 0, SGT_DROP_EMBED, training);
-    const sgt_cuda_block *first = c->blocks;
+    const sgt_cuda_block *first = c->buf.blocks;
     sgt_cuda_range(c, "embeddings forward");
-    sgt_cuda_embed(c->compute, c->type, c->x0, c->ids, sgt_cuda_weight(c, c->wte),
-                   sgt_cuda_weight(c, c->wpe), c->N, c->T, c->C, drop);
-    layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->x0, NULL, first->at[SGT_LN1_W],
-              first->at[SGT_LN1_B], NULL);
+    sgt_cuda_embed(c->queue.compute, c->shape.type, c->buf.x0, c->buf.ids,
+                   sgt_cuda_weight(c, c->flat.wte), sgt_cuda_weight(c, c->flat.wpe), c->shape.N,
+                   c->shape.T, c->shape.C, drop);
+    layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->buf.x0, NULL,
+              first->at[SGT_LN1_W], first->at[SGT_LN1_B], NULL);
     sgt_cuda_part_ends(c, 0);
     sgt_cuda_range_end(c);
-    for (size_t i = 0; i < c->L; i++) {
-        sgt_cuda_block *l = c->blocks + i;
+    for (size_t i = 0; i < c->shape.L; i++) {
+        sgt_cuda_block *l = c->buf.blocks + i;
         sgt_cuda_range_layer(c, "forward", i);
-        inside(c, i, i ? l[-1].out : c->x0, training);
-        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W, l->gelu,  l->mid,   l->out,         c->lnf,
-                      c->meanf,        c->rstdf,     c->lnf_w, c->lnf_b, SGT_DROP_FCPROJ};
-        if (i + 1 < c->L) {
+        inside(c, i, i ? l[-1].out : c->buf.x0, training);
+        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W,  l->gelu,        l->mid,
+                      l->out,          c->buf.lnf,    c->buf.meanf,   c->buf.rstdf,
+                      c->flat.lnf_w,   c->flat.lnf_b, SGT_DROP_FCPROJ};
+        if (i + 1 < c->shape.L) {
             a.ln = l[1].ln1;
             a.mean = l[1].mean1;
             a.rstd = l[1].rstd1;
@@ -116,9 +123,9 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
 /* The last block that recomputes anything still finds its activations in the shared memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
-    sgt_cuda_block *l = c->blocks + layer;
-    if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
-    const void *x = layer ? l[-1].out : c->x0;
+    sgt_cuda_block *l = c->buf.blocks + layer;
+    if (l->recompute == SGT_RECOMPUTE_NONE || l == c->buf.share_last) return;
+    const void *x = layer ? l[-1].out : c->buf.x0;
     sgt_cuda_range_layer(c, "recompute", layer);
     layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
               NULL);
@@ -127,7 +134,8 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     } else {
         layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, l->at[SGT_LN2_W],
                   l->at[SGT_LN2_B], NULL);
-        sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
+        sgt_cuda_gelu(c->queue.compute, c->shape.type, l->gelu, l->fc, c->shape.N * 4 * c->shape.C,
+                      c->model.gelu);
     }
     sgt_cuda_range_end(c);
 }
@@ -135,30 +143,33 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 /* Compute the loss, then softmax and its gradient, each in a pass over the logits. */
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
-    sgt_cuda_logsumexp(c->compute, c->type, c->row_lse, c->logits, c->N, c->V, c->ldv);
-    sgt_cuda_target_loss(c->compute, c->type, c->loss, c->row_lse, c->logits, c->targets, c->N,
-                         c->ldv);
+    sgt_cuda_logsumexp(c->queue.compute, c->shape.type, c->buf.row_lse, c->buf.logits, c->shape.N,
+                       c->shape.V, c->shape.ldv);
+    sgt_cuda_target_loss(c->queue.compute, c->shape.type, c->buf.loss, c->buf.row_lse,
+                         c->buf.logits, c->buf.targets, c->shape.N, c->shape.ldv);
     if (!scale) return;
-    sgt_cuda_softmax(c->compute, c->type, c->logits, c->row_lse, c->N, c->V, c->ldv);
-    sgt_cuda_dlogits(c->compute, c->type, c->logits, c->targets, c->N, c->ldv, scale);
+    sgt_cuda_softmax(c->queue.compute, c->shape.type, c->buf.logits, c->buf.row_lse, c->shape.N,
+                     c->shape.V, c->shape.ldv);
+    sgt_cuda_dlogits(c->queue.compute, c->shape.type, c->buf.logits, c->buf.targets, c->shape.N,
+                     c->shape.ldv, scale);
 }
 
 void sgt_cuda_head(sgt_cuda_backend *c, int training)
 {
     sgt_cuda_range(c, "head and loss");
-    sgt_cuda_gemm_run(c->linear[SGT_CUDA_HEAD].forward, c->compute, c->logits, c->lnf,
-                      sgt_cuda_weight(c, c->head), NULL, NULL);
-    const float *scale = training ? &c->control->dlogits_scale : NULL;
+    sgt_cuda_gemm_run(c->plan.linear[SGT_CUDA_HEAD].forward, c->queue.compute, c->buf.logits,
+                      c->buf.lnf, sgt_cuda_weight(c, c->flat.head), NULL, NULL);
+    const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     if (c->o.no_fuse) {
         classify(c, scale);
-    } else if (c->bulk_loss && scale) {
-        sgt_cuda_cross_entropy_bulk(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V,
-                                    c->ldv, scale);
+    } else if (c->plan.bulk_loss && scale) {
+        sgt_cuda_cross_entropy_bulk(c->queue.compute, c->shape.type, c->buf.logits, c->buf.loss,
+                                    c->buf.targets, c->shape.N, c->shape.V, c->shape.ldv, scale);
     } else {
-        sgt_cuda_cross_entropy(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V,
-                               c->ldv, scale);
+        sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, c->buf.logits, c->buf.loss,
+                               c->buf.targets, c->shape.N, c->shape.V, c->shape.ldv, scale);
     }
-    sgt_cuda_loss_sum(c->compute, training ? c->control : c->eval_control, c->loss, c->targets,
-                      c->N);
+    sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,
+                      c->buf.loss, c->buf.targets, c->shape.N);
     sgt_cuda_range_end(c);
 }

@@ -35,28 +35,29 @@ static size_t place_tensors(sgt_cuda_backend *c)
             sgt_tensor t;
             sgt_model_tensor(&c->model, i, &t);
             if ((t.dims == 1) != vectors) continue;
-            for (; bucket < bucket_of(c, i, vectors); c->bucket_at[++bucket] = at)
-                at = round_up(at, c->ranks * ALIGN / sizeof(float));
-            int of_vocab = t.dims == 2 && t.dim[0] == c->V && (i == 0 || i == tensors - 1);
-            c->tensor_at[i] = at;
-            at += round_up(of_vocab ? c->rows_v * c->C : t.count, ALIGN / sizeof(float));
+            for (; bucket < bucket_of(c, i, vectors); c->flat.bucket_at[++bucket] = at)
+                at = round_up(at, c->shape.ranks * ALIGN / sizeof(float));
+            int of_vocab = t.dims == 2 && t.dim[0] == c->shape.V && (i == 0 || i == tensors - 1);
+            c->flat.tensor_at[i] = at;
+            at +=
+                round_up(of_vocab ? c->shape.rows_v * c->shape.C : t.count, ALIGN / sizeof(float));
         }
     }
-    c->decayed = c->bucket_at[bucket];
-    return c->bucket_at[bucket + 1] = round_up(at, c->ranks * ALIGN / sizeof(float));
+    c->flat.decayed = c->flat.bucket_at[bucket];
+    return c->flat.bucket_at[bucket + 1] = round_up(at, c->shape.ranks * ALIGN / sizeof(float));
 }
 
 static void find_tensors(sgt_cuda_backend *c)
 {
-    size_t tensors = sgt_model_tensors(&c->model), last = 2 + c->L * SGT_BLOCK_TENSORS;
-    c->wte = c->tensor_at[0];
-    c->wpe = c->tensor_at[1];
-    for (size_t l = 0; l < c->L; l++)
+    size_t tensors = sgt_model_tensors(&c->model), last = 2 + c->shape.L * SGT_BLOCK_TENSORS;
+    c->flat.wte = c->flat.tensor_at[0];
+    c->flat.wpe = c->flat.tensor_at[1];
+    for (size_t l = 0; l < c->shape.L; l++)
         for (size_t i = 0; i < SGT_BLOCK_TENSORS; i++)
-            c->blocks[l].at[i] = c->tensor_at[2 + l * SGT_BLOCK_TENSORS + i];
-    c->lnf_w = c->tensor_at[last];
-    c->lnf_b = c->tensor_at[last + 1];
-    c->head = c->model.untied ? c->tensor_at[tensors - 1] : c->wte;
+            c->buf.blocks[l].at[i] = c->flat.tensor_at[2 + l * SGT_BLOCK_TENSORS + i];
+    c->flat.lnf_w = c->flat.tensor_at[last];
+    c->flat.lnf_b = c->flat.tensor_at[last + 1];
+    c->flat.head = c->model.untied ? c->flat.tensor_at[tensors - 1] : c->flat.wte;
 }
 
 static int check_options(const sgt_backend_options *o, sgt_error *err)
@@ -80,13 +81,13 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
 
 static void decide_recompute(sgt_cuda_backend *c)
 {
-    c->share_cheap = c->share_inside = c->share_last = NULL;
-    for (sgt_cuda_block *l = c->blocks; l < c->blocks + c->L; l++) {
-        l->recompute = sgt_recompute_at(&c->o, (size_t)(l - c->blocks));
+    c->buf.share_cheap = c->buf.share_inside = c->buf.share_last = NULL;
+    for (sgt_cuda_block *l = c->buf.blocks; l < c->buf.blocks + c->shape.L; l++) {
+        l->recompute = sgt_recompute_at(&c->o, (size_t)(l - c->buf.blocks));
         if (l->recompute == SGT_RECOMPUTE_NONE) continue;
-        if (!c->share_cheap) c->share_cheap = l;
-        if (!c->share_inside && l->recompute == SGT_RECOMPUTE_BLOCK) c->share_inside = l;
-        c->share_last = l;
+        if (!c->buf.share_cheap) c->buf.share_cheap = l;
+        if (!c->buf.share_inside && l->recompute == SGT_RECOMPUTE_BLOCK) c->buf.share_inside = l;
+        c->buf.share_last = l;
     }
 }
 
@@ -96,35 +97,38 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     if (rc < 0) return rc;
     c->o = *o;
     c->model = o->model;
-    c->type = o->precision == SGT_PRECISION_BF16   ? SGT_BF16
-              : o->precision == SGT_PRECISION_FP16 ? SGT_F16
-                                                   : SGT_F32;
-    c->width = c->type == SGT_F32 ? 4 : 2;
-    c->ranks = sgt_ranks_size(o->ranks);
-    c->rank = o->ranks ? o->ranks->rank : 0;
-    c->B = o->batch;
-    c->T = o->seq;
-    c->N = c->B * c->T;
-    c->C = o->model.channels;
-    c->H = o->model.heads;
-    c->D = c->C / c->H;
-    c->L = o->model.layers;
-    c->variants = o->no_fuse ? 0 : o->variants;
-    c->gemm_space = sgt_cuda_gemm_workspace((c->variants & SGT_VARIANT_GEMM_TUNE) != 0);
-    c->written = (c->variants & SGT_VARIANT_GRADIENTS_WRITTEN) && o->accum <= 1;
-    c->norm_rows =
-        (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
-    c->V = o->model.vocab;
-    c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
+    c->shape.type = o->precision == SGT_PRECISION_BF16   ? SGT_BF16
+                    : o->precision == SGT_PRECISION_FP16 ? SGT_F16
+                                                         : SGT_F32;
+    c->shape.width = c->shape.type == SGT_F32 ? 4 : 2;
+    c->shape.ranks = sgt_ranks_size(o->ranks);
+    c->shape.rank = o->ranks ? o->ranks->rank : 0;
+    c->shape.B = o->batch;
+    c->shape.T = o->seq;
+    c->shape.N = c->shape.B * c->shape.T;
+    c->shape.C = o->model.channels;
+    c->shape.H = o->model.heads;
+    c->shape.D = c->shape.C / c->shape.H;
+    c->shape.L = o->model.layers;
+    c->plan.variants = o->no_fuse ? 0 : o->variants;
+    c->plan.gemm_space = sgt_cuda_gemm_workspace((c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0);
+    c->plan.written = (c->plan.variants & SGT_VARIANT_GRADIENTS_WRITTEN) && o->accum <= 1;
+    c->plan.norm_rows = (c->plan.variants & SGT_VARIANT_LAYERNORM_ROWS) &&
+                        sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
+    c->shape.V = o->model.vocab;
+    c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
     /* rows start aligned with and without padding */
-    c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v;
-    if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
-    if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
-    if (!c->bucket_at) c->bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->bucket_at);
-    if (!c->blocks || !c->tensor_at || !c->bucket_at) return sgt_fail_memory(err, "backend");
-    c->flat = place_tensors(c);
-    c->own = c->flat / c->ranks;
-    c->own_decayed = c->decayed / c->ranks;
+    c->shape.ldv = o->no_pad_vocab ? round_up(c->shape.V, 16 / c->shape.width) : c->shape.rows_v;
+    if (!c->buf.blocks) c->buf.blocks = calloc(c->shape.L, sizeof *c->buf.blocks);
+    if (!c->flat.tensor_at)
+        c->flat.tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->flat.tensor_at);
+    if (!c->flat.bucket_at)
+        c->flat.bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->flat.bucket_at);
+    if (!c->buf.blocks || !c->flat.tensor_at || !c->flat.bucket_at)
+        return sgt_fail_memory(err, "backend");
+    c->flat.count = place_tensors(c);
+    c->flat.own = c->flat.count / c->shape.ranks;
+    c->flat.own_decayed = c->flat.decayed / c->shape.ranks;
     find_tensors(c);
     decide_recompute(c);
     return SGT_OK;
@@ -134,14 +138,14 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 
 static void *take(sgt_cuda_backend *c, size_t bytes)
 {
-    void *p = c->arena ? c->arena + c->used : NULL;
+    void *p = c->buf.arena ? c->buf.arena + c->buf.used : NULL;
     size_t whole = round_up(bytes, ALIGN);
-    c->used += whole;
+    c->buf.used += whole;
     if (p) sgt_live_buffer_at(&c->live, p, whole, (unsigned)c->kinds);
     return p;
 }
 
-static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->width); }
+static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->shape.width); }
 static float *floats(sgt_cuda_backend *c, size_t count) { return take(c, count * sizeof(float)); }
 
 /* End a kind of memory, which counts all bytes taken since the previous kind. */
@@ -149,7 +153,7 @@ static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
     for (size_t i = 0; i < c->kinds; i++) before += c->memory[i].bytes;
-    if (c->used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->used - before};
+    if (c->buf.used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->buf.used - before};
 }
 
 /* Take a buffer for this block, or if the block recomputes it, use the one of `first`, which may be
@@ -161,15 +165,15 @@ static void kind(sgt_cuda_backend *c, const char *name)
 
 static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
-    size_t N = c->N, C = c->C;
-    const sgt_cuda_block *cheap = l->recompute == SGT_RECOMPUTE_NONE ? NULL : c->share_cheap;
-    const sgt_cuda_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK ? NULL : c->share_inside;
+    size_t N = c->shape.N, C = c->shape.C;
+    const sgt_cuda_block *cheap = l->recompute == SGT_RECOMPUTE_NONE ? NULL : c->buf.share_cheap;
+    const sgt_cuda_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK ? NULL : c->buf.share_inside;
     OWN(ln1, N * C, cheap);
     OWN_FLOATS(mean1, N, inside);
     OWN_FLOATS(rstd1, N, inside);
     OWN(qkv, N * 3 * C, inside);
     OWN(att, N * C, inside);
-    OWN_FLOATS(lse, N * c->H, inside);
+    OWN_FLOATS(lse, N * c->shape.H, inside);
     OWN(mid, N * C, inside);
     OWN(ln2, N * C, cheap);
     OWN_FLOATS(mean2, N, inside);
@@ -177,13 +181,13 @@ static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
     OWN(fc, N * 4 * C, inside);
     OWN(gelu, N * 4 * C, cheap);
     l->out = numbers(c, N * C);
-    if (c->path == SGT_PATH_NAIVE) OWN(probs, N * c->H * c->T, inside);
+    if (c->plan.path == SGT_PATH_NAIVE) OWN(probs, N * c->shape.H * c->shape.T, inside);
 }
 
 static void lay_out_naive(sgt_cuda_backend *c)
 {
-    size_t NC = c->N * c->C;
-    sgt_cuda_naive *n = &c->naive;
+    size_t NC = c->shape.N * c->shape.C;
+    sgt_cuda_naive *n = &c->plan.naive;
     n->q = numbers(c, NC);
     n->k = numbers(c, NC);
     n->v = numbers(c, NC);
@@ -191,22 +195,24 @@ static void lay_out_naive(sgt_cuda_backend *c)
     n->dq = numbers(c, NC);
     n->dk = numbers(c, NC);
     n->dv = numbers(c, NC);
-    n->dscores = numbers(c, c->N * c->H * c->T);
+    n->dscores = numbers(c, c->shape.N * c->shape.H * c->shape.T);
 }
 
 static void lay_out_parameters(sgt_cuda_backend *c)
 {
-    int parts = c->ranks > 1;
-    c->params = floats(c, c->own);
-    if (c->type != SGT_F32) kind(c, "weights");
-    c->copy = c->type == SGT_F32 && !parts ? c->params : numbers(c, c->flat);
-    c->own_copy = c->type == SGT_F32 ? NULL : parts ? numbers(c, c->own) : c->copy;
-    kind(c, c->type == SGT_F32 ? "weights" : "16-bit copies");
-    c->grads = floats(c, c->flat);
-    c->own_grads = parts ? floats(c, c->own) : c->grads;
+    int parts = c->shape.ranks > 1;
+    c->flat.params = floats(c, c->flat.own);
+    if (c->shape.type != SGT_F32) kind(c, "weights");
+    c->flat.copy = c->shape.type == SGT_F32 && !parts ? c->flat.params : numbers(c, c->flat.count);
+    c->flat.own_copy = c->shape.type == SGT_F32 ? NULL
+                       : parts                  ? numbers(c, c->flat.own)
+                                                : c->flat.copy;
+    kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
+    c->flat.grads = floats(c, c->flat.count);
+    c->flat.own_grads = parts ? floats(c, c->flat.own) : c->flat.grads;
     kind(c, "gradients");
-    c->m = floats(c, c->own);
-    c->v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->own) : NULL;
+    c->flat.m = floats(c, c->flat.own);
+    c->flat.v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->flat.own) : NULL;
     kind(c, "moments");
 }
 
@@ -214,76 +220,77 @@ static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t scratch_bytes(const sgt_cuda_backend *c)
 {
-    size_t n = sgt_cuda_embed_sort_scratch(c->N);
-    n = most(n, sgt_cuda_embed_backward_scratch(c->N, c->C));
-    n = most(n, sgt_cuda_layernorm_backward_scratch(c->N, c->C));
-    if (c->norm_rows) n = most(n, sgt_cuda_layernorm_rows_scratch(c->type, c->N, c->C));
-    n = most(n, sgt_cuda_bias_backward_scratch(c->N, 4 * c->C));
+    size_t n = sgt_cuda_embed_sort_scratch(c->shape.N);
+    n = most(n, sgt_cuda_embed_backward_scratch(c->shape.N, c->shape.C));
+    n = most(n, sgt_cuda_layernorm_backward_scratch(c->shape.N, c->shape.C));
+    if (c->plan.norm_rows)
+        n = most(n, sgt_cuda_layernorm_rows_scratch(c->shape.type, c->shape.N, c->shape.C));
+    n = most(n, sgt_cuda_bias_backward_scratch(c->shape.N, 4 * c->shape.C));
     return most(n, sgt_cuda_grad_norm_scratch());
 }
 
 static void lay_out_data(sgt_cuda_backend *c)
 {
-    c->ids = take(c, c->N * sizeof(int32_t));
-    c->targets = take(c, c->N * sizeof(int32_t));
-    c->sorted = take(c, c->N * sizeof(int32_t));
-    c->order = take(c, c->N * sizeof(int32_t));
+    c->buf.ids = take(c, c->shape.N * sizeof(int32_t));
+    c->buf.targets = take(c, c->shape.N * sizeof(int32_t));
+    c->buf.sorted = take(c, c->shape.N * sizeof(int32_t));
+    c->buf.order = take(c, c->shape.N * sizeof(int32_t));
     if (c->o.documents) {
-        c->documents.start = take(c, c->N * sizeof(int32_t));
-        c->documents.end = take(c, c->N * sizeof(int32_t));
+        c->buf.documents.start = take(c, c->shape.N * sizeof(int32_t));
+        c->buf.documents.end = take(c, c->shape.N * sizeof(int32_t));
     }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
-        c->tokens[i] = take(c, c->B * (c->T + 1) * sizeof(uint16_t));
-        c->given[i] = take(c, c->N * sizeof(int32_t));
-        if (c->o.documents) c->starts[i] = take(c, c->N * sizeof(int32_t));
+        c->buf.tokens[i] = take(c, c->shape.B * (c->shape.T + 1) * sizeof(uint16_t));
+        c->buf.given[i] = take(c, c->shape.N * sizeof(int32_t));
+        if (c->o.documents) c->buf.starts[i] = take(c, c->shape.N * sizeof(int32_t));
     }
-    c->control = take(c, sizeof *c->control);
-    c->eval_control = take(c, sizeof *c->eval_control);
-    c->place = take(c, sizeof *c->place);
-    c->outliers = take(c, sizeof *c->outliers);
+    c->buf.control = take(c, sizeof *c->buf.control);
+    c->buf.eval_control = take(c, sizeof *c->buf.eval_control);
+    c->buf.place = take(c, sizeof *c->buf.place);
+    c->buf.outliers = take(c, sizeof *c->buf.outliers);
     kind(c, "data");
     /* the matrix products' own allocation */
-    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->gemm_space};
+    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->plan.gemm_space};
 }
 
 /* Return cuDNN's workspace. It lies in the logits' memory if it fits there: logits exist only
  * between the last attention of the forward pass and the first of the backward pass. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
-    size_t bytes = c->cudnn ? sgt_cudnn_attention_workspace(c->cudnn) : 0;
-    return bytes <= c->N * c->ldv * c->width ? c->logits : take(c, bytes);
+    size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
+    return bytes <= c->shape.N * c->shape.ldv * c->shape.width ? c->buf.logits : take(c, bytes);
 }
 
 void sgt_cuda_lay_out(sgt_cuda_backend *c)
 {
-    size_t N = c->N, C = c->C;
-    c->used = c->kinds = 0;
+    size_t N = c->shape.N, C = c->shape.C;
+    c->buf.used = c->kinds = 0;
     sgt_live_free(&c->live);
     lay_out_parameters(c);
-    c->x0 = numbers(c, N * C);
-    for (size_t i = 0; i < c->L; i++) lay_out_block(c, c->blocks + i);
-    c->lnf = numbers(c, N * C);
-    c->meanf = floats(c, N);
-    c->rstdf = floats(c, N);
+    c->buf.x0 = numbers(c, N * C);
+    for (size_t i = 0; i < c->shape.L; i++) lay_out_block(c, c->buf.blocks + i);
+    c->buf.lnf = numbers(c, N * C);
+    c->buf.meanf = floats(c, N);
+    c->buf.rstdf = floats(c, N);
     kind(c, "activations");
-    c->dx = numbers(c, N * C);
-    c->dln = numbers(c, N * C);
-    c->dwide = numbers(c, N * 4 * C);
-    c->ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
+    c->buf.dx = numbers(c, N * C);
+    c->buf.dln = numbers(c, N * C);
+    c->buf.dwide = numbers(c, N * 4 * C);
+    c->buf.ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
     kind(c, "activation gradients");
-    c->delta = floats(c, N * c->H);
-    c->bias_sums = floats(c, 4 * C);
-    if (c->path == SGT_PATH_NAIVE) lay_out_naive(c);
+    c->buf.delta = floats(c, N * c->shape.H);
+    c->buf.bias_sums = floats(c, 4 * C);
+    if (c->plan.path == SGT_PATH_NAIVE) lay_out_naive(c);
     kind(c, "attention");
-    c->logits = numbers(c, N * c->ldv);
-    c->loss = floats(c, N);
-    c->row_lse = c->o.no_fuse ? floats(c, N) : NULL;
-    c->cudnn_space = cudnn_space(c);
+    c->buf.logits = numbers(c, N * c->shape.ldv);
+    c->buf.loss = floats(c, N);
+    c->buf.row_lse = c->o.no_fuse ? floats(c, N) : NULL;
+    c->buf.cudnn_space = cudnn_space(c);
     kind(c, "head");
-    c->scratch_bytes = scratch_bytes(c);
-    c->scratch = take(c, c->scratch_bytes);
-    if (c->variants & SGT_VARIANT_BIAS_BRANCHES)
-        c->beside_scratch = take(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
+    c->buf.scratch_bytes = scratch_bytes(c);
+    c->buf.scratch = take(c, c->buf.scratch_bytes);
+    if (c->plan.variants & SGT_VARIANT_BIAS_BRANCHES)
+        c->buf.beside_scratch = take(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
     kind(c, "scratch");
     lay_out_data(c);
     if (c->live.count) sgt_cuda_live(c);
@@ -303,16 +310,16 @@ static int measure(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error 
 {
     int rc = sgt_cuda_decide(c, o, err);
     if (rc < 0) return rc;
-    c->path = likely_path(o, c->D);
+    c->plan.path = likely_path(o, c->shape.D);
     sgt_cuda_lay_out(c);
     return SGT_OK;
 }
 
 static void forget(sgt_cuda_backend *c)
 {
-    free(c->blocks);
-    free(c->tensor_at);
-    free(c->bucket_at);
+    free(c->buf.blocks);
+    free(c->flat.tensor_at);
+    free(c->flat.bucket_at);
     sgt_live_free(&c->live);
 }
 
@@ -324,7 +331,7 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
     if (rc == SGT_OK) {
         memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
         *count = c.kinds;
-        *bytes = c.used + c.gemm_space;
+        *bytes = c.buf.used + c.plan.gemm_space;
     }
     forget(&c);
     return rc;
@@ -337,7 +344,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
     tried.batch = rows;
     int rc = measure(&c, &tried, NULL);
     forget(&c);
-    return rc == SGT_OK && c.used + c.gemm_space <= bytes;
+    return rc == SGT_OK && c.buf.used + c.plan.gemm_space <= bytes;
 }
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
@@ -355,8 +362,9 @@ const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropou
                                       uint32_t site, int training)
 {
     if (!training || !(c->o.dropout > 0)) return NULL;
-    *d = (sgt_cuda_dropout){.place = c->place,
-                            .row_elements = c->T * c->C, /* attention counts its own elements */
+    *d = (sgt_cuda_dropout){.place = c->buf.place,
+                            .row_elements =
+                                c->shape.T * c->shape.C, /* attention counts its own elements */
                             .layer = (uint32_t)layer,
                             .site = site,
                             .rate = c->o.dropout};

@@ -6,7 +6,7 @@
 
 #include "cuda_backend.h"
 
-static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->L; }
+static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->shape.L; }
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
  * parts. It is also in use between them, unless the block recomputes it. */
@@ -14,7 +14,7 @@ static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first
                  sgt_recompute from)
 {
     unsigned forward = sgt_part_forward(i), backward = sgt_part_backward(layers(c), i);
-    if (c->blocks[i].recompute < from || c->blocks + i == c->share_last) {
+    if (c->buf.blocks[i].recompute < from || c->buf.blocks + i == c->buf.share_last) {
         sgt_live_during(&c->live, at, first, backward);
         return;
     }
@@ -24,7 +24,7 @@ static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first
 
 static void live_block(sgt_cuda_backend *c, unsigned i)
 {
-    const sgt_cuda_block *l = c->blocks + i;
+    const sgt_cuda_block *l = c->buf.blocks + i;
     unsigned forward = sgt_part_forward(i), L = layers(c);
     const void *const before[] = {l->ln1, l->mean1, l->rstd1};
     const void *const cheap[] = {l->ln2, l->mean2, l->rstd2, l->gelu};
@@ -49,11 +49,13 @@ static void within(sgt_cuda_backend *c, unsigned part, const void *const *at, si
  * the logits' memory. */
 static void live_work(sgt_cuda_backend *c, unsigned i)
 {
-    const sgt_cuda_naive *n = &c->naive;
+    const sgt_cuda_naive *n = &c->plan.naive;
     const void *const both[] = {
-        c->dln, n->q, n->k, n->v, n->o, n->dscores, c->cudnn ? c->cudnn_space : NULL};
-    const void *const backward[] = {c->dwide,          c->ddrop, c->delta, c->bias_sums, c->scratch,
-                                    c->beside_scratch, n->dq,    n->dk,    n->dv};
+        c->buf.dln, n->q, n->k, n->v, n->o, n->dscores, c->plan.cudnn ? c->buf.cudnn_space : NULL};
+    const void *const backward[] = {
+        c->buf.dwide,   c->buf.ddrop,          c->buf.delta, c->buf.bias_sums,
+        c->buf.scratch, c->buf.beside_scratch, n->dq,        n->dk,
+        n->dv};
     WITHIN(c, sgt_part_forward(i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), backward);
@@ -63,28 +65,31 @@ void sgt_cuda_live(sgt_cuda_backend *c)
 {
     unsigned L = layers(c), head = sgt_part_head(L), embeddings = sgt_part_embeddings(L),
              update = sgt_part_update(L);
-    const void *const always[] = {
-        c->params,    c->copy,     c->own_copy,     c->grads,     c->own_grads, c->m,
-        c->v,         c->control,  c->eval_control, c->place,     c->outliers,  c->tokens[0],
-        c->tokens[1], c->given[0], c->given[1],     c->starts[0], c->starts[1]};
-    const void *const of_head[] = {c->logits, c->loss, c->row_lse, c->dln, c->scratch};
-    const void *const of_embeddings[] = {c->sorted, c->order, c->scratch, c->ddrop};
-    const void *const of_update[] = {c->scratch};
+    const void *const always[] = {c->flat.params,   c->flat.copy,      c->flat.own_copy,
+                                  c->flat.grads,    c->flat.own_grads, c->flat.m,
+                                  c->flat.v,        c->buf.control,    c->buf.eval_control,
+                                  c->buf.place,     c->buf.outliers,   c->buf.tokens[0],
+                                  c->buf.tokens[1], c->buf.given[0],   c->buf.given[1],
+                                  c->buf.starts[0], c->buf.starts[1]};
+    const void *const of_head[] = {c->buf.logits, c->buf.loss, c->buf.row_lse, c->buf.dln,
+                                   c->buf.scratch};
+    const void *const of_embeddings[] = {c->buf.sorted, c->buf.order, c->buf.scratch, c->buf.ddrop};
+    const void *const of_update[] = {c->buf.scratch};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         sgt_live_always(&c->live, always[i]);
-    sgt_live_during(&c->live, c->x0, 0, sgt_part_backward(L, 0));
+    sgt_live_during(&c->live, c->buf.x0, 0, sgt_part_backward(L, 0));
     for (unsigned i = 0; i < L; i++) {
         live_block(c, i);
         live_work(c, i);
     }
-    sgt_live_during(&c->live, c->lnf, head - 1, head);
-    sgt_live_during(&c->live, c->meanf, head - 1, head);
-    sgt_live_during(&c->live, c->rstdf, head - 1, head);
-    sgt_live_during(&c->live, c->dx, head, embeddings);
-    sgt_live_during(&c->live, c->ids, 0, embeddings);
-    sgt_live_during(&c->live, c->targets, 0, head);
-    sgt_live_during(&c->live, c->documents.start, 0, sgt_part_backward(L, 0));
-    sgt_live_during(&c->live, c->documents.end, 0, sgt_part_backward(L, 0));
+    sgt_live_during(&c->live, c->buf.lnf, head - 1, head);
+    sgt_live_during(&c->live, c->buf.meanf, head - 1, head);
+    sgt_live_during(&c->live, c->buf.rstdf, head - 1, head);
+    sgt_live_during(&c->live, c->buf.dx, head, embeddings);
+    sgt_live_during(&c->live, c->buf.ids, 0, embeddings);
+    sgt_live_during(&c->live, c->buf.targets, 0, head);
+    sgt_live_during(&c->live, c->buf.documents.start, 0, sgt_part_backward(L, 0));
+    sgt_live_during(&c->live, c->buf.documents.end, 0, sgt_part_backward(L, 0));
     WITHIN(c, head, of_head);
     WITHIN(c, embeddings, of_embeddings);
     WITHIN(c, update, of_update);
@@ -105,6 +110,6 @@ void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part)
 {
     for (uint32_t i = 0; i < c->live.count; i++) {
         const sgt_live_buffer *b = c->live.buffers + i;
-        if (!sgt_live_after(&c->live, i, part)) sgt_cuda_zero(c->compute, b->at, b->bytes);
+        if (!sgt_live_after(&c->live, i, part)) sgt_cuda_zero(c->queue.compute, b->at, b->bytes);
     }
 }

@@ -44,11 +44,11 @@ static double measured(sgt_cuda_backend *c)
                              .lda = SIDE,
                              .ldb = SIDE,
                              .ldd = SIDE,
-                             .type = c->type,
-                             .out = c->type,
+                             .type = c->shape.type,
+                             .out = c->shape.type,
                              .tf32 = c->o.precision == SGT_PRECISION_TF32};
     if (c->o.deterministic || c->o.untimed || c->device.memory < (uint64_t)8 << 30) return 0;
-    if (sgt_cuda_gemm_plan(&p, c->gemms, &s, &why) < 0 || !(sgt_cuda_gemm_ms(p) > 0)) return 0;
+    if (sgt_cuda_gemm_plan(&p, c->plan.gemms, &s, &why) < 0 || !(sgt_cuda_gemm_ms(p) > 0)) return 0;
     return 2.0 * SIDE * SIDE * SIDE / (double)sgt_cuda_gemm_ms(p) * 1e3;
 }
 

@@ -11,28 +11,28 @@ static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n
                                  .lda = k,
                                  .ldb = n,
                                  .ldd = n,
-                                 .type = c->type,
-                                 .out = c->type,
+                                 .type = c->shape.type,
+                                 .out = c->shape.type,
                                  .tf32 = c->o.precision == SGT_PRECISION_TF32};
 }
 
 static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gemm_shape *s,
                 sgt_error *err)
 {
-    return sgt_cuda_gemm_plan(p, c->gemms, s, err);
+    return sgt_cuda_gemm_plan(p, c->plan.gemms, s, err);
 }
 
 /* Describe y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, c->N, out, in);
-    if (!c->bias_apart) s.epilogue = SGT_EPILOGUE_BIAS;
+    sgt_cuda_gemm_shape s = product(c, c->shape.N, out, in);
+    if (!c->plan.bias_apart) s.epilogue = SGT_EPILOGUE_BIAS;
     return s;
 }
 
 static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, c->N, in, out);
+    sgt_cuda_gemm_shape s = product(c, c->shape.N, in, out);
     s.trans_b = 1;
     s.ldb = out;
     return s;
@@ -40,9 +40,9 @@ static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t
 
 static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, in, out, c->N);
+    sgt_cuda_gemm_shape s = product(c, in, out, c->shape.N);
     s.trans_a = 1;
-    s.accumulate = !c->written;
+    s.accumulate = !c->plan.written;
     s.lda = in;
     s.out = SGT_F32;
     return s;
@@ -50,7 +50,7 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
 
 static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sgt_error *err)
 {
-    sgt_cuda_linear *g = &c->linear[which];
+    sgt_cuda_linear *g = &c->plan.linear[which];
     sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out),
                         dw = dw_shape(c, in, out);
     int rc = plan(&g->forward, c, &f, err);
@@ -61,14 +61,14 @@ static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sg
 /* Plan logits (N, V) = x (N, C) wte^T (C, V): the head's weight is stored transposed. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t V = c->rows_v, C = c->C, N = c->N;
-    sgt_cuda_linear *g = &c->linear[SGT_CUDA_HEAD];
+    size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
+    sgt_cuda_linear *g = &c->plan.linear[SGT_CUDA_HEAD];
     sgt_cuda_gemm_shape f = product(c, N, V, C), dx = product(c, N, C, V), dw = product(c, V, C, N);
     f.trans_b = 1;
     f.ldb = C;
-    f.ldd = dx.lda = dw.lda = c->ldv;
+    f.ldd = dx.lda = dw.lda = c->shape.ldv;
     dw.trans_a = 1;
-    dw.accumulate = !c->written;
+    dw.accumulate = !c->plan.written;
     dw.out = SGT_F32;
     int rc = plan(&g->forward, c, &f, err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
@@ -92,37 +92,40 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
  * of layers must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
-    c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
+    c->plan.fc_gelu = c->plan.dgelu = c->plan.dgelu_bias = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
-        c->fc_gelu =
-            plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
-    c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
-    c->dgelu_bias =
-        plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
+        c->plan.fc_gelu = plan_fused(c, forward_shape(c, c->shape.C, 4 * c->shape.C),
+                                     SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
+    c->plan.dgelu =
+        plan_fused(c, dx_shape(c, 4 * c->shape.C, c->shape.C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
+    c->plan.dgelu_bias = plan_fused(c, dx_shape(c, 4 * c->shape.C, c->shape.C),
+                                    SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
 }
 
 /* Run the step's own kernels over (N, 4C), on any arrays of that size. */
 static void gelu(sgt_cuda_backend *c)
 {
-    sgt_cuda_gelu(c->compute, c->type, c->blocks->gelu, c->blocks->fc, c->N * 4 * c->C,
-                  c->model.gelu);
+    sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
+                  c->shape.N * 4 * c->shape.C, c->model.gelu);
 }
 
 static void gelu_backward(sgt_cuda_backend *c)
 {
-    sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, c->blocks->fc, c->N * 4 * c->C,
-                           c->model.gelu);
+    sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide,
+                           c->buf.blocks->fc, c->shape.N * 4 * c->shape.C, c->model.gelu);
 }
 
 static void bias_backward(sgt_cuda_backend *c)
 {
-    sgt_cuda_bias_backward(c->compute, c->type, c->grads, c->dwide, c->N, 4 * c->C, c->scratch);
+    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads, c->buf.dwide, c->shape.N,
+                           4 * c->shape.C, c->buf.scratch);
 }
 
 static void qkv_bias_backward(sgt_cuda_backend *c)
 {
-    sgt_cuda_bias_backward(c->compute, c->type, c->grads, c->dwide, c->N, 3 * c->C, c->scratch);
+    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads, c->buf.dwide, c->shape.N,
+                           3 * c->shape.C, c->buf.scratch);
 }
 
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err)
@@ -133,12 +136,12 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
     int rc = sgt_cuda_event_new(&from, 1, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
     for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
-        if (i == 0) sgt_cuda_record(from, c->compute);
+        if (i == 0) sgt_cuda_record(from, c->queue.compute);
         work(c);
     }
     if (rc == SGT_OK) {
-        sgt_cuda_record(to, c->compute);
-        rc = sgt_cuda_finish(c->compute, err);
+        sgt_cuda_record(to, c->queue.compute);
+        rc = sgt_cuda_finish(c->queue.compute, err);
     }
     if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
     *ms /= ROUNDS;
@@ -154,11 +157,11 @@ static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0;
 static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
 {
     float bias;
-    if (c->o.deterministic) c->qkv_dw_bias = NULL; /* the library orders its sums over rows */
-    if (!c->qkv_dw_bias || !(ms_of(c->qkv_dw_bias) > 0)) return SGT_OK;
+    if (c->o.deterministic) c->plan.qkv_dw_bias = NULL; /* the library orders its sums over rows */
+    if (!c->plan.qkv_dw_bias || !(ms_of(c->plan.qkv_dw_bias) > 0)) return SGT_OK;
     int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
-    if (rc == SGT_OK && ms_of(c->qkv_dw_bias) >= ms_of(c->linear[SGT_CUDA_QKV].dw) + bias)
-        c->qkv_dw_bias = NULL;
+    if (rc == SGT_OK && ms_of(c->plan.qkv_dw_bias) >= ms_of(c->plan.linear[SGT_CUDA_QKV].dw) + bias)
+        c->plan.qkv_dw_bias = NULL;
     return rc;
 }
 
@@ -167,21 +170,24 @@ static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope, bias;
-    const sgt_cuda_linear *fc = &c->linear[SGT_CUDA_FC], *fcproj = &c->linear[SGT_CUDA_FCPROJ];
+    const sgt_cuda_linear *fc = &c->plan.linear[SGT_CUDA_FC],
+                          *fcproj = &c->plan.linear[SGT_CUDA_FCPROJ];
     int rc = choose_qkv_bias(c, err);
     if (rc < 0) return rc;
     if (!(ms_of(fc->forward) > 0)) {
-        if (c->o.deterministic) c->dgelu_bias = NULL; /* the library orders its sums over rows */
+        if (c->o.deterministic)
+            c->plan.dgelu_bias = NULL; /* the library orders its sums over rows */
         return SGT_OK;
     }
     rc = sgt_cuda_time(c, gelu, &forward, err);
     if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
     if (rc == SGT_OK) rc = sgt_cuda_time(c, bias_backward, &bias, err);
     if (rc < 0) return rc;
-    if (ms_of(c->fc_gelu) >= ms_of(fc->forward) + forward) c->fc_gelu = NULL;
+    if (ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward) c->plan.fc_gelu = NULL;
     float alone = ms_of(fcproj->dx) + slope;
-    if (ms_of(c->dgelu) >= alone) c->dgelu = NULL;
-    if (ms_of(c->dgelu_bias) >= bias + (c->dgelu ? ms_of(c->dgelu) : alone)) c->dgelu_bias = NULL;
+    if (ms_of(c->plan.dgelu) >= alone) c->plan.dgelu = NULL;
+    if (ms_of(c->plan.dgelu_bias) >= bias + (c->plan.dgelu ? ms_of(c->plan.dgelu) : alone))
+        c->plan.dgelu_bias = NULL;
     return SGT_OK;
 }
 
@@ -197,7 +203,7 @@ static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, si
     s.trans_b = trans_b;
     s.lda = trans_a ? m : k;
     s.ldb = trans_b ? k : n;
-    s.batch = c->B * c->H;
+    s.batch = c->shape.B * c->shape.H;
     s.stride_a = m * k;
     s.stride_b = k * n;
     s.stride_d = m * n;
@@ -206,8 +212,8 @@ static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, si
 
 static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t T = c->T, D = c->D;
-    sgt_cuda_naive *n = &c->naive;
+    size_t T = c->shape.T, D = c->shape.D;
+    sgt_cuda_naive *n = &c->plan.naive;
     int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);              /* q k^T and dout v^T */
     if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err); /* probs v and dscores k */
     /* probs^T dout and dscores^T q */
@@ -219,12 +225,13 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
  * branch is rounded before it. Dropout comes between the two, so it excludes this. */
 static void plan_residual(sgt_cuda_backend *c)
 {
-    sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C),
-                        fcproj = forward_shape(c, 4 * c->C, c->C);
-    if (!(c->variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
+    sgt_cuda_gemm_shape proj = forward_shape(c, c->shape.C, c->shape.C),
+                        fcproj = forward_shape(c, 4 * c->shape.C, c->shape.C);
+    if (!(c->plan.variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
     proj.accumulate = fcproj.accumulate = 1;
-    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
-    c->linear[SGT_CUDA_FCPROJ].residual =
+    c->plan.linear[SGT_CUDA_PROJ].residual =
+        plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
+    c->plan.linear[SGT_CUDA_FCPROJ].residual =
         plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
 }
 
@@ -236,20 +243,20 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
                         "cuBLASLt: the self-check found its products %s: %s (--no-self-check "
                         "trains all the same)",
                         out->verdict, out->why);
-    c->bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
-    c->bulk_loss = (c->variants & SGT_VARIANT_CROSS_ENTROPY_BULK) &&
-                   !sgt_verdict_out(c->o.verdicts, SGT_CHECK_BULK_LOSS) &&
-                   sgt_cuda_cross_entropy_bulk_serves(c->type, c->V, c->ldv);
-    int rc = plan_linear(c, SGT_CUDA_QKV, c->C, 3 * c->C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->C, c->C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->C, 4 * c->C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->C, c->C, err);
+    c->plan.bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
+    c->plan.bulk_loss = (c->plan.variants & SGT_VARIANT_CROSS_ENTROPY_BULK) &&
+                        !sgt_verdict_out(c->o.verdicts, SGT_CHECK_BULK_LOSS) &&
+                        sgt_cuda_cross_entropy_bulk_serves(c->shape.type, c->shape.V, c->shape.ldv);
+    int rc = plan_linear(c, SGT_CUDA_QKV, c->shape.C, 3 * c->shape.C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->shape.C, c->shape.C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->shape.C, 4 * c->shape.C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->shape.C, c->shape.C, err);
     if (rc == SGT_OK) rc = plan_head(c, err);
-    if (rc == SGT_OK && c->path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
+    if (rc == SGT_OK && c->plan.path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
     if (rc == SGT_OK) plan_gelu(c);
     if (rc == SGT_OK) plan_residual(c);
-    if (rc == SGT_OK && c->variants & SGT_VARIANT_QKV_BIAS_IN_DW)
-        c->qkv_dw_bias =
-            plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD, SGT_CHECK_DW_BIAS);
+    if (rc == SGT_OK && c->plan.variants & SGT_VARIANT_QKV_BIAS_IN_DW)
+        c->plan.qkv_dw_bias = plan_fused(c, dw_shape(c, c->shape.C, 3 * c->shape.C),
+                                         SGT_EPILOGUE_BGRAD, SGT_CHECK_DW_BIAS);
     return rc;
 }

@@ -35,18 +35,18 @@ static int meet(sgt_cuda_backend *c, sgt_error *err)
 {
     struct sgt_cuda_group *g = c->group;
     sgt_nccl_id id = {{0}};
-    int code = c->rank == 0 ? g->nccl->unique_id(&id) : 0;
+    int code = c->shape.rank == 0 ? g->nccl->unique_id(&id) : 0;
     if (code) return refused(c, "an id for the ranks", code, err);
     int rc = c->o.ranks->broadcast(c->o.ranks, &id, sizeof id, 0, err);
     if (rc < 0) return rc;
-    code = g->nccl->comm_init_rank(&g->comm, (int)c->ranks, id, (int)c->rank);
+    code = g->nccl->comm_init_rank(&g->comm, (int)c->shape.ranks, id, (int)c->shape.rank);
     return code ? refused(c, "joining the ranks", code, err) : SGT_OK;
 }
 
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
 {
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_NCCL);
-    if (c->ranks == 1) return SGT_OK;
+    if (c->shape.ranks == 1) return SGT_OK;
     if (out)
         return sgt_fail(
             err, SGT_EUNSUPPORTED,
@@ -83,14 +83,14 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
  * stream wait for NCCL's stream. */
 static void enter(sgt_cuda_backend *c)
 {
-    sgt_cuda_record(c->group->ready, c->compute);
+    sgt_cuda_record(c->group->ready, c->queue.compute);
     sgt_cuda_wait(c->group->stream, c->group->ready);
 }
 
 static void leave(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->done, c->group->stream);
-    sgt_cuda_wait(c->compute, c->group->done);
+    sgt_cuda_wait(c->queue.compute, c->group->done);
 }
 
 static void check(const char *what, int code)
@@ -102,8 +102,8 @@ static void check(const char *what, int code)
  * arrays. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
-    *at = c->bucket_at[bucket] / c->ranks;
-    return (c->bucket_at[bucket + 1] - c->bucket_at[bucket]) / c->ranks;
+    *at = c->flat.bucket_at[bucket] / c->shape.ranks;
+    return (c->flat.bucket_at[bucket + 1] - c->flat.bucket_at[bucket]) / c->shape.ranks;
 }
 
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro)
@@ -121,8 +121,8 @@ void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket)
     n = part(c, bucket, &at);
     enter(c);
     check("ncclReduceScatter",
-          g->nccl->reduce_scatter(c->grads + c->bucket_at[bucket], c->own_grads + at, n,
-                                  SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
+          g->nccl->reduce_scatter(c->flat.grads + c->flat.bucket_at[bucket], c->flat.own_grads + at,
+                                  n, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
     sgt_cuda_launched(g->stream, "ncclReduceScatter (%zu numbers a rank)", n);
 }
 
@@ -138,14 +138,15 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
     const sgt_optim *o = &c->o.optim;
-    sgt_cuda_grad_squares(c->compute, c->control, c->own_grads, c->own, c->scratch);
+    sgt_cuda_grad_squares(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own,
+                          c->buf.scratch);
     enter(c);
     check("ncclAllReduce",
-          g->nccl->all_reduce(&c->control->loss, &c->control->loss, 3, SGT_NCCL_FLOAT64,
+          g->nccl->all_reduce(&c->buf.control->loss, &c->buf.control->loss, 3, SGT_NCCL_FLOAT64,
                               SGT_NCCL_SUM, g->comm, g->stream)); /* loss, targets, squares */
     sgt_cuda_launched(g->stream, "ncclAllReduce (loss, targets and squares)");
     leave(c);
-    sgt_cuda_grad_finish(c->compute, c->control, o->grad_clip, o->beta1, o->beta2);
+    sgt_cuda_grad_finish(c->queue.compute, c->buf.control, o->grad_clip, o->beta1, o->beta2);
 }
 
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
@@ -153,20 +154,20 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
     static const int types[] = {
         [SGT_F32] = SGT_NCCL_FLOAT32, [SGT_BF16] = SGT_NCCL_BFLOAT16, [SGT_F16] = SGT_NCCL_FLOAT16};
     struct sgt_cuda_group *g = c->group;
-    const unsigned char *from = c->own_copy ? c->own_copy : (const void *)c->params;
+    const unsigned char *from = c->flat.own_copy ? c->flat.own_copy : (const void *)c->flat.params;
     enter(c);
     check("ncclGroupStart", g->nccl->group_start());
     for (size_t b = 0; b < sgt_cuda_buckets(c); b++) {
         size_t at, n = part(c, b, &at);
-        check("ncclAllGather",
-              g->nccl->all_gather(from + at * c->width,
-                                  (unsigned char *)c->copy + c->bucket_at[b] * c->width, n,
-                                  types[c->type], g->comm, g->stream));
+        check("ncclAllGather", g->nccl->all_gather(from + at * c->shape.width,
+                                                   (unsigned char *)c->flat.copy +
+                                                       c->flat.bucket_at[b] * c->shape.width,
+                                                   n, types[c->shape.type], g->comm, g->stream));
     }
     check("ncclGroupEnd", g->nccl->group_end());
     sgt_cuda_launched(g->stream, "ncclAllGather (the parameters, %zu buckets)",
                       sgt_cuda_buckets(c));
-    if (forget) sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
+    if (forget) sgt_cuda_zero(c->queue.compute, c->flat.grads, c->flat.count * sizeof(float));
     leave(c);
 }
 
@@ -181,8 +182,8 @@ typedef struct piece {
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
-    while (c->bucket_at[bucket + 1] <= at) bucket++;
-    size_t n = part(c, bucket, &begin), inside = at - c->bucket_at[bucket];
+    while (c->flat.bucket_at[bucket + 1] <= at) bucket++;
+    size_t n = part(c, bucket, &begin), inside = at - c->flat.bucket_at[bucket];
     piece p = {.rank = inside / n, .at = begin + inside % n, .n = n - inside % n};
     if (p.n > count) p.n = count;
     return p;
@@ -194,7 +195,7 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     int rc = SGT_OK;
     for (piece p; count && rc == SGT_OK; at += p.n, from += p.n, count -= p.n) {
         p = first_piece(c, at, count);
-        if (p.rank == c->rank) rc = sgt_cuda_stage(c, state + p.at, NULL, from, p.n, err);
+        if (p.rank == c->shape.rank) rc = sgt_cuda_stage(c, state + p.at, NULL, from, p.n, err);
     }
     return rc;
 }
@@ -204,17 +205,18 @@ int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_
                        sgt_error *err)
 {
     struct sgt_cuda_group *g = c->group;
-    size_t room = c->N * c->ldv * c->width / sizeof(float);
+    size_t room = c->shape.N * c->shape.ldv * c->shape.width / sizeof(float);
     int rc = SGT_OK;
     for (piece p; count && rc == SGT_OK; at += p.n, to += p.n, count -= p.n) {
         p = first_piece(c, at, count < room ? count : room);
         enter(c);
         check("ncclBroadcast",
-              g->nccl->broadcast(p.rank == c->rank ? state + p.at : c->logits, c->logits, p.n,
-                                 SGT_NCCL_FLOAT32, (int)p.rank, g->comm, g->stream));
+              g->nccl->broadcast(p.rank == c->shape.rank ? state + p.at : c->buf.logits,
+                                 c->buf.logits, p.n, SGT_NCCL_FLOAT32, (int)p.rank, g->comm,
+                                 g->stream));
         sgt_cuda_launched(g->stream, "ncclBroadcast (%zu numbers)", p.n);
         leave(c);
-        rc = sgt_cuda_stage(c, c->logits, to, NULL, p.n, err);
+        rc = sgt_cuda_stage(c, c->buf.logits, to, NULL, p.n, err);
     }
     return rc;
 }

@@ -76,7 +76,7 @@ static double bound(const sgt_cuda_backend *c)
 {
     /* each product rounds its operands once */
     if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11;
-    return (c->type == SGT_F32 ? T : 6) * sgt_check_unit(c->type);
+    return (c->shape.type == SGT_F32 ? T : 6) * sgt_check_unit(c->shape.type);
 }
 
 static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts,
@@ -84,11 +84,12 @@ static int compare(const sgt_cuda_backend *c, const numbers *x, const float *wan
 {
     static const char *const names[] = {"dq", "dk", "dv"};
     for (size_t part = 0; part < parts; part++) {
-        double d = distance(x, c->type, want, part, parts);
+        double d = distance(x, c->shape.type, want, part, parts);
         if (!(d <= bound(c)))
-            return sgt_fail(
-                err, SGT_EFORMAT, "%s in %s is off by %.2g of its size, at most %.2g may be",
-                parts == 1 ? "the output" : names[part], sgt_check_type(c->type), d, bound(c));
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s in %s is off by %.2g of its size, at most %.2g may be",
+                            parts == 1 ? "the output" : names[part], sgt_check_type(c->shape.type),
+                            d, bound(c));
     }
     return SGT_OK;
 }
@@ -96,28 +97,29 @@ static int compare(const sgt_cuda_backend *c, const numbers *x, const float *wan
 static int put(sgt_cuda_backend *c, numbers *x, void *to, const float *from, size_t n,
                sgt_error *err)
 {
-    sgt_check_encode(x->packed, c->type, from, n);
-    return sgt_cuda_stage(c, to, NULL, x->packed, n * c->width / sizeof(float), err);
+    sgt_check_encode(x->packed, c->shape.type, from, n);
+    return sgt_cuda_stage(c, to, NULL, x->packed, n * c->shape.width / sizeof(float), err);
 }
 
 static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error *err)
 {
-    return sgt_cuda_stage(c, from, x->packed, NULL, n * c->width / sizeof(float), err);
+    return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
 /* Run both passes and compare. Results are zeroed first, so that those of an earlier path cannot
  * pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
-    int rc = put(c, x, c->blocks->qkv, x->qkv, 3 * x->one, err);
-    if (rc == SGT_OK) rc = put(c, x, c->dln, x->dout, x->one, err);
+    int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
+    if (rc == SGT_OK) rc = put(c, x, c->buf.dln, x->dout, x->one, err);
     if (rc < 0) return rc;
-    sgt_cuda_zero(c->compute, c->blocks->att, x->one * c->width);
-    sgt_cuda_zero(c->compute, c->dwide, 3 * x->one * c->width);
+    sgt_cuda_zero(c->queue.compute, c->buf.blocks->att, x->one * c->shape.width);
+    sgt_cuda_zero(c->queue.compute, c->buf.dwide, 3 * x->one * c->shape.width);
     sgt_cuda_attend(c, 0, 1);
     sgt_cuda_attend_backward(c, 0);
-    if ((rc = get(c, x, c->blocks->att, x->one, err)) == SGT_OK) rc = compare(c, x, x->out, 1, err);
-    if (rc == SGT_OK) rc = get(c, x, c->dwide, 3 * x->one, err);
+    if ((rc = get(c, x, c->buf.blocks->att, x->one, err)) == SGT_OK)
+        rc = compare(c, x, x->out, 1, err);
+    if (rc == SGT_OK) rc = get(c, x, c->buf.dwide, 3 * x->one, err);
     return rc == SGT_OK ? compare(c, x, x->dqkv, 3, err) : rc;
 }
 

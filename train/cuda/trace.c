@@ -29,8 +29,8 @@ static void show(void *ctx, const sgt_cupti_span *s)
 
 static int finish(const sgt_cuda_backend *c, sgt_error *err)
 {
-    int rc = sgt_cuda_finish(c->copies, err);
-    return rc == SGT_OK ? sgt_cuda_finish(c->compute, err) : rc;
+    int rc = sgt_cuda_finish(c->queue.copies, err);
+    return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
 static int begin(void *ctx, sgt_error *err)

@@ -12,17 +12,17 @@ static sgt_adamw adamw(const sgt_cuda_backend *c)
  * first `decayed` of them. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
-    void *copy = c->own_copy ? (unsigned char *)c->own_copy + at * c->width : NULL;
-    float *p = c->params + at, *m = c->m + at, *g = c->own_grads + at;
+    void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
+    float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
     if (o->kind == SGT_SGD) {
         sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
-        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, c->written, &sgd,
-                            c->control);
+        sgt_cuda_sgd_update(c->queue.compute, c->shape.type, copy, p, m, g, n, decayed,
+                            c->plan.written, &sgd, c->buf.control);
     } else {
         sgt_adamw a = adamw(c);
-        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, c->written, &a,
-                       c->control);
+        sgt_cuda_adamw(c->queue.compute, c->shape.type, copy, p, m, c->flat.v + at, g, n, decayed,
+                       c->plan.written, &a, c->buf.control);
     }
 }
 
@@ -32,7 +32,7 @@ static void update_tensors(sgt_cuda_backend *c)
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
         sgt_tensor t;
         sgt_model_tensor(&c->model, i, &t);
-        update_range(c, c->tensor_at[i], t.count, t.dims > 1 ? t.count : 0);
+        update_range(c, c->flat.tensor_at[i], t.count, t.dims > 1 ? t.count : 0);
     }
 }
 
@@ -43,37 +43,39 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_range(c, "update");
     if (c->group) sgt_cuda_ranks_norm(c);
     else
-        sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1,
-                           o->beta2, c->scratch);
+        sgt_cuda_grad_norm(c->queue.compute, c->buf.control, c->flat.grads, c->flat.count,
+                           o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
     if (c->o.skip_spikes > 0)
-        sgt_cuda_spikes(c->compute, c->control, c->outliers, c->o.skip_spikes);
-    if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
+        sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
+    if (c->o.no_fuse)
+        sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
     /* a rank's part does not end where a tensor ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
-    else update_range(c, 0, c->own, c->own_decayed);
-    if (c->group) sgt_cuda_ranks_share(c, !c->written);
-    sgt_cuda_end_step(c->compute, c->control);
-    sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->L));
+    else update_range(c, 0, c->flat.own, c->flat.own_decayed);
+    if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
+    sgt_cuda_end_step(c->queue.compute, c->buf.control);
+    sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
     sgt_cuda_range_end(c);
     /* and the kernel that begins an update */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
-    c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
+    c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
 
 int sgt_cuda_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     int at = (int)(step % SGT_CUDA_RING);
-    if (!c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
-    if (c->group && c->open_step < 2)
+    if (!c->queue.open_step)
+        return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
+    if (c->group && c->queue.open_step < 2)
         return sgt_fail(err, SGT_EUSAGE, "backend: update before the last of %u micro-steps",
                         c->o.accum);
-    sgt_cuda_begin_update(c->compute, c->control, (float)lr, step);
-    int rc = sgt_cuda_run(c, &c->update_graph, compute_update, err);
-    sgt_cuda_copy(c->compute, &c->seen[at], c->control, sizeof *c->control);
-    sgt_cuda_record(c->measured[at], c->compute);
-    c->steps[at] = step + 1;
-    c->open_step = 0;
+    sgt_cuda_begin_update(c->queue.compute, c->buf.control, (float)lr, step);
+    int rc = sgt_cuda_run(c, &c->queue.update_graph, compute_update, err);
+    sgt_cuda_copy(c->queue.compute, &c->queue.seen[at], c->buf.control, sizeof *c->buf.control);
+    sgt_cuda_record(c->queue.measured[at], c->queue.compute);
+    c->queue.steps[at] = step + 1;
+    c->queue.open_step = 0;
     return rc;
 }
 
@@ -81,12 +83,12 @@ int sgt_cuda_metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_err
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     int at = (int)(step % SGT_CUDA_RING);
-    if (c->steps[at] != step + 1)
+    if (c->queue.steps[at] != step + 1)
         return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone",
                         (unsigned long long)step);
-    int rc = sgt_cuda_event_finish(c->measured[at], err);
+    int rc = sgt_cuda_event_finish(c->queue.measured[at], err);
     if (rc < 0) return rc;
-    const sgt_cuda_control *s = &c->seen[at];
+    const sgt_cuda_control *s = &c->queue.seen[at];
     *m = (sgt_step_metrics){.loss = s->last_targets > 0 ? s->last_loss / s->last_targets : 0,
                             .grad_norm = s->last_norm,
                             .loss_scale = (double)s->last_loss_scale,
