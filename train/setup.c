@@ -16,8 +16,6 @@
 #include "run/nearby.h"
 #include "trainer.h"
 
-#define POSITIONS 1024 /* GPT-2's */
-
 /* ---- options and device ---- */
 
 /* Broadcast rank 0's text, which may be NULL, to all ranks. */
@@ -165,40 +163,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* ---- model and the numbers that follow from it ---- */
-
-/* Read the shape before the data is opened, whose ids are checked against the vocabulary. The
- * caller reports an error here only after those of the data. */
-int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
-{
-    const char *dir = t->from ? t->from : t->s->init;
-    return dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
-}
-
-int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
-{
-    sgt_settings *s = t->s;
-    int rc;
-    if (!t->from && !s->init) {
-        if ((rc = sgt_model_named(&t->model, s->model, err)) < 0) return rc;
-        t->model.vocab = t->info.vocab;
-        t->model.untied = s->no_tie != 0;
-        if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
-    }
-    if (s->seq > t->model.positions)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
-                        t->model.positions);
-    if (s->gelu != SGT_DEFAULT_WORD && !t->from) t->model.gelu = (sgt_gelu_kind)s->gelu;
-    if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
-    if (s->no_tie && !t->model.untied && s->init)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
-                        s->init);
-    s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* config.json gives the shape */
-    return SGT_OK;
-}
+/* ---- steps and learning rate ---- */
 
 /* Set as many steps as the compute budget pays for (see sgt_pf_days). */
 static int decide_budget(sgt_trainer *t, sgt_error *err)

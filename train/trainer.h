@@ -40,10 +40,13 @@ typedef struct sgt_trainer {
     const sgt_cuda_library *cuda; /* library of the chosen device; NULL: the CPU */
 } sgt_trainer;
 
-/* Parts of sgt_trainer_open that an estimate uses too: settle options and device; read the shape
- * from config.json, if there is one; decide the model, once t->info.vocab is known. */
+/* In setup.c. Settle options and device: a part of sgt_trainer_open that an estimate uses too. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
+/* In setup_model.c. read_shape reads config.json, if there is one, before the data is opened, whose
+ * ids are checked against the vocabulary; the caller reports its error only after those of the
+ * data. decide_model completes the model, once t->info.vocab is known. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
+int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 /* In data.c. Open the training data and fill in t->info. Open the validation shards; if there are
  * none, say so and leave t->val NULL. Open both, with examples and tokenizer, and compare them with
  * the checkpoint of a resume. */
@@ -53,7 +56,6 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err);
 /* Fail if the data of a resumed run is gone and no other place was given. */
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* whether it has training shards */
-int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 
 /* In setup_paths.c. check_paths fills in t->verdicts if the run is on CUDA, and reports the paths
  * that are out. take_verdicts, with the backend open, compares them with the checkpoint's and puts

@@ -1,5 +1,5 @@
-/* gemm_parts.h: declarations shared by gemm.c (plans), gemm_tune.c (timing), gemm_verify.c (checks)
- * and gemm_cache.c (files). */
+/* gemm_parts.h: declarations shared by gemm.c (plans), gemm_run.c (products), gemm_tune.c (timing),
+ * gemm_verify.c (checks) and gemm_cache.c (files). */
 #ifndef SGT_CUDA_GEMM_PARTS_H
 #define SGT_CUDA_GEMM_PARTS_H
 
@@ -43,6 +43,14 @@ typedef struct gemm_spans {
 } gemm_spans;
 gemm_spans gemm_spans_of(const sgt_cuda_gemm_shape *s);
 
+/* Return whether a shape's epilogue reads or writes `aux`. */
+static inline int gemm_has_aux(const sgt_cuda_gemm_shape *s)
+{
+    return s->epilogue >= SGT_EPILOGUE_GELU;
+}
+/* Set the descriptor's bias and aux, if its epilogue has them: they change from run to run. The
+ * heuristics consider only the pointers' alignment. */
+sgt_lt_status gemm_set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux);
 /* Put one product by one algorithm on a stream; return the library's status. */
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
                        const void *a, const void *b, void *bias, void *aux);

@@ -9,7 +9,8 @@
  * KiB per file while they are written. WORK/sorting/SPLIT/table appears when all files are on disk,
  * and a later run then does not write them again.
  *
- * Use these functions through order.h. */
+ * Use these functions through order.h. The two files call each other: order.c delivers what
+ * shuffle.c sorted, and shuffle.c reads the documents in input order by an sgt_order. */
 #ifndef SGT_SHUFFLE_H
 #define SGT_SHUFFLE_H
 

@@ -231,7 +231,17 @@ void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor
 /* Fill buf.squares and return their sum: for all pieces, or only for those that no product has
  * squared. */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
-int sgt_cpu_defers(const sgt_cpu_backend *c); /* return whether updates are deferred at all */
+/* Return the squared norm of all gradients. Products sum their squares in float, which may overflow
+ * although all gradients are finite; then the squares are summed again, in double. */
+double sgt_cpu_squared_norm(sgt_cpu_backend *c);
+/* Return whether updates are deferred. They are not with one thread, which would only do the same
+ * work later. They are not with ranks on several machines, which send updated parameters at once.
+ * They are not in tests that overwrite unused buffers, because gradients must stay until the
+ * update. */
+static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
+{
+    return !c->shape.scrub && (c->group ? c->shape.sharing : c->shape.threads > 1);
+}
 /* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
  * for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);

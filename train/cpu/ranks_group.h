@@ -76,6 +76,9 @@ static inline size_t *sgt_cpu_part_of(const sgt_cpu_group *g, size_t bucket, siz
     return g->part + bucket * (g->r->size + 1) + rank;
 }
 
+/* ---- ranks_parts.c ---- */
+/* Divide every bucket among the ranks, and drop the pieces of the other ranks from the update. */
+void sgt_cpu_divide(sgt_cpu_group *g, const sgt_model *m, sgt_cpu_update *u);
 /* Return the rank that owns float `at`. Set *n to the floats from `at` to the end of its part. */
 uint32_t sgt_cpu_part_owner(const sgt_cpu_group *g, size_t at, size_t *n);
 

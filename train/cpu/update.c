@@ -1,4 +1,4 @@
-/* update.c: the end of a step: the gradients' norm, the loss scale, the optimizer's pass.
+/* update.c: the end of a step: the loss scale, clipping, the optimizer's pass.
  *
  * The pass moves some 30 bytes for each parameter and computes next to nothing, while products
  * compute and leave memory idle. So most of the pass is deferred to the next forward pass, and done
@@ -10,29 +10,6 @@
 
 #include "cpu/ranks.h"
 #include "cpu_backend.h"
-
-double sgt_cpu_squares(sgt_cpu_backend *c, int all)
-{
-    const sgt_cpu_update *u = &c->update;
-    double sum = 0;
-#pragma omp parallel for num_threads(c->shape.threads) schedule(static)
-    for (size_t i = 0; i < u->piece_count; i++) {
-        const sgt_cpu_piece *p = u->pieces + i;
-        c->buf.squares[i] =
-            p->squared && !all ? 0 : c->shape.k->sum_squares(c->buf.grads + p->offset, p->count);
-    }
-    for (size_t i = 0; i < u->piece_count; i++) sum += c->buf.squares[i];
-    return sum;
-}
-
-/* Return the squared norm of all gradients. Products sum their squares in float, which may overflow
- * although all gradients are finite; then sum again in double. */
-static double squared_norm(sgt_cpu_backend *c)
-{
-    double sum = c->step.head_squares + c->step.token_squares + sgt_cpu_squares(c, 0);
-    for (size_t i = 0; i < c->shape.model.layers; i++) sum += c->blocks[i].squares;
-    return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
-}
 
 /* Update n floats. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
 static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, float *m, float *v,
@@ -75,15 +52,6 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     sgt_cpu_ranks_updated(c, c->update.pending.next);
     sgt_cpu_ranks_await_all(c);
     c->update.behind = 0;
-}
-
-/* Return whether updates are deferred. They are not with one thread, which would only do the same
- * work later. They are not with ranks on several machines, which send updated parameters at once.
- * They are not in tests that overwrite unused buffers, because gradients must stay until the
- * update. */
-int sgt_cpu_defers(const sgt_cpu_backend *c)
-{
-    return !c->shape.scrub && (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
 
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
@@ -146,8 +114,8 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     sgt_cpu_step *s = &c->step;
     if (s->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
     double squares;
-    int rc =
-        c->group ? sgt_cpu_ranks_reduce(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
+    int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
+                      : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
     /* Gradients hold the sum over targets times `nominal`; make it a mean. */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;

@@ -69,24 +69,6 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return flat[what];
 }
 
-int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
-                   sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
-        size_t bytes = (count - at) * sizeof(float);
-        if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
-        n = bytes / sizeof(float);
-        bytes = n * sizeof(float);
-        if (from) memcpy(c->queue.staging, from + at, bytes);
-        if (from) sgt_cuda_copy(c->queue.compute, device + at, c->queue.staging, bytes);
-        else sgt_cuda_copy(c->queue.compute, c->queue.staging, device + at, bytes);
-        rc = sgt_cuda_finish(c->queue.compute, err);
-        if (rc == SGT_OK && to) memcpy(to + at, c->queue.staging, bytes);
-    }
-    return rc;
-}
-
 /* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
  * writes to it are ignored. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
@@ -244,21 +226,6 @@ static void compute_last_micro_step(sgt_cuda_backend *c)
     sgt_cuda_ranks_begin(c);
     compute_micro_step(c);
     sgt_cuda_ranks_end(c);
-}
-
-int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
-                 sgt_error *err)
-{
-    int rc;
-    if (*graph) {
-        sgt_cuda_graph_run(*graph, c->queue.compute);
-        return sgt_cuda_check(err);
-    }
-    work(c);
-    if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs || c->o.sync_kernels) return rc;
-    if ((rc = sgt_cuda_capture(c->queue.compute, err)) < 0) return rc;
-    work(c);
-    return sgt_cuda_capture_end(c->queue.compute, graph, err);
 }
 
 static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,

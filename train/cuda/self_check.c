@@ -1,7 +1,6 @@
-/* self_check.c: the table of paths that the self-check tries, and conversions of numbers on the
- * host. It also writes the line that identifies the machine for which the verdicts hold. Only a
- * card can confirm that the time limits are long enough; runs on the host have longer ones
- * (sgt_cuda_patience). */
+/* self_check.c: the table of paths that the self-check tries, and the line that identifies the
+ * machine for which the verdicts hold. Only a card can confirm that the time limits are long
+ * enough; runs on the host have longer ones (sgt_cuda_patience). */
 #include "self_check.h"
 
 #include <dlfcn.h>
@@ -98,84 +97,3 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
 
 const sgt_cuda_checks sgt_cuda_self_check = {
     .count = count, .name = name, .seconds = seconds, .identity = identity, .run = run};
-
-/* ---- memory ---- */
-
-int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err)
-{
-    *x = (sgt_check_space){0};
-    int rc = sgt_cuda_stream_new(&x->stream, err);
-    if (rc == SGT_OK) rc = sgt_cuda_malloc(&x->device, bytes, err);
-    return rc == SGT_OK ? sgt_cuda_host_alloc(&x->pinned, bytes, err) : rc;
-}
-
-void sgt_check_space_close(sgt_check_space *x)
-{
-    sgt_cuda_stream_free(x->stream);
-    sgt_cuda_free(x->device);
-    sgt_cuda_host_free(x->pinned);
-}
-
-/* ---- numbers ---- */
-
-void sgt_check_fill(float *x, size_t n, uint32_t seed)
-{
-    for (size_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)((int)((seed >> 16) % 33) - 16) / 16;
-    }
-}
-
-static uint16_t half_of(float x)
-{
-    int exponent;
-    float fraction = frexpf(fabsf(x), &exponent); /* from 0.5 to below 1 */
-    uint16_t sign = x < 0 ? 0x8000 : 0;
-    if (x == 0) return 0;
-    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexpf(fraction, 11) - 1024));
-}
-
-static uint16_t bfloat_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(bits >> 16);
-}
-
-void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n)
-{
-    uint16_t *to = out;
-    if (type == SGT_F32) memcpy(out, x, n * sizeof *x);
-    else
-        for (size_t i = 0; i < n; i++) to[i] = type == SGT_F16 ? half_of(x[i]) : bfloat_of(x[i]);
-}
-
-static double from_half(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    double x = exponent == 31 ? (fraction ? NAN : INFINITY)
-               : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                              : ldexp(fraction, -24);
-    return h & 0x8000 ? -x : x;
-}
-
-double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i)
-{
-    float f;
-    if (type == SGT_F32) return (double)((const float *)x)[i];
-    uint16_t half = ((const uint16_t *)x)[i];
-    uint32_t bits = (uint32_t)half << 16;
-    if (type == SGT_F16) return from_half(half);
-    memcpy(&f, &bits, sizeof f);
-    return (double)f;
-}
-
-double sgt_check_unit(sgt_cuda_type type)
-{
-    return type == SGT_F32 ? 0x1p-24 : type == SGT_F16 ? 0x1p-11 : 0x1p-8;
-}
-
-const char *sgt_check_type(sgt_cuda_type type)
-{
-    return type == SGT_F32 ? "float32" : type == SGT_F16 ? "fp16" : "bf16";
-}
