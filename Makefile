@@ -41,7 +41,7 @@ OPT := $(if $(DEBUG),-O0,-O2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
 PEDANTIC := -Wpedantic -Wno-overlength-strings # every compiler takes more than 4095 bytes
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-INCLUDE := -Iloader -Itokenize -Ikernels -Itrain -I.
+INCLUDE := -I. -Iloader
 # -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
     -pthread $(SANFLAGS) $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"') $(CFLAGS) -MMD -MP
@@ -108,7 +108,7 @@ PARTS_sgt-report := tools/page tools/sample
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----
 NVCC ?= nvcc
-NVCCFLAGS = -std=c++17 -O3 -lineinfo -Xfatbin=-compress-all -Iloader -Ikernels -Itests/kernels -I. \
+NVCCFLAGS = -std=c++17 -O3 -lineinfo -Xfatbin=-compress-all -I. -Iloader \
     -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-pthread \
     -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 HAVE_NVCC := $(if $(SAN),,$(shell command -v $(NVCC) 2> /dev/null))

@@ -1,10 +1,10 @@
 /* cuda_driver.c: calls a few functions of the driver's stable interface. */
-#include "cuda_driver.h"
+#include "kernels/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 #define CUDA_ERROR_NO_DEVICE 100
 #define OLDEST 80 /* oldest supported compute capability, times ten */

@@ -11,7 +11,7 @@
 #ifndef SGT_CUDA_DRIVER_H
 #define SGT_CUDA_DRIVER_H
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -18,7 +18,7 @@
 #ifndef SGT_DROPOUT_H
 #define SGT_DROPOUT_H
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 
 typedef enum sgt_dropout_site {
     SGT_DROP_EMBED,

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "base/philox.h" /* for SGT_EVERYWHERE */
+#include "loader/base/philox.h" /* for SGT_EVERYWHERE */
 
 #define SGT_OUTLIER_STEPS 128
 

@@ -3,12 +3,12 @@
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
-#include "shards/documents.h"
-#include "read/reader.h"
-#include "rows/rows.h"
-#include "sample/mix.h"
-#include "shards/set.h"
-#include "sgt_loader.h"
+#include "loader/shards/documents.h"
+#include "loader/read/reader.h"
+#include "loader/rows/rows.h"
+#include "loader/sample/mix.h"
+#include "loader/shards/set.h"
+#include "loader/sgt_loader.h"
 
 /* One of the sets that a loader draws from: the values of this set alone. The shards of all sets
  * lie in one list. */

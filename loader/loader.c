@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "handle.h"
-#include "words.h"
+#include "loader/handle.h"
+#include "loader/words.h"
 
 #define WORD(name) #name,
 #define OPS(name) &sgt_read_##name,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "handle.h"
+#include "loader/handle.h"
 
 /* ---- texts ---- */
 

@@ -2,7 +2,7 @@
  * follow from it. */
 #include <stdlib.h>
 
-#include "handle.h"
+#include "loader/handle.h"
 
 int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n)
 {

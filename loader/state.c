@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "handle.h"
+#include "loader/handle.h"
 
 void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *state)
 {

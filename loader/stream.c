@@ -20,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "base/thread.h"
-#include "handle.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "loader/base/thread.h"
+#include "loader/handle.h"
 
 #define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
 /* bytes between words that different threads write: no line of a cache goes back and forth */

@@ -9,7 +9,7 @@ torture: check-all torture-variants torture-runs ## every variant (clang, no opt
 # They run on the host, where the files of tests/kernels/host stand in for CUDA and its libraries;
 # check-cuda-race also watches their accesses to shared memory (sanitizers leave no room for that).
 HOST_CXX := $(if $(CLANG),$(patsubst clang%,clang++%,$(CC)),$(CXX))
-HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I. \
+HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -I. -Iloader \
     $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -fPIC \
     -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
@@ -243,7 +243,7 @@ lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tid
 	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
 	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
 	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
-	@mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
+	@tests/lint/rooms.sh && mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
 tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)

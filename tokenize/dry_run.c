@@ -2,7 +2,7 @@
  * that they give, divided by the bytes on disk that they cover, are the tokens per byte (a ratio
  * estimate: sum of tokens over sum of bytes). How far single places differ from that ratio gives
  * its error. */
-#include "dry_run.h"
+#include "tokenize/dry_run.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "input/corpus.h"
-#include "input/feed.h"
-#include "input/unit.h"
-#include "options.h"
-#include "parts/parts.h"
-#include "shards/shard.h"
-#include "space.h"
-#include "vocab/vocab.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/unit.h"
+#include "tokenize/options.h"
+#include "tokenize/parts/parts.h"
+#include "loader/shards/shard.h"
+#include "tokenize/space.h"
+#include "tokenize/vocab/vocab.h"
 
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)

@@ -18,9 +18,9 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "input/corpus.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/sgt_tokenize.h"
 
 #define SGT_NOT_KNOWN UINT64_MAX
 

@@ -1,10 +1,10 @@
 /* options.c: check a caller's options before any work. */
-#include "options.h"
+#include "tokenize/options.h"
 
 #include <inttypes.h>
 
-#include "input/json_line.h"
-#include "shards/shard.h"
+#include "tokenize/input/json_line.h"
+#include "loader/shards/shard.h"
 
 int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
 {

@@ -2,7 +2,7 @@
 #ifndef SGT_TOKENIZE_OPTIONS_H
 #define SGT_TOKENIZE_OPTIONS_H
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 #define SGT_MAX_THREADS 1024
 

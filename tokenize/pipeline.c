@@ -2,7 +2,7 @@
  * them in parallel, and leave them in a ring. The calling thread takes them out in the order of the
  * text and writes them. So the output does not depend on the threads' speed, and the ring bounds
  * the memory. */
-#include "pipeline.h"
+#include "tokenize/pipeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/thread.h"
-#include "input/feed.h"
-#include "input/json_line.h"
-#include "input/unit.h"
-#include "out/out.h"
-#include "out/record.h"
-#include "shards/shard.h"
-#include "vocab/vocab.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/thread.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/input/unit.h"
+#include "tokenize/out/out.h"
+#include "tokenize/out/record.h"
+#include "loader/shards/shard.h"
+#include "tokenize/vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
 #define SHARD_TOKENS 100000000u

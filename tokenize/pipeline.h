@@ -2,9 +2,9 @@
 #ifndef SGT_PIPELINE_H
 #define SGT_PIPELINE_H
 
-#include "input/corpus.h"
-#include "shards/manifest.h"
-#include "sgt_tokenize.h"
+#include "tokenize/input/corpus.h"
+#include "loader/shards/manifest.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* Make the set of the corpus in o->out, or resume it; o->inputs are ignored. `options`: JSON text
  * for the manifest, which must also match when the set is resumed. */

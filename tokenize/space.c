@@ -1,5 +1,5 @@
 /* space.c: compare the space needed with the space that is free. */
-#include "space.h"
+#include "tokenize/space.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "base/file.h"
-#include "dry_run.h"
-#include "out/out_compare.h"
+#include "loader/base/file.h"
+#include "tokenize/dry_run.h"
+#include "tokenize/out/out_compare.h"
 
 uint64_t sgt_space_free(const char *out)
 {

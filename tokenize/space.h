@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "input/corpus.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* Return the bytes free for this user on the file system that OUT is on, or will be. Return
  * SGT_NOT_KNOWN (dry_run.h) if out is NULL or the system does not say. */

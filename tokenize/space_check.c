@@ -1,7 +1,7 @@
 /* space_check.c: check whether the output of these inputs fits on the disk. */
-#include "dry_run.h"
-#include "out/out_compare.h"
-#include "space.h"
+#include "tokenize/dry_run.h"
+#include "tokenize/out/out_compare.h"
+#include "tokenize/space.h"
 
 /* bytes of text assumed per byte of a packed file: the most in practice, not the most possible */
 #define UNPACKED 32

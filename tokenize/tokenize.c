@@ -1,22 +1,22 @@
 /* tokenize.c: sgt_tokenize: check the options, list the inputs, check the disk space, and make the
  * set: in this process alone (pipeline.c), or by parts that are then assembled (parts/). */
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "input/feed.h"
-#include "options.h"
-#include "out/out.h"
-#include "out/out_compare.h"
-#include "parts/parts.h"
-#include "pipeline.h"
-#include "shards/json_dumps.h"
-#include "space.h"
-#include "vocab/vocab.h"
+#include "loader/base/clock.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/options.h"
+#include "tokenize/out/out.h"
+#include "tokenize/out/out_compare.h"
+#include "tokenize/parts/parts.h"
+#include "tokenize/pipeline.h"
+#include "loader/shards/json_dumps.h"
+#include "tokenize/space.h"
+#include "tokenize/vocab/vocab.h"
 
 /* Return the options that change the output, as malloc'd JSON. --split is a percentage with 15
  * digits, which a double always holds. as_before: write them as before --binary existed. */

@@ -28,9 +28,9 @@ began=$(date +%s)
 # ---- compile: one line SOURCE OBJECT each, those that take longest first ----
 
 cuda_include=$(dirname "$(dirname "$(command -v "$nvcc")")")/include
-device="$nvcc -std=c++17 -O3 -lineinfo -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings
+device="$nvcc -std=c++17 -O3 -lineinfo -I. -Iloader -Werror all-warnings
     -Xcompiler -fPIC,-pthread -gencode arch=compute_$arch,code=sm_$arch -x cu -c"
-host="$cc -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. -isystem $cuda_include -Wall -O2
+host="$cc -std=c11 -D_GNU_SOURCE -I. -Iloader -isystem $cuda_include -Wall -O2
     -ffp-contract=off -fPIC -pthread -fopenmp -c"
 export device host
 

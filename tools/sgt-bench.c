@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sgt_loader.h"
+#include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
 #include "tools/cli/spin.h"

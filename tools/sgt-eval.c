@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
-#include "device.h"
-#include "run/checkpoint.h"
-#include "sgt_loader.h"
-#include "settings.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "train/device.h"
+#include "train/run/checkpoint.h"
+#include "loader/sgt_loader.h"
+#include "train/settings.h"
 #include "tools/cli/options.h"
 #include "tools/cli/spin.h"
 #include "tools/cli/talk.h"

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "settings.h"
-#include "sgt_loader.h"
-#include "shards/megatron.h"
+#include "loader/base/file.h"
+#include "train/settings.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/megatron.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"

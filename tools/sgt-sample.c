@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "run/checkpoint.h"
+#include "loader/base/cpu.h"
+#include "train/run/checkpoint.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"

@@ -1,6 +1,6 @@
 /* sgt-tokenize: turns text into GPT-2's tokens on disk. sgt_tokenize does the work; here are the
  * command line and the messages. */
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "shards/json_dumps.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/shards/json_dumps.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"

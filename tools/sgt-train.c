@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "sgt_loader.h"
-#include "sgt_train.h"
+#include "loader/base/file.h"
+#include "loader/sgt_loader.h"
+#include "train/sgt_train.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"

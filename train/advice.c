@@ -1,5 +1,5 @@
 /* advice.c: published and measured learning rates by model size, and the diagnosis of losses. */
-#include "advice.h"
+#include "train/advice.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "advice.h"
-#include "base/cpu.h"
-#include "trainer.h"
+#include "train/advice.h"
+#include "loader/base/cpu.h"
+#include "train/trainer.h"
 
 static void say_peak(const sgt_trainer *t)
 {

@@ -21,14 +21,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/ranks.h"
-#include "memory/live.h"
-#include "model/model.h"
-#include "optim.h"
-#include "outliers.h"
-#include "variants.h"
-#include "verdicts.h"
+#include "loader/base/error.h"
+#include "loader/base/ranks.h"
+#include "train/memory/live.h"
+#include "train/model/model.h"
+#include "train/optim.h"
+#include "kernels/outliers.h"
+#include "train/variants.h"
+#include "train/verdicts.h"
 
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
 

@@ -1,5 +1,5 @@
 /* backend_words.c: option words for the backend's enumerations, in their order. */
-#include "backend.h"
+#include "train/backend.h"
 
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};
 const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};

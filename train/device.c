@@ -1,15 +1,15 @@
 /* device.c: find and load libsgt-cuda.so. */
-#include "device.h"
+#include "train/device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/library.h"
-#include "base/version.h"
-#include "cuda_driver.h"
+#include "loader/base/file.h"
+#include "loader/base/library.h"
+#include "loader/base/version.h"
+#include "kernels/cuda_driver.h"
 
 #define NAME "libsgt-cuda.so"
 

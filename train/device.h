@@ -2,8 +2,8 @@
 #ifndef SGT_DEVICE_H
 #define SGT_DEVICE_H
 
-#include "base/error.h"
-#include "cuda/cuda_library.h"
+#include "loader/base/error.h"
+#include "train/cuda/cuda_library.h"
 
 /* Load libsgt-cuda.so: from ../lib or ../lib/sgt of the program's folder, else from the system's
  * search path. It stays loaded, and *lib stays valid. SGT_EUNSUPPORTED, with one line: the library

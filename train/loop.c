@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "data/feed.h"
-#include "memory/memory_log.h"
-#include "run/saver.h"
-#include "trainer.h"
-#include "watch.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "train/data/feed.h"
+#include "train/memory/memory_log.h"
+#include "train/run/saver.h"
+#include "train/trainer.h"
+#include "train/watch.h"
 
 #define RING 4 /* larger than any backend's lag */
 

@@ -1,5 +1,5 @@
 /* optim.c: gradient clipping, and the constants of an update. */
-#include "optim.h"
+#include "train/optim.h"
 
 #include <math.h>
 

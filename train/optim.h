@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD } sgt_optim_kind;
 

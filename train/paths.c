@@ -1,7 +1,7 @@
 /* paths.c: start the child processes of the self-check and read their messages. A message is a line
  * that begins with MARK. A line feed goes before each, because libraries write to standard output
  * and error too. If a child dies, the last line that was no message becomes part of the reason. */
-#include "paths.h"
+#include "train/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "device.h"
-#include "paths_cache.h"
+#include "loader/base/clock.h"
+#include "train/device.h"
+#include "train/paths_cache.h"
 
 #define MARK "sgt-check "
 #define START_SECONDS 120 /* to load the libraries and open the device */

@@ -15,9 +15,9 @@
 #ifndef SGT_PATHS_H
 #define SGT_PATHS_H
 
-#include "base/error.h"
-#include "cuda/cuda_library.h"
-#include "verdicts.h"
+#include "loader/base/error.h"
+#include "train/cuda/cuda_library.h"
+#include "train/verdicts.h"
 
 #define SGT_PATHS_CHILD "--self-check-child"
 

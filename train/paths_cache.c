@@ -1,5 +1,5 @@
 /* paths_cache.c: read and write self-check.json, and convert verdicts to JSON for state.json. */
-#include "paths_cache.h"
+#include "train/paths_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "paths.h"
-#include "shards/json_dumps.h"
+#include "loader/base/file.h"
+#include "train/paths.h"
+#include "loader/shards/json_dumps.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
 #define MOST_KEYS 64 /* each build adds a key; a full file is cleared */

@@ -4,8 +4,8 @@
 #ifndef SGT_PATHS_CACHE_H
 #define SGT_PATHS_CACHE_H
 
-#include "base/error.h"
-#include "verdicts.h"
+#include "loader/base/error.h"
+#include "train/verdicts.h"
 
 /* Take the folder's lock; wait while another process holds it. Return a file descriptor, which the
  * caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock cannot be

@@ -3,9 +3,9 @@
 #ifndef SGT_PLAN_H
 #define SGT_PLAN_H
 
-#include "backend.h"
-#include "schedule.h"
-#include "settings.h"
+#include "train/backend.h"
+#include "train/schedule.h"
+#include "train/settings.h"
 
 typedef struct sgt_plan {
     sgt_backend_options backend; /* options of the backend, for this rank's rows */

@@ -1,6 +1,6 @@
 /* resolve.c: make a run's plan from its settings. */
-#include "base/cpu.h"
-#include "trainer.h"
+#include "loader/base/cpu.h"
+#include "train/trainer.h"
 
 int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *err)
 {

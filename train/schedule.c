@@ -1,5 +1,5 @@
 /* schedule.c: learning-rate schedules, pure functions of the step. */
-#include "schedule.h"
+#include "train/schedule.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* settings.c: defaults, checks and JSON of the settings, derived from their rows. */
-#include "settings.h"
+#include "train/settings.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "settings_rows.h"
-#include "sgt_loader.h"
+#include "train/backend.h"
+#include "train/settings_rows.h"
+#include "loader/sgt_loader.h"
 
 #define CPU_BATCH 8
 #define CUDA_BATCH 64

@@ -15,7 +15,7 @@
 #ifndef SGT_SETTINGS_H
 #define SGT_SETTINGS_H
 
-#include "base/option.h"
+#include "loader/base/option.h"
 
 /* In the order of --help. */
 typedef enum sgt_setting {

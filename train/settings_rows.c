@@ -1,10 +1,10 @@
 /* settings_rows.c: the options of a training run, one row each. */
-#include "settings_rows.h"
+#include "train/settings_rows.h"
 
-#include "backend.h"
-#include "schedule.h"
-#include "settings.h"
-#include "words.h"
+#include "train/backend.h"
+#include "train/schedule.h"
+#include "train/settings.h"
+#include "loader/words.h"
 
 #define MAX_LOSS_SCALE (1 << 24) /* far above the largest fp16, 65504 */
 

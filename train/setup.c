@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "advice.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "model/config.h"
-#include "device.h"
-#include "memory/memory.h"
-#include "run/nearby.h"
-#include "trainer.h"
+#include "train/advice.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "train/model/config.h"
+#include "train/device.h"
+#include "train/memory/memory.h"
+#include "train/run/nearby.h"
+#include "train/trainer.h"
 
 /* ---- options and device ---- */
 

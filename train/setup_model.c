@@ -1,8 +1,8 @@
 /* setup_model.c: the model that a run trains: from a checkpoint, config.json, or its name. */
 #include <inttypes.h>
 
-#include "model/config.h"
-#include "trainer.h"
+#include "train/model/config.h"
+#include "train/trainer.h"
 
 #define POSITIONS 1024 /* GPT-2's */
 

@@ -2,8 +2,8 @@
  * verdicts with the checkpoint's. */
 #include <stdlib.h>
 
-#include "paths.h"
-#include "trainer.h"
+#include "train/paths.h"
+#include "train/trainer.h"
 
 /* Print one notice for each path that is out. On a card that serves one process at a time no path
  * can be tried; the run then continues as if every path were ok. */

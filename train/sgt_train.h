@@ -16,12 +16,12 @@
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
-#include "backend.h"
-#include "base/error.h"
-#include "base/ranks.h"
-#include "data/examples.h"
-#include "log/metrics.h"
-#include "settings.h"
+#include "train/backend.h"
+#include "loader/base/error.h"
+#include "loader/base/ranks.h"
+#include "train/data/examples.h"
+#include "train/log/metrics.h"
+#include "train/settings.h"
 
 typedef struct sgt_train_options {
     const char *run;   /* run directory */

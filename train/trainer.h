@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#include "backend.h"
-#include "device.h"
-#include "plan.h"
-#include "run/run.h"
-#include "sgt_loader.h"
-#include "sgt_train.h"
-#include "log/trace.h"
+#include "train/backend.h"
+#include "train/device.h"
+#include "train/plan.h"
+#include "train/run/run.h"
+#include "loader/sgt_loader.h"
+#include "train/sgt_train.h"
+#include "train/log/trace.h"
 
 typedef struct sgt_trainer {
     sgt_settings *s;

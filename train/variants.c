@@ -1,5 +1,5 @@
 /* variants.c: the table of variants, and sets of them as text. */
-#include "variants.h"
+#include "train/variants.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* In the order of the table in variants.c, which names them. */
 enum {

@@ -1,5 +1,5 @@
 /* watch.c: log and report each step. */
-#include "watch.h"
+#include "train/watch.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "loader/base/clock.h"
+#include "loader/base/file.h"
 
 #define SPIKES_IN_A_ROW 16
 /* after the first EPOCHS_SAID, lines about epochs are at least SECONDS_BETWEEN apart */

@@ -3,9 +3,9 @@
 #ifndef SGT_WATCH_H
 #define SGT_WATCH_H
 
-#include "advice.h"
-#include "log/events.h"
-#include "trainer.h"
+#include "train/advice.h"
+#include "train/log/events.h"
+#include "train/trainer.h"
 
 #define SGT_WATCH_RECENT 20 /* steps whose losses are averaged in the summary */
 

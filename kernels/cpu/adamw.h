@@ -1,8 +1,8 @@
 /* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products
  * read. Prefetching by hand gained nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
-#include "kernels.h"
-#include "round.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/round.h"
+#include "kernels/cpu/simd.h"
 
 enum { COPIED_FLOATS = 64 }; /* floats copied at a time, while they are in the first-level cache */
 

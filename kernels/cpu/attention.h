@@ -13,9 +13,9 @@
  * Blocks above the diagonal are skipped, and so are vectors and terms above it in a block on it.
  * Everything before the documents of all ROWS queries of a tile is skipped too: starts never fall
  * from one query to the next, so what the first query does not see, no later one sees. */
-#include "dropout.h"
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/cpu/dropout.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* accumulators take ROWS * TILE_VECTORS registers */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };

@@ -1,8 +1,8 @@
 /* bias.h: the gradient of a bias, a sum over rows of float32 or bfloat16. A strip of columns is
  * summed in double in registers, because float would lose a few of its last bits over thousands of
  * rows. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* Sum a strip of `vectors` vectors side by side, all whole but the last. With four vectors, each
  * row touches whole cache lines. */

@@ -1,7 +1,7 @@
 /* cpu.c: chooses the table of kernels for this machine. loader/base/cpu detects the CPU. */
-#include "base/cpu.h"
-#include "levels.h"
-#include "product.h"
+#include "loader/base/cpu.h"
+#include "kernels/cpu/levels.h"
+#include "kernels/cpu/product.h"
 
 const sgt_kernels *sgt_kernels_level(int level)
 {

@@ -1,7 +1,7 @@
 /* cross_entropy.h: softmax, loss and gradient of a row of logits. With GPT-2's vocabulary a row
  * fits the second-level cache. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* columns summed in float before the sum is added to a double */
 enum { CROSS_ENTROPY_BLOCK = 1024 };

@@ -5,8 +5,8 @@
  * therefore the same in every tile, and for any number of rows. A tile takes its rows of weights
  * side by side. While the first rows of x pass over them, the next tile's rows are prefetched, so
  * that a single row waits for nothing but memory. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* DOT_ROWS * DOT_COLUMNS sums stay in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };

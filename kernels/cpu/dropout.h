@@ -2,9 +2,9 @@
 #ifndef SGT_CPU_DROPOUT_H
 #define SGT_CPU_DROPOUT_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/dropout.h"
-#include "simd.h"
+#include "kernels/cpu/simd.h"
 
 enum { DROP = 4 * W }; /* elements drawn at a time: W draws, one per lane */
 

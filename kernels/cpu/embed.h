@@ -1,6 +1,6 @@
 /* embed.h: token plus position embedding, and its gradients. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C)

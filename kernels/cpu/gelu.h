@@ -1,7 +1,7 @@
 /* gelu.h: GELU and its derivative, W lanes at a time. Both forms are x*Phi(x); errors are a few
  * roundings of x. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)), which cancels for neither sign of x. */
 SGT_INLINE vf exp_minus_2u(vf x)

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "kernels.h"
-#include "onednn.h"
-#include "product.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/product.h"
 
 enum { KINDS = 4 }; /* bit 0: the last, narrower column of tiles; bit 1: the last, lower row */
 

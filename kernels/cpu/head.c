@@ -7,9 +7,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "kernels.h"
-#include "product.h"
+#include "loader/base/arena.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/product.h"
 
 enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
 

@@ -5,23 +5,23 @@
 #ifndef ATTENTION_BF16
 #define ATTENTION_BF16 0
 #endif
-#include "kernels.h"
-#include "levels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/levels.h"
+#include "kernels/cpu/simd.h"
 
-#include "adamw.h"
-#include "attention.h"
-#include "bias.h"
-#include "cross_entropy.h"
-#include "decode.h"
-#include "dropout.h"
-#include "embed.h"
-#include "gelu.h"
-#include "layernorm.h"
-#include "normals.h"
-#include "round.h"
-#include "sgd.h"
-#include "vector.h"
+#include "kernels/cpu/adamw.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/bias.h"
+#include "kernels/cpu/cross_entropy.h"
+#include "kernels/cpu/decode.h"
+#include "kernels/cpu/dropout.h"
+#include "kernels/cpu/embed.h"
+#include "kernels/cpu/gelu.h"
+#include "kernels/cpu/layernorm.h"
+#include "kernels/cpu/normals.h"
+#include "kernels/cpu/round.h"
+#include "kernels/cpu/sgd.h"
+#include "kernels/cpu/vector.h"
 
 const sgt_kernels SGT_LEVEL_TABLE = {
     .level = SGT_LEVEL_NAME,

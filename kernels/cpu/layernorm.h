@@ -1,7 +1,7 @@
 /* layernorm.h: layer normalization, one row at a time, so that the row stays in the first-level
  * cache between the passes over it. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* Compute mean and 1/sqrt(variance + eps) of a row in two passes: the one-pass formula cancels if
  * the mean is large. */

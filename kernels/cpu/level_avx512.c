@@ -2,5 +2,5 @@
 #if defined(__x86_64__)
 #define SGT_LEVEL_TABLE sgt_table_avx512
 #define SGT_LEVEL_NAME "avx512"
-#include "kernels.inc.h"
+#include "kernels/cpu/kernels.inc.h"
 #endif

@@ -4,5 +4,5 @@
 #define SGT_LEVEL_TABLE sgt_table_bf16_avx512
 #define SGT_LEVEL_NAME "avx512"
 #define ATTENTION_BF16 1
-#include "kernels.inc.h"
+#include "kernels/cpu/kernels.inc.h"
 #endif

@@ -2,7 +2,7 @@
 #ifndef SGT_LEVELS_H
 #define SGT_LEVELS_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 extern const sgt_kernels sgt_table_plain;
 extern const sgt_kernels sgt_table_avx2;        /* x86-64 only */

@@ -4,9 +4,9 @@
 #ifndef SGT_CPU_NORMALS_H
 #define SGT_CPU_NORMALS_H
 
-#include "base/philox.h"
-#include "kernels.h"
-#include "simd.h"
+#include "loader/base/philox.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* Return ln u for 0 < u <= 1: u = 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt 2. */
 SGT_INLINE float normal_log(float u)

@@ -1,5 +1,5 @@
 /* onednn.c: owns the library's handle, its engine and the differences between its versions. */
-#include "onednn.h"
+#include "kernels/cpu/onednn.h"
 
 #include <assert.h>
 #include <omp.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "base/library.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "loader/base/library.h"
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x

@@ -8,7 +8,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* Every function used, listed once for the struct's members and for the symbol lookup. */
 // clang-format off

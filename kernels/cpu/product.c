@@ -1,7 +1,7 @@
 /* product.c: chooses our own matrix product and softmax for this CPU. */
-#include "product.h"
+#include "kernels/cpu/product.h"
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 
 static int own_bf16(void) { return sgt_cpu_bf16() && !sgt_cpu_amx(); }
 

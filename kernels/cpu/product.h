@@ -13,7 +13,7 @@
 #ifndef SGT_PRODUCT_H
 #define SGT_PRODUCT_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 enum {
     SGT_PRODUCT_ROWS = 6,

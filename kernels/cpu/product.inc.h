@@ -10,8 +10,8 @@
  * Compared with oneDNN 2.6 (medians, both run in turn in one process, 768 and 3072 channels): 1.00
  * to 1.12 times as fast forward and for the input's gradient, 1.02 to 1.24 times for the weight's
  * gradient, and twice as fast for fc's output and both weights of the MLP. */
-#include "product.h"
-#include "simd.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/simd.h"
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,

@@ -3,5 +3,5 @@
 #define PRODUCT_NAME sgt_product_f32_avx512
 #define PRODUCT_SOFTMAX sgt_softmax_f32_avx512
 #define PRODUCT_BF16 0
-#include "product.inc.h"
+#include "kernels/cpu/product.inc.h"
 #endif

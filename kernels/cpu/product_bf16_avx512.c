@@ -3,5 +3,5 @@
 #define PRODUCT_NAME sgt_product_bf16_avx512
 #define PRODUCT_SOFTMAX sgt_softmax_bf16_avx512
 #define PRODUCT_BF16 1
-#include "product.inc.h"
+#include "kernels/cpu/product.inc.h"
 #endif

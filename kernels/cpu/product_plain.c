@@ -2,4 +2,4 @@
 #define PRODUCT_NAME sgt_product_f32_plain
 #define PRODUCT_SOFTMAX sgt_softmax_f32_plain
 #define PRODUCT_BF16 0
-#include "product.inc.h"
+#include "kernels/cpu/product.inc.h"

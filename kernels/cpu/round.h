@@ -3,8 +3,8 @@
 #ifndef SGT_CPU_ROUND_H
 #define SGT_CPU_ROUND_H
 
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 /* Round away the lowest `drop` bits, ties to even. A carry out of the fraction increases the
  * exponent, past the largest to infinity. */

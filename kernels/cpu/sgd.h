@@ -1,6 +1,6 @@
 /* sgd.h: one pass over parameter, momentum and gradient. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 {

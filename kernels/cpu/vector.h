@@ -1,6 +1,6 @@
 /* vector.h: sums over plain vectors. */
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
 
 static void add(float *x, const float *y, size_t n)
 {

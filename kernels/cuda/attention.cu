@@ -2,7 +2,7 @@
 // or 128 queries and walks over the keys before them, from their first document's on, 64 or 32 at a
 // time. The next keys are copied while these are computed. The softmax uses a running maximum and
 // sum, so that no row of T scores is ever stored.
-#include "attention.cuh"
+#include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
 

@@ -12,7 +12,7 @@
 // columns.
 #pragma once
 
-#include "dropout.cuh"
+#include "kernels/cuda/dropout.cuh"
 
 namespace sgt
 {

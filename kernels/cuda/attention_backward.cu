@@ -10,8 +10,8 @@
 // float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order would also need all keys of a head in
 // one block.) Both kernels compute p with the kept rows on the left, so that p's accumulators are
 // already the left operand of the sums.
-#include "attention.cuh"
-#include "attention_slopes.cuh"
+#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 

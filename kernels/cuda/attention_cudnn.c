@@ -4,7 +4,7 @@
  * cuDNN recognizes a graph by its shape: which operations, in which types, on which strides. The
  * graphs here follow, operation for operation, those that cuDNN's own frontend makes of attention
  * with a causal mask. */
-#include "attention_cudnn.h"
+#include "kernels/cuda/attention_cudnn.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudnn_graph.h"
-#include "runtime.h"
+#include "kernels/cuda/cudnn_graph.h"
+#include "kernels/cuda/runtime.h"
 
 #define N(name) SGT_CUDNN_##name
 

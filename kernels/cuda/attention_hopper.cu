@@ -3,7 +3,7 @@
 // down. Two things overlap. While a consumer turns one tile's scores into probabilities, the tensor
 // cores compute its next scores. While one consumer computes exponentials, the other uses the
 // tensor cores; they take turns.
-#include "attention_hopper.cuh"
+#include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
 

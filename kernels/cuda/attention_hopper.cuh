@@ -9,9 +9,9 @@
 // is a plane of the tensor map.
 #pragma once
 
-#include "attention.cuh"
-#include "hopper.cuh"
-#include "runtime.h"
+#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/runtime.h"
 
 namespace sgt
 {

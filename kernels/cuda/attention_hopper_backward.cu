@@ -4,8 +4,8 @@
 // atomics, so the bits are the same each time. This takes seven products instead of five, as both
 // kernels compute the scores. With five, dq's sums would go through memory, and the blocks of a
 // head would have to wait for each other to keep their order.
-#include "attention_hopper.cuh"
-#include "attention_slopes.cuh"
+#include "kernels/cuda/attention_hopper.cuh"
+#include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 

@@ -1,8 +1,8 @@
 // attention_naive.cu: what attention by whole T x T matrices (--attention naive) needs besides its
 // products: splitting rows into heads and merging them again, and the causal softmax over stored
 // scores. A warp takes a row of scores.
-#include "dropout.cuh"
-#include "softmax.cuh"
+#include "kernels/cuda/dropout.cuh"
+#include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
 

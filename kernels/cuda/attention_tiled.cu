@@ -2,7 +2,7 @@
 // no multiple of 8, or over 128. It works by tiles of floats in shared memory. A block keeps 16
 // rows and walks over the others 32 at a time; eight neighbouring lanes share a row. T x T is never
 // stored, and one thread computes each sum.
-#include "attention.cuh"
+#include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
 

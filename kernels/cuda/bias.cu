@@ -1,6 +1,6 @@
 // bias.cu: the gradient of a bias, which is added to every row: a sum over rows, first within
 // slices of rows, then over the slices, each in one order.
-#include "columns.cuh"
+#include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 

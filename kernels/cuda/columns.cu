@@ -1,7 +1,7 @@
 // columns.cu: folds partial sums of columns. A block has 32 columns. Each of its 32 warps adds up
 // every 32nd partial sum of all of them; then the warps' sums of one column are added. So no thread
 // waits for a long chain of loads.
-#include "columns.cuh"
+#include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 

@@ -2,7 +2,7 @@
 // fold_columns adds them to gradients.
 #pragma once
 
-#include "elements.cuh"
+#include "kernels/cuda/elements.cuh"
 
 namespace sgt
 {

@@ -2,7 +2,7 @@
 // If a row fits shared memory, it is read from global memory once (a 50,304-wide row of 16-bit
 // numbers has 100 KB). A thread keeps and rereads only its own elements, which need no barrier. The
 // warps' sums are in front of the row.
-#include "softmax.cuh"
+#include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
 

@@ -4,8 +4,8 @@
 // At 50,304 logits of 16 bits that is one row of 100 KB while another is computed; loads by the
 // threads themselves keep 8 KB in flight. Not yet run on a GPU, which has to confirm cp.async.bulk
 // and its barriers.
-#include "hopper.cuh"
-#include "softmax.cuh"
+#include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
 

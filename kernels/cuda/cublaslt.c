@@ -1,8 +1,8 @@
 /* cublaslt.c: the table of cuBLASLt's functions, from the machine's library. Not yet run on a
  * GPU. */
-#include "cublaslt.h"
+#include "kernels/cuda/cublaslt.h"
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 /* Newest version first; we use only what both have. Last come a toolkit's folders that the loader
  * may not know. */

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "cuda.h"
+#include "loader/base/error.h"
+#include "kernels/cuda/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

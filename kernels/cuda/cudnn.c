@@ -1,11 +1,11 @@
 /* cudnn.c: loads cuDNN, once per process. */
-#include "cudnn.h"
+#include "kernels/cuda/cudnn.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 #define GRAPH "libcudnn_graph.so.9"
 

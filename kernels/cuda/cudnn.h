@@ -14,8 +14,8 @@
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
-#include "base/error.h"
-#include "cuda.h"
+#include "loader/base/error.h"
+#include "kernels/cuda/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

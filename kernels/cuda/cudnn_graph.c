@@ -1,5 +1,5 @@
 /* cudnn_graph.c: descriptors of tensors and operations, and the choice of a plan. */
-#include "cudnn_graph.h"
+#include "kernels/cuda/cudnn_graph.h"
 
 #include <string.h>
 

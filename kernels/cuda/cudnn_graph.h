@@ -15,7 +15,7 @@
 #ifndef SGT_CUDNN_GRAPH_H
 #define SGT_CUDNN_GRAPH_H
 
-#include "cudnn.h"
+#include "kernels/cuda/cudnn.h"
 
 #ifdef __cplusplus
 extern "C" {

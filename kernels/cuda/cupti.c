@@ -1,15 +1,15 @@
 /* cupti.c: manages CUPTI: its buffers, what is switched on, and which range is open. Records stay
  * in their buffers until the end, because the record that gives a kernel's range may come in a
  * later buffer than the kernel. Not yet run on a GPU. */
-#include "cupti.h"
+#include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cupti_parts.h"
-#include "nvtx.h"
+#include "kernels/cuda/cupti_parts.h"
+#include "kernels/cuda/nvtx.h"
 
 #define RANGES 2048 /* names; a GPT-2 has 2 per layer and a few more */
 #define DEPTH 16

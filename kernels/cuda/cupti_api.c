@@ -1,7 +1,7 @@
 /* cupti_api.c: the table of CUPTI's functions, from the machine's library. Not yet run on a GPU. */
-#include "cupti_api.h"
+#include "kernels/cuda/cupti_api.h"
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 /* Newest version first; we use only what both have. The toolkit keeps CUPTI where the loader does
  * not look. */

@@ -3,8 +3,8 @@
 #ifndef SGT_CUPTI_PARTS_H
 #define SGT_CUPTI_PARTS_H
 
-#include "cupti.h"
-#include "cupti_api.h"
+#include "kernels/cuda/cupti.h"
+#include "kernels/cuda/cupti_api.h"
 
 #define SGT_CUPTI_BUFFER ((size_t)2 << 20) /* bytes of records: about 10,000 kernels */
 

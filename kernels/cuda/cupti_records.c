@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cupti_parts.h"
+#include "kernels/cuda/cupti_parts.h"
 
 #define NAME 256   /* bytes of a name or a track */
 #define THREADS 64 /* threads that call CUDA; further ones share the last one's track */

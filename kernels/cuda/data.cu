@@ -1,6 +1,6 @@
 // data.cu: converts the loader's 16-bit rows to the model's inputs and targets; dropout as a
 // separate kernel.
-#include "dropout.cuh"
+#include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
 

@@ -47,7 +47,7 @@ struct alignas(16) Vec16 {
 #define DEV_WRAPPER DEV
 #define DEV_BOTH __host__ __device__ __forceinline__
 #else
-#include "host/twins.h"
+#include "tests/kernels/host/twins.h"
 #endif
 
 #ifdef __CUDACC__

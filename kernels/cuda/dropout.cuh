@@ -2,8 +2,8 @@
 // rows.
 #pragma once
 
-#include "dropout.h"
-#include "elements.cuh"
+#include "kernels/dropout.h"
+#include "kernels/cuda/elements.cuh"
 
 namespace sgt
 {

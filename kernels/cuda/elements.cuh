@@ -6,8 +6,8 @@
 
 #include <type_traits>
 
-#include "cuda.h"
-#include "device.cuh"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
 
 namespace sgt
 {

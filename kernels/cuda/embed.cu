@@ -1,7 +1,7 @@
 // embed.cu: token plus position embedding. The gradient of a token is a sum over the positions
 // where it occurs. Positions are first sorted by token (embed_sort.cu). One thread per column then
 // adds up each row, in one order and without atomics.
-#include "dropout.cuh"
+#include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
 

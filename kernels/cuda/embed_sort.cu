@@ -3,7 +3,7 @@
 // from all counts where its own numbers go, and puts them there. A warp owns consecutive numbers
 // and takes them 32 at a time, so the order of equal numbers never depends on which thread is
 // first.
-#include "elements.cuh"
+#include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 

@@ -1,7 +1,7 @@
 /* failure.c: implements failure.h, and runtime.h's functions that name a launch. The CUDA runtime
  * keeps the last error, which any later call may hide. The first one is the cause, so that is kept
  * here. */
-#include "failure.h"
+#include "kernels/cuda/failure.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef SGT_CUDA_FAILURE_H
 #define SGT_CUDA_FAILURE_H
 
-#include "runtime.h"
+#include "kernels/cuda/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {

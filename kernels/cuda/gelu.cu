@@ -1,6 +1,6 @@
 // gelu.cu: the Gaussian error linear unit, by either formula, and its derivative; a thread takes 16
 // bytes.
-#include "elements.cuh"
+#include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 

@@ -1,15 +1,15 @@
 /* gemm.c: plans matrix products for cuBLASLt and runs them. The library is column-major: our D (m,
  * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, with our B as its first operand. Its
  * bias runs along the rows of its output, which is along our n. Not yet run on a GPU. */
-#include "gemm.h"
+#include "kernels/cuda/gemm.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gemm_parts.h"
-#include "runtime.h"
+#include "kernels/cuda/gemm_parts.h"
+#include "kernels/cuda/runtime.h"
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias",  "bgrad",

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "gemm_parts.h"
+#include "loader/base/file.h"
+#include "kernels/cuda/gemm_parts.h"
 
 #define CACHE_NAME "gemm.txt"
 #define CACHE_MOST ((size_t)4 << 20) /* bytes; a larger file is started anew */

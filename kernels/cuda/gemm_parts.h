@@ -3,8 +3,8 @@
 #ifndef SGT_CUDA_GEMM_PARTS_H
 #define SGT_CUDA_GEMM_PARTS_H
 
-#include "cublaslt.h"
-#include "gemm.h"
+#include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/gemm.h"
 
 #define GEMM_ALIGNMENT 16             /* bytes, for every matrix */
 #define GEMM_FLUSH ((size_t)64 << 20) /* bytes: more than most second-level caches hold */

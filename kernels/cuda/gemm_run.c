@@ -1,10 +1,10 @@
 /* gemm_run.c: runs planned products. */
-#include "gemm.h"
+#include "kernels/cuda/gemm.h"
 
 #include <stdio.h>
 
-#include "gemm_parts.h"
-#include "runtime.h"
+#include "kernels/cuda/gemm_parts.h"
+#include "kernels/cuda/runtime.h"
 
 size_t gemm_type_bytes(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gemm_parts.h"
-#include "runtime.h"
+#include "kernels/cuda/gemm_parts.h"
+#include "kernels/cuda/runtime.h"
 
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
 #define SEEN 64                   /* bytes of results that are copied to the host */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "gemm_parts.h"
-#include "runtime.h"
+#include "kernels/cuda/gemm_parts.h"
+#include "kernels/cuda/runtime.h"
 
 enum { ROWS = 8, COLUMNS = 16 }; /* checked: the first, the last, and some between */
 

@@ -4,7 +4,7 @@
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 #ifdef __CUDACC__
 #include <cuda.h>
@@ -16,7 +16,7 @@
 #define HOPPER_ASM(...) __trap()
 #endif
 #else
-#include "host/hopper_twins.h"
+#include "tests/kernels/host/hopper_twins.h"
 #endif
 
 #ifdef __CUDACC__

@@ -1,8 +1,8 @@
 // layernorm.cu: LayerNorm with the residual addition before it, and its backward pass. A warp takes
 // a row, so that no row waits for another. Every lane reads, keeps in shared memory and writes the
 // same elements, and needs no barrier.
-#include "columns.cuh"
-#include "layernorm.cuh"
+#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/layernorm.cuh"
 
 using namespace sgt;
 

@@ -2,8 +2,8 @@
 // addition before it.
 #pragma once
 
-#include "dropout.cuh"
-#include "elements.cuh"
+#include "kernels/cuda/dropout.cuh"
+#include "kernels/cuda/elements.cuh"
 
 namespace sgt
 {

@@ -3,8 +3,8 @@
 // memory bandwidth. The backward pass keeps the sums of its columns in registers until its last
 // row, so a block needs shared memory only at its end. dx's own column sums are the bias gradients
 // of proj and fcproj; they are summed along the way from dx as it is stored.
-#include "columns.cuh"
-#include "layernorm.cuh"
+#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/layernorm.cuh"
 
 using namespace sgt;
 

@@ -1,8 +1,8 @@
 /* nccl.c: the table of NCCL's functions, from the machine's library. NCCL is not run here: see
  * nccl.h. */
-#include "nccl.h"
+#include "kernels/cuda/nccl.h"
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 static const char *const names[] = {"libnccl.so.2", NULL};
 

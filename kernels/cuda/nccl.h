@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

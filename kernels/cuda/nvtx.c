@@ -1,5 +1,5 @@
 /* nvtx.c: wraps NVTX version 3, which is header-only and looks for a profiler at the first call. */
-#include "nvtx.h"
+#include "kernels/cuda/nvtx.h"
 
 #if defined(__has_include)
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,6 +1,6 @@
 // optim.cu: the end of a step without the host: gradient norm and overflow check in one pass, the
 // update over one flat buffer, the loss scale.
-#include "elements.cuh"
+#include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 

@@ -1,12 +1,12 @@
 /* runtime.cu: implements runtime.h with the CUDA runtime, which is linked in and loads the driver
  * at its first call. Not yet run on a GPU. */
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 #ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces all of this */
 #include <stdio.h>
 
-#include "cuda_driver.h"
-#include "failure.h"
+#include "kernels/cuda_driver.h"
+#include "kernels/cuda/failure.h"
 
 static sgt_cuda_counts so_far;
 

@@ -16,8 +16,8 @@
 #ifndef SGT_CUDA_RUNTIME_H
 #define SGT_CUDA_RUNTIME_H
 
-#include "base/error.h"
-#include "cuda.h"
+#include "loader/base/error.h"
+#include "kernels/cuda/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

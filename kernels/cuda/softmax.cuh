@@ -2,7 +2,7 @@
 // then over a warp or a block.
 #pragma once
 
-#include "elements.cuh"
+#include "kernels/cuda/elements.cuh"
 
 namespace sgt
 {

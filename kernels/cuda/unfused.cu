@@ -1,7 +1,7 @@
 // unfused.cu: the operations inside the fused kernels, each as its own kernel, as a framework
 // without a compiler runs them (--no-fuse); and the conversion of parameters to the working copies'
 // type.
-#include "softmax.cuh"
+#include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
 

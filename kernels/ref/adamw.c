@@ -1,7 +1,7 @@
 /* adamw.c: Adam with decoupled weight decay; for the formula see sgt_adamw in kernels.h. */
 #include <math.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                    uint16_t *copy)

@@ -2,8 +2,8 @@
  * i of its document, or 0 .. i if start is NULL. */
 #include <math.h>
 
-#include "dropout.h"
-#include "ref.h"
+#include "kernels/dropout.h"
+#include "kernels/ref/ref.h"
 
 static double dot(const float *a, const float *b, size_t D)
 {

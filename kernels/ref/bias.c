@@ -1,5 +1,5 @@
 /* bias.c: a bias is added to every row, so its gradient is the sum over rows. */
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld)
 {

@@ -1,7 +1,7 @@
 /* cross_entropy.c: the loss of a softmax classifier, and its gradient in the logits' place. */
 #include <math.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 static void row(float *logits, float *loss, int32_t target, size_t V, size_t ld, float scale)
 {

@@ -2,7 +2,7 @@
  * of one query. */
 #include <math.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
                   size_t n, size_t m, size_t k)

@@ -1,8 +1,8 @@
 /* dropout.c: dropout, Srivastava et al. 2014; kernels/dropout.h decides which numbers are
  * dropped. */
-#include "dropout.h"
+#include "kernels/dropout.h"
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {

@@ -1,5 +1,5 @@
 /* embed.c: token plus position embedding, and its gradients. */
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                    size_t n, size_t T, size_t C)

@@ -2,7 +2,7 @@
  * distribution's Phi(x), either exact (erf) or in GPT-2's approximation (tanh). */
 #include <math.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 static const double SQRT_2_OVER_PI = 0.79788456080286535588;
 static const double ONE_OVER_SQRT_2 = 0.70710678118654752440;

@@ -1,7 +1,7 @@
 /* gemm.c: the matrix product, by its definition. */
 #include <string.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 static double number(const void *x, size_t i, int bf16)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 static double logit(const float *x, const float *w, size_t C)
 {

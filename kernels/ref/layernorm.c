@@ -2,7 +2,7 @@
  * 1, then scale and shift it. */
 #include <math.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w,
                        const float *b, size_t n, size_t C, float eps)

@@ -2,8 +2,8 @@
  * normal deviates" (1958): each of a draw's two pairs of words gives two numbers. */
 #include <math.h>
 
-#include "base/philox.h"
-#include "ref.h"
+#include "loader/base/philox.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_normals(float *out, size_t n, const sgt_normals *d)
 {

@@ -1,5 +1,5 @@
 /* ref.c: the table of reference kernels. */
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 const sgt_kernels *sgt_kernels_ref(void)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 /* A bfloat16 is the upper half of a float. */
 static inline double sgt_ref_widened(uint16_t half)

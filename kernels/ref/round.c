@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 /* Return the nearest number with a significand of `bits` bits whose last bit is worth at least
  * 2^lowest; infinity past `largest`. */

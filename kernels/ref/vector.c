@@ -1,5 +1,5 @@
 /* vector.c: sums over plain vectors. */
-#include "ref.h"
+#include "kernels/ref/ref.h"
 
 void sgt_ref_add(float *x, const float *y, size_t n)
 {

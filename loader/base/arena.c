@@ -1,6 +1,6 @@
 /* arena.c: one mapping, 2 MiB-aligned so that the kernel can back it with huge pages: 250 times
  * fewer faults and TLB misses. */
-#include "base/arena.h"
+#include "loader/base/arena.h"
 
 #include <assert.h>
 #include <stdint.h>

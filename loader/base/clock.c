@@ -1,5 +1,5 @@
 /* clock.c: the monotonic clock. */
-#include "clock.h"
+#include "loader/base/clock.h"
 
 #include <stdio.h>
 #include <time.h>

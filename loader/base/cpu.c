@@ -1,5 +1,5 @@
 /* cpu.c: which instructions, how many cores. */
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 
 #include <ctype.h>
 #include <sched.h>

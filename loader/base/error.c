@@ -1,5 +1,5 @@
 /* error.c: messages, made safe to print in the one place they all pass through. */
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>

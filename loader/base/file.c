@@ -1,6 +1,6 @@
 /* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever
  * happens, the name shows the old content or the whole of the new. */
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #include <dirent.h>
 #include <errno.h>

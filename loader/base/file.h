@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

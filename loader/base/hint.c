@@ -1,5 +1,5 @@
 /* hint.c: see hint.h. */
-#include "base/hint.h"
+#include "loader/base/hint.h"
 
 #include <string.h>
 

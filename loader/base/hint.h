@@ -3,7 +3,7 @@
 #ifndef SGT_BASE_HINT_H
 #define SGT_BASE_HINT_H
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* If `code` is SGT_EFORMAT and the message does not end in a parenthesis yet, append " (hint)" to
  * it. Return `code`. */

@@ -1,5 +1,5 @@
 /* json.c: values of a JSON text, counted by what stands around them. */
-#include "base/json.h"
+#include "loader/base/json.h"
 
 /* The first byte after the string that begins behind text[at - 1], a quotation mark. */
 static size_t pass_string(const char *text, size_t n, size_t at)

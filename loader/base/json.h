@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

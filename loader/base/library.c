@@ -1,5 +1,5 @@
 /* library.c: dlopen and dlsym. */
-#include "library.h"
+#include "loader/base/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#include "error.h"
+#include "loader/base/error.h"
 
 typedef struct sgt_symbol {
     const char *name;

@@ -1,5 +1,5 @@
 /* memory.c: see memory.h. Files of the kernel's, a few numbers in each. */
-#include "base/memory.h"
+#include "loader/base/memory.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* option.c: words and bounds of an option. */
-#include "base/option.h"
+#include "loader/base/option.h"
 
 #include <math.h>
 #include <stdio.h>

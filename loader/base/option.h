@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef enum sgt_option_kind {
     SGT_OPT_HEADING,

@@ -1,5 +1,5 @@
 /* thread.c: see thread.h. */
-#include "thread.h"
+#include "loader/base/thread.h"
 
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 /* blocks.c: see blocks.h. */
-#include "read/blocks.h"
+#include "loader/read/blocks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

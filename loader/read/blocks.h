@@ -14,7 +14,7 @@
 #ifndef SGT_BLOCKS_H
 #define SGT_BLOCKS_H
 
-#include "read/pool.h"
+#include "loader/read/pool.h"
 
 #define SGT_BLOCKS_SETS 4u
 

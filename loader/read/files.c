@@ -1,6 +1,6 @@
 /* files.c: a table of all shards and, of those that are open and in nobody's hands, a list by when
  * they were given back. */
-#include "read/files.h"
+#include "loader/read/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

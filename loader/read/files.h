@@ -4,8 +4,8 @@
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
-#include "read/warn_once.h"
-#include "read/reader.h"
+#include "loader/read/warn_once.h"
+#include "loader/read/reader.h"
 
 typedef struct sgt_files sgt_files;
 

@@ -4,7 +4,7 @@
  * The handler takes no lock. It walks a list whose nodes are never freed (they are used again, so
  * there are as many as loaders were ever open at once), and it counts itself while it looks at what
  * they hold: whoever takes his maps off the list waits for that count to come to nothing. */
-#include "read/guard.h"
+#include "loader/read/guard.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sgt_loader.h"
+#include "loader/sgt_loader.h"
 
 typedef struct node {
     sgt_guarded *holds; /* atomic; NULL: free to be used */

@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "read/guard.h"
-#include "read/reader.h"
+#include "loader/base/clock.h"
+#include "loader/read/guard.h"
+#include "loader/read/reader.h"
 
 #define AHEAD 128 /* windows that are being read: where the study's disk reached its limit */
 /* between two looks at the sizes of a batch's shards; each is a system call */

@@ -12,16 +12,16 @@
  * waiting for it (pins), and no read into it is in flight. Blocks of a half come in order: those
  * below `landed` are there, or lost. They are written before `landed` is raised, under the lock,
  * and not after. */
-#include "read/pool.h"
+#include "loader/read/pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/thread.h"
-#include "read/prefault.h"
+#include "loader/base/arena.h"
+#include "loader/base/thread.h"
+#include "loader/read/prefault.h"
 
 #define DEPTH 32u    /* reads in flight: 8 MiB */
 #define PARTS 4u     /* extents that a block may consist of */

@@ -23,8 +23,8 @@
 
 #include <stdint.h>
 
-#include "read/ring.h"
-#include "sample/sampler.h"
+#include "loader/read/ring.h"
+#include "loader/sample/sampler.h"
 
 typedef struct sgt_pool sgt_pool;
 typedef struct sgt_pool_cursor sgt_pool_cursor;

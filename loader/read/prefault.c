@@ -1,10 +1,10 @@
 /* prefault.c: see prefault.h. */
-#include "read/prefault.h"
+#include "loader/read/prefault.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "loader/base/thread.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/file.h"
-#include "base/memory.h"
-#include "read/resident.h"
-#include "read/ring.h"
-#include "read/prefault.h"
-#include "rows/rows.h"
+#include "loader/base/arena.h"
+#include "loader/base/file.h"
+#include "loader/base/memory.h"
+#include "loader/read/resident.h"
+#include "loader/read/ring.h"
+#include "loader/read/prefault.h"
+#include "loader/rows/rows.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* a read, and ... */
 /* ... how many are in flight: where the study's disk reached its limit */

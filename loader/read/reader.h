@@ -17,8 +17,8 @@
 
 #include <stdint.h>
 
-#include "sample/mix.h"
-#include "shards/set.h"
+#include "loader/sample/mix.h"
+#include "loader/shards/set.h"
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
 typedef struct sgt_reader_fault {

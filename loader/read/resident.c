@@ -1,7 +1,7 @@
 /* resident.c: see resident.h. cachestat (Linux 6.5) counts without mapping anything; before it
  * there was mincore. Both tell only those who own the file or may write it: mincore claims to
  * others that everything is there. */
-#include "read/resident.h"
+#include "loader/read/resident.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

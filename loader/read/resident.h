@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "read/reader.h"
+#include "loader/read/reader.h"
 
 /* Return 1 if all of the `bytes` from `at` seem to be in the page cache, else 0. The answer is only
  * a guess for speed: the kernel may drop or load pages at any time. */

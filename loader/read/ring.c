@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "read/setup.h"
+#include "loader/read/setup.h"
 
 #define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* of one read: what every kernel takes */

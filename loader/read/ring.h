@@ -33,7 +33,7 @@
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
-#include "read/reader.h"
+#include "loader/read/reader.h"
 
 typedef struct sgt_rings sgt_rings;
 typedef struct sgt_ring sgt_ring;

@@ -6,7 +6,7 @@
  * flight cannot be waited for through the ring. But the kernel lets go of a ring's registered files
  * when its last read has ended: each ring has the one end of a pipe among them, and once the ring
  * is closed the other end tells when that is. */
-#include "read/setup.h"
+#include "loader/read/setup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "loader/base/arena.h"
 
 #define USUAL_DEPTH 128u  /* of the ring that is tried first */
 #define POOL_THREADS 16u  /* threads in the place of an io_uring */

@@ -7,9 +7,9 @@
 #include <liburing.h>
 #include <sys/types.h>
 
-#include "read/thread_pool.h"
-#include "read/files.h"
-#include "read/ring.h"
+#include "loader/read/thread_pool.h"
+#include "loader/read/files.h"
+#include "loader/read/ring.h"
 
 struct sgt_rings {
     const sgt_set *set;

@@ -1,12 +1,12 @@
 /* thread_pool.c: two lists under one lock: jobs to do, and jobs done. */
-#include "read/thread_pool.h"
+#include "loader/read/thread_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "loader/base/thread.h"
 
 typedef struct list {
     sgt_thread_pool_job *first, **end;

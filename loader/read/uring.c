@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
-#include "read/blocks.h"
-#include "read/ring.h"
+#include "loader/base/arena.h"
+#include "loader/read/blocks.h"
+#include "loader/read/ring.h"
 
 /* reads in flight at most: where the study's disk reached its limit */
 #define DEPTH 128

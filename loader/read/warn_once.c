@@ -1,5 +1,5 @@
 /* warn_once.c: a bit a kind, under a lock that the notice is said under too. */
-#include "read/warn_once.h"
+#include "loader/read/warn_once.h"
 
 #include <stdarg.h>
 #include <stdio.h>

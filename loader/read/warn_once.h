@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef struct sgt_warn_once {
     sgt_notice notice;

@@ -1,9 +1,9 @@
 /* rows.c: the table, and the plain C that defines it. */
-#include "rows/rows.h"
+#include "loader/rows/rows.h"
 
 #include <string.h>
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 
 static uint16_t largest(const uint16_t *src, size_t n)
 {

@@ -2,7 +2,7 @@
  * of a row goes to where the row begins, the next to the line of 32 bytes that comes after, so that
  * all but the first and the last store are aligned; what two of them write twice is the same. Past
  * the caches goes nothing: it was slower by stores of half a line. */
-#include "rows/rows.h"
+#include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -4,7 +4,7 @@
  * rows of 1025 with both their ends under one: 6.8 us, without 5.1). Past the caches a mask is the
  * better way: a line that is written both through them and past them takes as long as two. What was
  * tried, and what it gave, stands in rows.h. */
-#include "rows/rows.h"
+#include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

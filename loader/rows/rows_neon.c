@@ -1,7 +1,7 @@
 /* rows_neon.c: aarch64, whose vectors every such machine has: 8 ids at a time. Its stores past the
  * caches (stnp) are a hint that compilers do not emit from C and that cores are free to ignore:
  * plain ones serve. */
-#include "rows/rows.h"
+#include "loader/rows/rows.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

@@ -1,8 +1,8 @@
 /* draws.c: the table, and the plain C that defines it. */
-#include "sample/draws.h"
+#include "loader/sample/draws.h"
 
-#include "base/cpu.h"
-#include "base/philox.h"
+#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
 
 static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t *hi, size_t n)
 {

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "sample/sampler.h"
+#include "loader/sample/sampler.h"
 
 #define SGT_DRAWS_WIDTH 16u /* n must be a multiple of this */
 

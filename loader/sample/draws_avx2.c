@@ -6,7 +6,7 @@
 typedef uint64_t vec __attribute__((vector_size(32)));
 #define LANES 4
 #define MUL(x, y) ((vec)_mm256_mul_epu32((__m256i)(x), (__m256i)(y)))
-#include "sample/draws_simd.h"
+#include "loader/sample/draws_simd.h"
 
 const sgt_draws sgt_draws_avx2 = {"avx2", philox, permute};
 #else

@@ -4,7 +4,7 @@
  * that the products of one overlap the latency of the other's. */
 #include <string.h>
 
-#include "sample/draws.h"
+#include "loader/sample/draws.h"
 
 #define PAIR (2 * LANES)
 _Static_assert(SGT_DRAWS_WIDTH % PAIR == 0, "n is a whole number of pairs");

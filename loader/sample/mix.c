@@ -1,11 +1,11 @@
 /* mix.c: see mix.h for the definition, which this follows name by name. */
-#include "sample/mix.h"
+#include "loader/sample/mix.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 
 enum { TURN = 7, SET = 8 }; /* purposes, after the samplers' */
 

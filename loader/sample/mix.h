@@ -40,7 +40,7 @@
 
 #include <stdint.h>
 
-#include "sample/sampler.h"
+#include "loader/sample/sampler.h"
 
 #define SGT_MIX_TURN 64u
 #define SGT_MIX_SETS 4096u /* most sets */

@@ -1,11 +1,11 @@
 /* sampler.c: see sampler.h for the definition, which this follows name by name. */
-#include "sample/sampler.h"
+#include "loader/sample/sampler.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/philox.h"
-#include "sample/draws.h"
+#include "loader/base/philox.h"
+#include "loader/sample/draws.h"
 
 /* purposes: no draw for one is ever a draw for another */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };

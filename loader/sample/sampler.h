@@ -55,7 +55,7 @@
 
 #include <stdint.h>
 
-#include "sgt_loader.h"
+#include "loader/sgt_loader.h"
 
 /* 256 KiB of 16-bit ids: large enough that a disk's request rate no longer matters */
 #define SGT_BLOCK_TOKENS 131072u

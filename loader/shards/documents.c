@@ -1,13 +1,13 @@
 /* documents.c: document starts, from .idx files or from the tokens themselves. */
-#include "shards/documents.h"
+#include "loader/shards/documents.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "shards/megatron.h"
+#include "loader/base/file.h"
+#include "loader/shards/megatron.h"
 
 #define SCAN_TOKENS ((size_t)1 << 19) /* of a read: 1 MiB */
 

@@ -14,8 +14,8 @@
 
 #include <stdint.h>
 
-#include "sample/sampler.h"
-#include "shards/set.h"
+#include "loader/sample/sampler.h"
+#include "loader/shards/set.h"
 
 typedef struct sgt_documents {
     uint64_t count, room;

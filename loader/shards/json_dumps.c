@@ -1,5 +1,5 @@
 /* json_dumps.c: see json_dumps.h. The first pass counts, the second writes. */
-#include "shards/json_dumps.h"
+#include "loader/shards/json_dumps.h"
 
 #include <stdlib.h>
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "shards/megatron.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "loader/shards/megatron.h"
+#include "loader/shards/shard.h"
 
 /* In what order the names that shards may have are tried. */
 typedef enum naming { OURS, NAMED, MEGATRON, NAMINGS } naming;

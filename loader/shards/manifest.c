@@ -1,7 +1,7 @@
 /* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums,
  * the fingerprint) are 16 hex digits in a string: JSON's numbers do not hold them. The order of
  * names is fixed, so the same content is the same bytes. */
-#include "shards/manifest.h"
+#include "loader/shards/manifest.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/hint.h"
-#include "shards/json_dumps.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "loader/base/hint.h"
+#include "loader/shards/json_dumps.h"
+#include "loader/shards/shard.h"
 
 #define VERSION 1
 /* refuse a manifest larger than this: a million shards take 130 MB */

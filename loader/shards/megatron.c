@@ -1,6 +1,6 @@
 /* megatron.c: the .idx is believed in nothing: its three columns are read side by side, each number
  * held to the ones before it and to the .bin's size. */
-#include "shards/megatron.h"
+#include "loader/shards/megatron.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #define MAGIC "MMIDIDX\0" /* and the NUL that C adds */
 #define OLD "TNTIDX\0"

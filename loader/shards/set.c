@@ -1,6 +1,6 @@
 /* set.c: a folder of shards, or one file, as a list of shards that are known to be what they
  * say. */
-#include "shards/set.h"
+#include "loader/shards/set.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "shards/manifest.h"
-#include "shards/megatron.h"
+#include "loader/base/file.h"
+#include "loader/shards/manifest.h"
+#include "loader/shards/megatron.h"
 
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256

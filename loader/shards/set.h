@@ -8,8 +8,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 
 typedef struct sgt_set_shard {
     char *path;

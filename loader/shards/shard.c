@@ -1,7 +1,7 @@
 /* shard.c: the shard format. The header is checked against the file's size before anything else
  * believes it; ids and the checksum need the whole file and are checked by sgt_shard_verify (ids
  * also by the loader, as it reads them). */
-#include "shards/shard.h"
+#include "loader/shards/shard.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "shards/megatron.h"
+#include "loader/base/file.h"
+#include "loader/shards/megatron.h"
 
 #define REVISION 1
 /* a read of sgt_shard_verify: it is still in L2 when it is looked at */

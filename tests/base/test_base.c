@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/thread.h"
-#include "base/philox.h"
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/error.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "loader/base/thread.h"
+#include "loader/base/philox.h"
 
 static char folder[64];
 

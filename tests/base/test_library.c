@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 static double (*cosine)(double), (*sine)(double), (*none)(double);
 static unsigned made_ready;

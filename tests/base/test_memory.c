@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/memory.h"
+#include "loader/base/file.h"
+#include "loader/base/memory.h"
 
 static char folder[64];
 

@@ -18,7 +18,7 @@ for name in xxhash.h pcre2.h utf8proc.h jansson.h zlib.h zstd.h liburing.h; do
     [ -e "include/$name" ] || skip "no /usr/include/$name"
 done
 compile() {
-    (cd "$ROOT" && $CC -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -I. "-isystem$here/include" -Wall -Wextra -Wshadow \
+    (cd "$ROOT" && $CC -std=c11 -D_GNU_SOURCE -I. -Iloader "-isystem$here/include" -Wall -Wextra -Wshadow \
         -Wconversion -Wpedantic -Wno-overlength-strings -Werror -fPIC "$@")
 }
 here=$PWD

@@ -46,7 +46,7 @@ int main(void)
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan.h"
+#include "tests/faults/plan.h"
 
 #define MOST_CALLS 32
 

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan.h"
+#include "tests/faults/plan.h"
 
 #define HOUR 3600ll
 #define YEARS (10ll * 365 * 24 * HOUR)

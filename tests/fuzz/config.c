@@ -1,7 +1,7 @@
 /* config.c: a config.json is refused in a line, or says a model that can be; written again it says
  * the same one. */
-#include "files.h"
-#include "model/config.h"
+#include "tests/fuzz/files.h"
+#include "train/model/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

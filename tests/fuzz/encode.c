@@ -1,14 +1,14 @@
 /* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular
  * expression; they are the ids of its parts where it may be cut; and they decode to its bytes. And
  * so it is of a long piece made of it. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
-#include "bpe/extent.h"
-#include "text/pattern.h"
-#include "text/split.h"
-#include "vocab/vocab.h"
+#include "tokenize/bpe/extent.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/vocab/vocab.h"
 
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;

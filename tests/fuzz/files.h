@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "fuzz.h"
+#include "loader/base/file.h"
+#include "tests/fuzz/fuzz.h"
 
 static char own_folder[128];
 

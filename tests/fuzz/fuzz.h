@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 
 /* libFuzzer's entry, and replay.c's. 0, or the program has ended. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

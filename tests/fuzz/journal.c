@@ -3,8 +3,8 @@
  * have, or none, where one begins with '!'. */
 #include <xxhash.h>
 
-#include "files.h"
-#include "out/journal.h"
+#include "tests/fuzz/files.h"
+#include "tokenize/out/journal.h"
 
 static void put_journal(const uint8_t *data, size_t size)
 {

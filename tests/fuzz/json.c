@@ -1,13 +1,13 @@
 /* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the
  * field, and then it is that string. Bytes that are no such line are tried once more as the inside
  * of one. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "input/json_line.h"
-#include "text/utf8.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/text/utf8.h"
 
 /* What jansson refuses for limits of its own, or, of surrogates, where Python and we do not. */
 static int beyond_jansson(const json_error_t *e)

@@ -2,8 +2,8 @@
  * path, in its order. */
 #include <sys/stat.h>
 
-#include "files.h"
-#include "input/corpus.h"
+#include "tests/fuzz/files.h"
+#include "tokenize/input/corpus.h"
 
 /* Paths lead nowhere but into two folders of our own: "..", too, is one of them. */
 static void make_files(void)

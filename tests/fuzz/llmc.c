@@ -1,7 +1,7 @@
 /* llmc.c: a model file of llm.c is refused in a line, or holds every number of each tensor of the
  * model it says. */
-#include "files.h"
-#include "run/llmc.h"
+#include "tests/fuzz/files.h"
+#include "train/run/llmc.h"
 
 typedef struct filled {
     sgt_backend b; /* first: it is given as one */

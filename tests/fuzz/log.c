@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "files.h"
-#include "run/run.h"
+#include "tests/fuzz/files.h"
+#include "train/run/run.h"
 
 enum { MOST = 1 << 16 };
 

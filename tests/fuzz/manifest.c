@@ -1,8 +1,8 @@
 /* manifest.c: a manifest is refused in a line, or what is read of it is within bounds, names files
  * of its folder alone, and written again is read as the same. */
-#include "files.h"
-#include "shards/manifest.h"
-#include "shards/shard.h"
+#include "tests/fuzz/files.h"
+#include "loader/shards/manifest.h"
+#include "loader/shards/shard.h"
 
 static int same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 #include "tools/cli/options.h"
 
 enum { MOST = 30 }; /* arguments */

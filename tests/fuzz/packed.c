@@ -3,8 +3,8 @@
  * is found by the sanitizer. */
 #include <string.h>
 
-#include "fuzz.h"
-#include "input/unpack.h"
+#include "tests/fuzz/fuzz.h"
+#include "tokenize/input/unpack.h"
 
 enum { MOST = 1 << 14 }; /* bytes of text that are looked at: some inputs unpack to gigabytes */
 

@@ -3,9 +3,9 @@
  * longer than it may be. */
 #include <string.h>
 
-#include "base/error.h"
-#include "fuzz.h"
-#include "text/utf8.h"
+#include "loader/base/error.h"
+#include "tests/fuzz/fuzz.h"
+#include "tokenize/text/utf8.h"
 
 static void check_shown(const char *s)
 {

@@ -3,8 +3,8 @@
 #include <dirent.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "fuzz.h"
+#include "loader/base/file.h"
+#include "tests/fuzz/fuzz.h"
 
 static int try_file(const char *folder, const char *name)
 {

@@ -1,7 +1,7 @@
 /* safetensors.c: a file of tensors is refused in a line, or its tensors cover its numbers from the
  * first byte to the last, each once, and can be read from wherever one begins. */
-#include "files.h"
-#include "run/safetensors.h"
+#include "tests/fuzz/files.h"
+#include "train/run/safetensors.h"
 
 enum { PIECE = 64 };
 

@@ -3,8 +3,8 @@
  * each in an epoch. */
 #include <string.h>
 
-#include "fuzz.h"
-#include "sample/sampler.h"
+#include "tests/fuzz/fuzz.h"
+#include "loader/sample/sampler.h"
 
 enum { SHARDS = 5, ROWS = 300, SMALL = 5000 };
 

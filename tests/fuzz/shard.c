@@ -1,9 +1,9 @@
 /* shard.c: a shard, ours or another's, with its .idx beside it, is refused in a line, or has the
  * tokens that its size says, and each sampling's batches are the same by every reader. The first
  * two bytes of the input say how many of the others are the shard; the rest is the .idx. */
-#include "files.h"
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "tests/fuzz/files.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 
 enum { SEQ = 3, ROWS = 2, BATCHES = 4 };
 

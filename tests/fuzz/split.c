@@ -1,12 +1,12 @@
 /* split.c: GPT-2's pieces by split.h are those of the regular expression, and a text may be cut
  * where it says. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
-#include "text/pattern.h"
-#include "text/split.h"
-#include "vocab/vocab.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/vocab/vocab.h"
 
 enum { SOME = 7 }; /* pieces a call: few, so that calls begin everywhere */
 

@@ -1,8 +1,8 @@
 /* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have,
  * and its options, which may be refused too, are written as what they were read from. */
-#include "files.h"
-#include "run/checkpoint.h"
-#include "settings.h"
+#include "tests/fuzz/files.h"
+#include "train/run/checkpoint.h"
+#include "train/settings.h"
 
 /* The options of a run, from wherever they come: --config, options.json, state.json. */
 static void check_options(const char *text)

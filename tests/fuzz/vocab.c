@@ -1,8 +1,8 @@
 /* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it
  * encodes any bytes so that they decode to themselves; and written as tokenizer.json it is read as
  * the same vocabulary. */
-#include "files.h"
-#include "vocab/vocab.h"
+#include "tests/fuzz/files.h"
+#include "tokenize/vocab/vocab.h"
 
 static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
 {

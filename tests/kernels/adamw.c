@@ -1,5 +1,5 @@
 /* adamw.c: one update of parameters and moments. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <string.h>

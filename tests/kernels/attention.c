@@ -1,12 +1,12 @@
 /* attention.c: causal attention of one head, both ways, of a row that is one document and of a row
  * of several. */
-#include "dropout.h"
+#include "kernels/dropout.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  8,   15,  16, 17,
                                  31, 47, 63, 64, 65, 97, 128, 133, 193};

@@ -1,5 +1,5 @@
 /* bias.c: sums over rows, with gaps between rows. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <float.h>
 #include <math.h>

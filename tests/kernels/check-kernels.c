@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "run.h"
+#include "loader/base/cpu.h"
+#include "tests/kernels/run.h"
 
 static const kernel_case *const all_cases[] = {
     cases_adamw,     cases_attention, cases_bias,  cases_cross_entropy, cases_decode,

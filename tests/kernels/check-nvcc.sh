@@ -11,7 +11,7 @@ passed=0 failed=0 skipped=0
 # tests/kernels/toolkit: files of assertions on the toolkit's headers, which nvcc knows the place of.
 for file in tests/kernels/toolkit/*.c; do
     [ -f "$file" ] || continue
-    if nvcc -c -o "$B/nvcc/toolkit.o" -Xcompiler -std=c11,-Wall,-Wextra,-Werror -Iloader -Ikernels -I. "$file" \
+    if nvcc -c -o "$B/nvcc/toolkit.o" -Xcompiler -std=c11,-Wall,-Wextra,-Werror -I. -Iloader "$file" \
         > "$B/nvcc/toolkit.log" 2>&1; then
         passed=$((passed + 1))
     else

@@ -1,5 +1,5 @@
 /* cross_entropy.c: loss and gradient of a softmax classifier. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 

@@ -4,9 +4,9 @@
  * in a small launch, whose numbers other cases hold to kernels/ref. Not yet run on a GPU. */
 #include <string.h>
 
-#include "cuda/nccl.h"
-#include "cuda/runtime.h"
-#include "cuda_types.h"
+#include "kernels/cuda/nccl.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/kernels/cuda_types.h"
 
 using dev::bf16;
 

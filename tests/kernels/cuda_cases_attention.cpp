@@ -1,8 +1,8 @@
 /* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: by
  * tensor cores in 16 bits, in float32 and in TF32, and by plain tiles; with dropout and without; of
  * rows that are one document, and several. */
-#include "cuda_types.h"
-#include "dropout.h"
+#include "tests/kernels/cuda_types.h"
+#include "kernels/dropout.h"
 
 enum { MOST_T = 1024 }; /* tokens of a row */
 

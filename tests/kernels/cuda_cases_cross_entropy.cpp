@@ -1,6 +1,6 @@
 /* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own:
  * over a whole row the target's would hide the others. */
-#include "cuda_types.h"
+#include "tests/kernels/cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
 

@@ -2,7 +2,7 @@
  * rows made wide. */
 #include <algorithm>
 
-#include "cuda_types.h"
+#include "tests/kernels/cuda_types.h"
 
 struct shape {
     size_t n, T, C;

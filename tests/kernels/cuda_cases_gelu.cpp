@@ -1,5 +1,5 @@
 /* cuda_cases_gelu.cpp: GELU and its gradient on the device. */
-#include "cuda_types.h"
+#include "tests/kernels/cuda_types.h"
 
 static const size_t sizes[] = {0, 1, 3, 7, 8, 9, 133, 2048, 2055};
 static const float special[] = {0,  -0.0f, 1e-6f, 5.5f,  -5.5f, 13.4f, -13.4f,

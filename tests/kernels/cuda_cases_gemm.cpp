@@ -3,11 +3,11 @@
  * apart than they are long. */
 #include <string.h>
 
-#include "cuda/gemm.h"
-#include "cuda/runtime.h"
-#include "cuda_types.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/kernels/cuda_types.h"
 #ifdef DEV_ON_HOST
-#include "host/cublaslt.h"
+#include "tests/kernels/host/cublaslt.h"
 #endif
 
 /* The reference's arrays are row-major; D's gaps are NaN and stay so, to the bit. */

@@ -1,7 +1,7 @@
 /* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the
  * residual sum. */
-#include "cuda_types.h"
-#include "dropout.h"
+#include "tests/kernels/cuda_types.h"
+#include "kernels/dropout.h"
 
 struct shape {
     size_t n, C;

@@ -2,9 +2,9 @@
  * dropout. */
 #include <float.h>
 
-#include "base/philox.h"
-#include "cuda_types.h"
-#include "dropout.h"
+#include "loader/base/philox.h"
+#include "tests/kernels/cuda_types.h"
+#include "kernels/dropout.h"
 
 static const size_t sizes[] = {0, 1, 3, 4, 5, 133, 1024, 1027, 140003};
 

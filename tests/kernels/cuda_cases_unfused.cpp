@@ -1,6 +1,6 @@
 /* cuda_cases_unfused.cpp: what --no-fuse and --attention naive run instead of the fused kernels. */
-#include "cuda_types.h"
-#include "dropout.h"
+#include "tests/kernels/cuda_types.h"
+#include "kernels/dropout.h"
 
 static const size_t sizes[] = {0, 1, 3, 8, 9, 133, 2048, 2055};
 

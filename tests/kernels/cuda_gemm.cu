@@ -1,8 +1,8 @@
 /* cuda_gemm.cu: the wrappers together, as kernels use them: matrix products pipelined through
  * cp.async, ldmatrix and mma, and through TMA, mbarriers and wgmma. On integers, so that every
  * answer is exact. Not yet run on a GPU. */
-#include "cuda/hopper.cuh"
-#include "host/check-cuda.h"
+#include "kernels/cuda/hopper.cuh"
+#include "tests/kernels/host/check-cuda.h"
 
 using namespace dev;
 

@@ -1,7 +1,7 @@
 /* cuda_registry.cpp: the list of the CUDA cases, for each program that runs them. */
 #include <string.h>
 
-#include "host/check-cuda.h"
+#include "tests/kernels/host/check-cuda.h"
 
 static cuda_case *first;
 

@@ -1,8 +1,8 @@
 /* cuda_runtime.cu: what cuda/runtime.h says, on whatever device there is: order by events, graphs
  * with their forks, what is counted. Numbers are small integers in float32, so that every answer is
  * exact. What only the host run can notice is in host/runtime_cases.cpp. */
-#include "cuda/runtime.h"
-#include "host/check-cuda.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/kernels/host/check-cuda.h"
 
 using namespace dev;
 

@@ -11,8 +11,8 @@
 
 #include <initializer_list>
 
-#include "cuda/cuda.h" /* ours: under nvcc the bare name is CUDA's own */
-#include "host/check-cuda.h"
+#include "kernels/cuda/cuda.h" /* ours: under nvcc the bare name is CUDA's own */
+#include "tests/kernels/host/check-cuda.h"
 
 template <class T> struct Type;
 template <> struct Type<float> {

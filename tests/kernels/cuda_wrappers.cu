@@ -1,8 +1,8 @@
 /* cuda_wrappers.cu: tests of each wrapper of device.cuh on integers, whose results are exact. Plain
  * code here computes what device.cuh promises. Compiled by nvcc, the same source is the conformance
  * test of the device's forms; not yet run on a GPU. */
-#include "cuda/hopper.cuh"
-#include "host/check-cuda.h"
+#include "kernels/cuda/hopper.cuh"
+#include "tests/kernels/host/check-cuda.h"
 
 using namespace dev;
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 static const size_t counts[] = {0, 1, 2, 3, 4, 5, 9}, widths[] = {0, 1, 3, 4, 5, 8, 9, 37},
                     depths[] = {0, 1, 3, 4, 5, 15, 16, 17, 31, 47, 64, 133, 1021};

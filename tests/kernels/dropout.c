@@ -1,9 +1,9 @@
 /* dropout.c: which numbers are dropped, and by what the others are multiplied. */
-#include "dropout.h"
+#include "kernels/dropout.h"
 
 #include <math.h>
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  7,   8,   15,  16,
                                17, 31, 33, 63, 64, 65, 133, 257, 1021};

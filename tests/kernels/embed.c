@@ -1,5 +1,5 @@
 /* embed.c: one addition an element in a stated order: every level must give ref's very bits. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* gelu.c: GELU and its gradient, both forms. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 

@@ -1,13 +1,13 @@
 /* gemm.c: matrix products. Of our own, everything is tested; of oneDNN's, how we cut them and what
  * we ask of it. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef struct shape {
     size_t m, n, k;

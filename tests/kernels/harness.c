@@ -1,5 +1,5 @@
 /* harness.c: guarded buffers, comparisons, finite differences, timing. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/philox.h"
-#include "run.h"
+#include "loader/base/arena.h"
+#include "loader/base/philox.h"
+#include "tests/kernels/run.h"
 
 enum { SHOWN = 4 }; /* failures told of per case and level */
 

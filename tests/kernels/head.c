@@ -1,13 +1,13 @@
 /* head.c: the head with its softmax and loss. Columns past a part (at most 512), rows past six and
  * past a step of k, C past a step of k; logits as large as 400, so that parts of a row lie worlds
  * apart; targets that are ignored, and one in a part that is nothing beside the rest. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "loader/base/arena.h"
 
 typedef struct head_shape {
     size_t n, V, C;

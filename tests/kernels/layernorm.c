@@ -1,5 +1,5 @@
 /* layernorm.c: layer normalization, both ways and fused with the residual sum. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 

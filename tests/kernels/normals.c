@@ -1,7 +1,7 @@
 /* normals.c: the numbers that parameters start from. */
 #include <math.h>
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  15,  16,  17,
                                31, 32, 33, 63, 64, 65, 127, 129, 1021};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 47, 65, 133, 1021};
 static const sgt_rounding formats[] = {SGT_FORMAT_BF16, SGT_FORMAT_FP16};

@@ -2,7 +2,7 @@
 #ifndef SGT_CHECK_RUN_H
 #define SGT_CHECK_RUN_H
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 enum { CHECK_AT_END, CHECK_AT_START, CHECK_ONE_IN, CHECK_PLACEMENTS };
 

@@ -1,5 +1,5 @@
 /* sgd.c: one update of parameters and momentum. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 

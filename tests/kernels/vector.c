@@ -1,5 +1,5 @@
 /* vector.c: addition, the sum of squares, both at once. */
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 #include <float.h>
 

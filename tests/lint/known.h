@@ -1,6 +1,6 @@
 /* known.h: what a checker that sees one file at a time cannot know: failing gives the code that it
  * was given. */
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #define sgt_fail(err, code, ...) (sgt_fail(err, code, __VA_ARGS__), (code))
 #define sgt_fail_errno(err, ...) (sgt_fail_errno(err, __VA_ARGS__), SGT_EIO)

@@ -3,7 +3,7 @@
 #ifndef SGT_TEST_BATCHES_H
 #define SGT_TEST_BATCHES_H
 
-#include "handle.h"
+#include "loader/handle.h"
 #include "tests/loader/shards.h"
 
 /* Shards 0 ... 4 in folder d, of 5000, 17, 1234, 40 and 3000 tokens: shard 1 has one window of T =

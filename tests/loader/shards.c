@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "base/philox.h"
+#include "loader/base/file.h"
+#include "loader/base/philox.h"
 
 static char folder[64];
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 
 /* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a
  * trace afterwards. */

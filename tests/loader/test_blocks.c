@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "read/blocks.h"
+#include "loader/read/blocks.h"
 #include "tests/loader/batches.h"
 
 TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/philox.h"
-#include "shards/documents.h"
-#include "handle.h"
-#include "shards/manifest.h"
+#include "loader/base/philox.h"
+#include "loader/shards/documents.h"
+#include "loader/handle.h"
+#include "loader/shards/manifest.h"
 #include "tests/loader/shards.h"
 
 TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/philox.h"
-#include "sample/draws.h"
-#include "sample/mix.h"
+#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
+#include "loader/sample/draws.h"
+#include "loader/sample/mix.h"
 
 enum { MOST = 160 };
 

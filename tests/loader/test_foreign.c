@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 #include "tests/loader/batches.h"
 
 TestSuite(foreign, .init = enter_scratch, .fini = leave_scratch);

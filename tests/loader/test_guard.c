@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "handle.h"
+#include "loader/handle.h"
 #include "tests/loader/shards.h"
 
 TestSuite(guard, .init = enter_scratch, .fini = leave_scratch);

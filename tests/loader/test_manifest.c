@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "shards/manifest.h"
+#include "loader/base/file.h"
+#include "loader/shards/manifest.h"
 #include "tests/loader/shards.h"
 
 TestSuite(manifest, .init = enter_scratch, .fini = leave_scratch);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/philox.h"
-#include "sample/mix.h"
+#include "loader/base/philox.h"
+#include "loader/sample/mix.h"
 #include "tests/loader/shards.h"
 
 __extension__ typedef unsigned __int128 wide;

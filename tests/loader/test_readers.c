@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "handle.h"
+#include "loader/base/file.h"
+#include "loader/handle.h"
 #include "tests/loader/batches.h"
 
 TestSuite(readers, .init = enter_scratch, .fini = leave_scratch);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/cpu.h"
-#include "rows/rows.h"
+#include "loader/base/cpu.h"
+#include "loader/rows/rows.h"
 #include "tests/loader/shards.h"
 
 #define PAGE 4096

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/philox.h"
-#include "sample/sampler.h"
+#include "loader/base/philox.h"
+#include "loader/sample/sampler.h"
 #include "tests/loader/shards.h"
 
 /* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but

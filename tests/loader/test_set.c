@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "handle.h"
-#include "shards/manifest.h"
+#include "loader/base/file.h"
+#include "loader/handle.h"
+#include "loader/shards/manifest.h"
 #include "tests/loader/batches.h"
 
 TestSuite(set, .init = enter_scratch, .fini = leave_scratch);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 #include "tests/loader/batches.h"
 
 TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tests/loader/shards.h"
 
 TestSuite(shard, .init = enter_scratch, .fini = leave_scratch);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 #include "tests/loader/batches.h"
 
 TestSuite(starts, .init = enter_scratch, .fini = leave_scratch);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shards/manifest.h"
+#include "loader/shards/manifest.h"
 #include "tests/loader/batches.h"
 
 TestSuite(state, .init = enter_scratch, .fini = leave_scratch);

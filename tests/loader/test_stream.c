@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/philox.h"
+#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
 #include "tests/loader/shards.h"
 
 enum { B = 4, T = 16 };

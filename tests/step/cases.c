@@ -1,6 +1,6 @@
 /* cases.c: the training step against PyTorch's numbers, against the CPU backend, and against itself
  * done in other ways. */
-#include "cases.h"
+#include "tests/step/cases.h"
 
 #include <math.h>
 #include <stdio.h>

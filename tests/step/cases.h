@@ -2,7 +2,7 @@
 #ifndef SGT_STEP_CASES_H
 #define SGT_STEP_CASES_H
 
-#include "check-step.h"
+#include "tests/step/check-step.h"
 
 typedef struct step_case {
     const char *name;

@@ -5,7 +5,7 @@
  *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]     # of the curves' 200 alone the first N
  *
  * The last line is "N passed, N failed, N skipped"; exit 77 where the device is not there. */
-#include "check-step.h"
+#include "tests/step/check-step.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
-#include "device.h"
+#include "tests/step/cases.h"
+#include "train/device.h"
 #include "tools/cli/wheels.h"
 
 static const sgt_cuda_library *library;

@@ -11,7 +11,7 @@
 #ifndef SGT_CHECK_STEP_H
 #define SGT_CHECK_STEP_H
 
-#include "cuda/runtime.h"
+#include "kernels/cuda/runtime.h"
 #include "tests/train/fixture.h"
 
 typedef struct step_check {

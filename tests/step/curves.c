@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
-#include "run/checkpoint.h"
-#include "model/config.h"
-#include "schedule.h"
-#include "shards/shard.h"
+#include "tests/step/cases.h"
+#include "train/run/checkpoint.h"
+#include "train/model/config.h"
+#include "train/schedule.h"
+#include "loader/shards/shard.h"
 
 #define STEPS 200
 

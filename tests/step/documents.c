@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
+#include "tests/step/cases.h"
 
 /* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of
  * as_pytorch. Its heads of 6 numbers are the tiled path's on CUDA, and the naive one's. */

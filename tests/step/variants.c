@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
+#include "tests/step/cases.h"
 
 /* What is compared: two micro-steps; with `more`, dropout and recomputing too. */
 static outcome tried(step_check *s, uint32_t set, int more, int other_way)

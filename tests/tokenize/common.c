@@ -1,12 +1,12 @@
-#include "common.h"
+#include "tests/tokenize/common.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/philox.h"
+#include "loader/base/file.h"
+#include "loader/base/philox.h"
 
 sgt_vocab *gpt2(void)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 #define VECTORS "tests/data/tokenize/"
 

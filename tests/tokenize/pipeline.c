@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "base/philox.h"
-#include "input/feed.h"
-#include "shards/shard.h"
-#include "text/utf8.h"
+#include "loader/base/file.h"
+#include "loader/base/philox.h"
+#include "tokenize/input/feed.h"
+#include "loader/shards/shard.h"
+#include "tokenize/text/utf8.h"
 
 static char folder[64];
 

@@ -3,7 +3,7 @@
 #ifndef SGT_TESTS_PIPELINE_H
 #define SGT_TESTS_PIPELINE_H
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* sha256.c: FIPS 180-4, for the one file whose hash is published so. */
 #include <string.h>
 
-#include "common.h"
+#include "tests/tokenize/common.h"
 
 static uint32_t turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 

@@ -1,12 +1,12 @@
-#include "splits.h"
+#include "tests/tokenize/splits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "common.h"
-#include "text/split.h"
-#include "text/split_levels.h"
+#include "loader/base/cpu.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/split_levels.h"
 
 #define MANY 400
 #define UNTOUCHED 0xABADCAFEu

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "text/pattern.h"
+#include "tokenize/text/pattern.h"
 
 /* "ref" (the definition), "plain", "avx2", ...: NULL ends the list. Leaves base/cpu.h without a
  * limit. */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "dry_run.h"
-#include "input/binary.h"
-#include "input/feed.h"
-#include "space.h"
+#include "tokenize/dry_run.h"
+#include "tokenize/input/binary.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/space.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(binary, .init = enter_scratch, .fini = leave_scratch);

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cpu.h"
-#include "bpe/bpe.h"
-#include "common.h"
-#include "text/split.h"
+#include "loader/base/cpu.h"
+#include "tokenize/bpe/bpe.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/split.h"
 
 /* ---- the definition, for any length, by looking up whole byte strings: it shares no table with
  * what it checks ---- */

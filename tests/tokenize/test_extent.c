@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe/extent.h"
-#include "common.h"
-#include "text/split.h"
-#include "text/utf8.h"
+#include "tokenize/bpe/extent.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/utf8.h"
 
 enum { MOST = 6000 };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "input/json_line.h"
-#include "text/utf8.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/text/utf8.h"
 
 /* Memory of its own for every line, to the byte, so that a sanitizer sees what lies beyond. */
 static const char *read_line(const char *field, const char *line, size_t n, char **text,

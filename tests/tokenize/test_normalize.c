@@ -4,10 +4,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "common.h"
-#include "text/normalize.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/normalize.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 

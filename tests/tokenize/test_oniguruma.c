@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "text/oniguruma.h"
-#include "text/pattern.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/oniguruma.h"
+#include "tokenize/text/pattern.h"
 
 static void ends_are(const char *rule, const char *regex, const char *text, const json_t *want)
 {

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "pipeline.h"
-#include "sgt_tokenize.h"
+#include "tests/tokenize/pipeline.h"
+#include "tokenize/sgt_tokenize.h"
 
 TestSuite(options, .init = enter_scratch, .fini = leave_scratch);
 

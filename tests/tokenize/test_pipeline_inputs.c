@@ -10,9 +10,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 #include "tests/tokenize/pipeline.h"
-#include "text/utf8.h"
+#include "tokenize/text/utf8.h"
 
 TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
 

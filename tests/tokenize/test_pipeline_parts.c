@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/philox.h"
-#include "input/corpus.h"
-#include "input/feed.h"
-#include "input/unit.h"
-#include "out/journal.h"
-#include "text/utf8.h"
-#include "vocab/vocab.h"
+#include "loader/base/philox.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/unit.h"
+#include "tokenize/out/journal.h"
+#include "tokenize/text/utf8.h"
+#include "tokenize/vocab/vocab.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);

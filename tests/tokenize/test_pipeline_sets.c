@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/philox.h"
-#include "input/feed.h"
-#include "parts/buckets.h"
-#include "parts/order.h"
-#include "parts/parts.h"
+#include "loader/base/philox.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/parts/buckets.h"
+#include "tokenize/parts/order.h"
+#include "tokenize/parts/parts.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_sets, .init = enter_scratch, .fini = leave_scratch);

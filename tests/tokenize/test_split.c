@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "splits.h"
-#include "text/pattern.h"
-#include "text/split.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
-#include "vocab/vocab.h"
+#include "tests/tokenize/common.h"
+#include "tests/tokenize/splits.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
+#include "tokenize/vocab/vocab.h"
 
 static sgt_pattern *gpt2_pattern(void)
 {

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/cpu.h"
-#include "common.h"
-#include "splits.h"
-#include "text/split.h"
-#include "text/split_levels.h"
+#include "loader/base/cpu.h"
+#include "tests/tokenize/common.h"
+#include "tests/tokenize/splits.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/split_levels.h"
 
 #define PAGE 4096
 

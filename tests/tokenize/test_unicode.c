@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <utf8proc.h>
 
-#include "common.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
 #define POINTS 0x110000
 

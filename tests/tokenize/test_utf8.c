@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "common.h"
-#include "text/utf8.h"
+#include "loader/base/cpu.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/text/utf8.h"
 
 Test(utf8, every_code_point_is_one_unit)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "tests/tokenize/common.h"
 
 /* The same list, in the same order, stands in make_tokenize_vectors.py; @ is the code point. */
 static const char *const contexts[] = {"@",          " @",   "  @",    "a@",           "@a", "1@1",

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "vocab/alphabet.h"
-#include "vocab/vocab.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/vocab/alphabet.h"
+#include "tokenize/vocab/vocab.h"
 
 #define GPT2_SHA256 "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 

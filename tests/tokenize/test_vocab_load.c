@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "bpe/bpe.h"
-#include "common.h"
-#include "learn/merges.h"
-#include "text/pattern.h"
-#include "vocab/alphabet.h"
-#include "vocab/vocab_file.h"
+#include "loader/base/file.h"
+#include "tokenize/bpe/bpe.h"
+#include "tests/tokenize/common.h"
+#include "tokenize/learn/merges.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/vocab/alphabet.h"
+#include "tokenize/vocab/vocab_file.h"
 
 #define DATA "tests/data/vocab/"
 

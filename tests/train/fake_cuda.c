@@ -1,5 +1,5 @@
 /* fake_cuda.c: the CPU backend, wrapped. */
-#include "fake_cuda.h"
+#include "tests/train/fake_cuda.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef TESTS_TRAIN_FAKE_CUDA_H
 #define TESTS_TRAIN_FAKE_CUDA_H
 
-#include "cuda/cuda_library.h"
+#include "train/cuda/cuda_library.h"
 
 extern const sgt_cuda_library fake_cuda;
 

@@ -1,5 +1,5 @@
 /* fixture.c: reads the reference numbers. */
-#include "fixture.h"
+#include "tests/train/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_TRAIN_FIXTURE_H
 #define TESTS_TRAIN_FIXTURE_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 #define FIXTURES "tests/data/fixtures/"
 

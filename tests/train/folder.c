@@ -1,4 +1,4 @@
-#include "folder.h"
+#include "tests/train/folder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 char folder[64];
 

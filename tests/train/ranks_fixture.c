@@ -1,4 +1,4 @@
-#include "ranks_fixture.h"
+#include "tests/train/ranks_fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_TRAIN_RANKS_FIXTURE_H
 #define TESTS_TRAIN_RANKS_FIXTURE_H
 
-#include "base/ranks.h"
+#include "loader/base/ranks.h"
 
 #define MOST_RANKS 4
 

@@ -1,5 +1,5 @@
 /* run_fixture.c: runs small enough to be done in every test. */
-#include "run_fixture.h"
+#include "tests/train/run_fixture.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
-#include "folder.h"
-#include "shards/shard.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "loader/shards/shard.h"
 
 #define TOKENS 20001
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
-#include "sgt_train.h"
+#include "train/sgt_train.h"
 
 /* every notice and every warning of the last run, a line each */
 extern char said[8192], warned[8192];

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "advice.h"
-#include "base/philox.h"
-#include "fixture.h"
-#include "log/metrics.h"
-#include "schedule.h"
+#include "train/advice.h"
+#include "loader/base/philox.h"
+#include "tests/train/fixture.h"
+#include "train/log/metrics.h"
+#include "train/schedule.h"
 
 Test(advice, learning_rates_by_size)
 {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "sgt_train.h"
+#include "tests/train/folder.h"
+#include "train/sgt_train.h"
 
 #define FIXTURES "tests/data/fixtures/"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/philox.h"
-#include "generate/choose.h"
+#include "loader/base/philox.h"
+#include "train/generate/choose.h"
 
 #define N 61
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/config.h"
-#include "folder.h"
+#include "train/model/config.h"
+#include "tests/train/folder.h"
 
 TestSuite(config, .init = make_folder, .fini = remove_folder);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
-#include "ranks_fixture.h"
+#include "tests/train/fixture.h"
+#include "tests/train/ranks_fixture.h"
 
 #define STEPS 3
 

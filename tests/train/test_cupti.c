@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda/cupti_parts.h"
-#include "cuda/nvtx.h"
+#include "kernels/cuda/cupti_parts.h"
+#include "kernels/cuda/nvtx.h"
 
 enum { KINDS = 64, DEEP = 8 };
 

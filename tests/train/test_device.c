@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/checkpoint.h"
-#include "fake_cuda.h"
-#include "folder.h"
-#include "run_fixture.h"
+#include "train/run/checkpoint.h"
+#include "tests/train/fake_cuda.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 
 TestSuite(device, .init = make_data, .fini = remove_folder);
 

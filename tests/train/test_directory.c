@@ -8,10 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "folder.h"
-#include "run/run.h"
-#include "run_fixture.h"
+#include "loader/base/file.h"
+#include "tests/train/folder.h"
+#include "train/run/run.h"
+#include "tests/train/run_fixture.h"
 
 TestSuite(directory, .init = make_data, .fini = remove_folder);
 

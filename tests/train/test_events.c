@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/events.h"
-#include "folder.h"
-#include "run_fixture.h"
+#include "train/log/events.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 
 TestSuite(events, .init = make_data, .fini = remove_folder);
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
-#include "folder.h"
-#include "generate/generate.h"
-#include "generate/team.h"
-#include "run/checkpoint.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "train/generate/generate.h"
+#include "train/generate/team.h"
+#include "train/run/checkpoint.h"
 
 #define SAMPLE FIXTURES "sample/"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "run/checkpoint.h"
-#include "model/config.h"
-#include "folder.h"
-#include "run_fixture.h"
-#include "run/safetensors.h"
+#include "loader/base/file.h"
+#include "train/run/checkpoint.h"
+#include "train/model/config.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
+#include "train/run/safetensors.h"
 
 TestSuite(init, .init = make_data, .fini = remove_folder);
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
-#include "folder.h"
-#include "run_fixture.h"
-#include "shards/shard.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
+#include "loader/shards/shard.h"
 
 TestSuite(masking, .init = make_data, .fini = remove_folder);
 

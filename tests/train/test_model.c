@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
-#include "model/model.h"
+#include "tests/train/fixture.h"
+#include "train/model/model.h"
 
 Test(model, published_sizes)
 {

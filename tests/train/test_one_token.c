@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
+#include "train/backend.h"
 
 enum { L = 2, C = 16, V = 37, ROWS = 8, STEPS = 50, MOST = 4 * C };
 static const double LR = 1e-3;

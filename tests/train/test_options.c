@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "run/checkpoint.h"
-#include "model/config.h"
-#include "fixture.h"
-#include "folder.h"
-#include "run/safetensors.h"
+#include "loader/base/cpu.h"
+#include "train/run/checkpoint.h"
+#include "train/model/config.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "train/run/safetensors.h"
 
 /* What one step of the last bit is worth in a 16-bit format; 0 in float32. */
 static double last_bit(const fixture *f)

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "outliers.h"
+#include "kernels/outliers.h"
 
 /* 128 numbers that alternate between 1 and 3 have mean 2 and deviation 1. */
 Test(outliers, z_is_in_standard_deviations_above_the_mean)

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fake_cuda.h"
-#include "fixture.h"
-#include "folder.h"
-#include "run_fixture.h"
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "tests/train/fake_cuda.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 
 TestSuite(padding, .init = make_data, .fini = remove_folder);
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "paths.h"
+#include "train/paths.h"
 
 static const sgt_verdicts here = {
     3,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fixture.h"
+#include "tests/train/fixture.h"
 
 /* Parameters after the fixture's steps. */
 static float *trained(const fixture *f, const sgt_backend_options *o)

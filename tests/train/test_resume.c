@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "folder.h"
-#include "run/nearby.h"
-#include "run_fixture.h"
-#include "shards/shard.h"
+#include "tests/train/folder.h"
+#include "train/run/nearby.h"
+#include "tests/train/run_fixture.h"
+#include "loader/shards/shard.h"
 
 TestSuite(resume, .init = make_data, .fini = remove_folder);
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/checkpoint.h"
-#include "fixture.h"
-#include "folder.h"
-#include "run_fixture.h"
+#include "train/run/checkpoint.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 
 TestSuite(run, .init = make_data, .fini = remove_folder);
 

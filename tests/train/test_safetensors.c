@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "run/safetensors.h"
+#include "tests/train/folder.h"
+#include "train/run/safetensors.h"
 
 TestSuite(safetensors, .init = make_folder, .fini = remove_folder);
 

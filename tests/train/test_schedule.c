@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "optim.h"
-#include "schedule.h"
+#include "train/optim.h"
+#include "train/schedule.h"
 
 static void at(const sgt_schedule *c, uint64_t s, double want)
 {

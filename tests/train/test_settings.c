@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "kernels.h"
-#include "schedule.h"
-#include "settings.h"
-#include "sgt_loader.h"
-#include "variants.h"
+#include "train/backend.h"
+#include "kernels/kernels.h"
+#include "train/schedule.h"
+#include "train/settings.h"
+#include "loader/sgt_loader.h"
+#include "train/variants.h"
 
 TestSuite(settings);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "fixture.h"
+#include "tests/train/fixture.h"
 
 static double relative_l2(const float *x, const double *want, size_t n)
 {

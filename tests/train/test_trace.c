@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fixture.h"
-#include "folder.h"
-#include "sgt_train.h"
-#include "log/trace.h"
+#include "tests/train/fixture.h"
+#include "tests/train/folder.h"
+#include "train/sgt_train.h"
+#include "train/log/trace.h"
 
 TestSuite(trace, .init = make_folder, .fini = remove_folder);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu_backend.h"
-#include "fixture.h"
-#include "ranks_fixture.h"
+#include "train/cpu/cpu_backend.h"
+#include "tests/train/fixture.h"
+#include "tests/train/ranks_fixture.h"
 
 static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_untied",
                                     "options_bf16", "options_fp16", "options_dropout"};

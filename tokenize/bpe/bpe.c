@@ -9,18 +9,18 @@
  *
  * A piece of up to 512 bytes is cut before scan or runs wherever no token holds two adjacent
  * bytes. */
-#include "bpe.h"
+#include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "long_words.h"
-#include "runs.h"
-#include "text/pattern.h"
-#include "text/split.h"
-#include "words.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "tokenize/bpe/long_words.h"
+#include "tokenize/bpe/runs.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/bpe/words.h"
 
 struct sgt_encoder {
     const sgt_vocab *v;

@@ -4,7 +4,7 @@
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #ifdef __cplusplus
 extern "C" {

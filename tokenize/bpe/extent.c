@@ -1,9 +1,9 @@
 /* extent.c: borders between the tokens of a long piece that hold for any text behind it. */
-#include "extent.h"
+#include "tokenize/bpe/extent.h"
 
 #include <stdlib.h>
 
-#include "text/split.h"
+#include "tokenize/text/split.h"
 
 /* bytes at the end that serve as look-ahead and go to the next part, or a quarter of the piece */
 #define AHEAD ((size_t)16 << 10)

@@ -22,7 +22,7 @@
 #ifndef SGT_EXTENT_H
 #define SGT_EXTENT_H
 
-#include "bpe.h"
+#include "tokenize/bpe/bpe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,11 @@
 /* long_words.c: words that are too long for the table of words.h, and the table of those of up to
  * 126 bytes. */
-#include "long_words.h"
+#include "tokenize/bpe/long_words.h"
 
 #include <string.h>
 
-#include "bpe.h"
-#include "runs.h"
+#include "tokenize/bpe/bpe.h"
+#include "tokenize/bpe/runs.h"
 
 #define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
 #define LONG_BYTES 126 /* most bytes of a word that is kept */

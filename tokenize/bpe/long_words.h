@@ -5,7 +5,7 @@
 #ifndef SGT_LONG_WORDS_H
 #define SGT_LONG_WORDS_H
 
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #ifdef __cplusplus
 extern "C" {

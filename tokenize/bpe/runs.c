@@ -1,10 +1,10 @@
 /* runs.c: encodes long pieces by steps and by windows. */
-#include "runs.h"
+#include "tokenize/bpe/runs.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "bpe.h"
+#include "tokenize/bpe/bpe.h"
 
 /* most bytes merged at once where two windows do not fit: the rest of one and all of the next */
 #define REPAIR 40

@@ -23,7 +23,7 @@
 #ifndef SGT_RUNS_H
 #define SGT_RUNS_H
 
-#include "words.h"
+#include "tokenize/bpe/words.h"
 
 #ifdef __cplusplus
 extern "C" {

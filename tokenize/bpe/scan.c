@@ -1,7 +1,7 @@
 /* scan.c: the definition of byte-pair encoding, quadratic in the number of bytes. */
 #include <string.h>
 
-#include "bpe.h"
+#include "tokenize/bpe/bpe.h"
 
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {

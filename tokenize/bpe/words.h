@@ -14,8 +14,8 @@
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
-#include "long_words.h"
-#include "vocab/vocab.h"
+#include "tokenize/bpe/long_words.h"
+#include "tokenize/vocab/vocab.h"
 
 #ifdef __cplusplus
 extern "C" {

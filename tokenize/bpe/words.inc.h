@@ -34,8 +34,8 @@
  * words. */
 #include <string.h>
 
-#include "bpe.h"
-#include "words.h"
+#include "tokenize/bpe/bpe.h"
+#include "tokenize/bpe/words.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -118,7 +118,7 @@ INLINE size_t look(sgt_words *w, size_t count)
 
 INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k->low) >> 56 & 15; }
 
-#include "merge.inc.h"
+#include "tokenize/bpe/merge.inc.h"
 
 /* Return the ids of the key from the second place of its line, or NULL. */
 INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k,

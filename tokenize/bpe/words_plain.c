@@ -1,4 +1,4 @@
 /* words_plain.c: encodes words on any machine. */
 #define SGT_WORDS_LEVEL sgt_words_plain
 #define SGT_WORDS_NAME "plain"
-#include "words.inc.h"
+#include "tokenize/bpe/words.inc.h"

@@ -2,16 +2,16 @@
  * thread takes the next of these files whose slot is free and reads it to its end. The slot holds a
  * ring of the file's bytes, written by that thread and read by the caller. Files are taken in
  * order, so the file whose turn it is always has a thread. */
-#include "ahead.h"
+#include "tokenize/input/ahead.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
-#include "source.h"
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+#include "tokenize/input/source.h"
 
 #define CHUNK ((size_t)256 << 10) /* most bytes unpacked before the caller is told */
 

@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "corpus.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
 
 #define SGT_AHEAD_BYTES ((size_t)2 << 20)
 

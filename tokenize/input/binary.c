@@ -1,9 +1,9 @@
 /* binary.c: magic numbers, and bytes that no text has. */
-#include "binary.h"
+#include "tokenize/input/binary.h"
 
 #include <string.h>
 
-#include "text/utf8.h"
+#include "tokenize/text/utf8.h"
 
 #define KEEP "--binary keep takes its bytes"
 #define UNPACK "unpack it, or --filter reads it through a command"

@@ -1,6 +1,6 @@
 /* corpus.c: turn INPUTs into a list of files. The order of the files is fixed here, and every byte
  * of the output depends on it. */
-#include "corpus.h"
+#include "tokenize/input/corpus.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "binary.h"
-#include "shards/json_dumps.h"
-#include "source.h"
-#include "text/utf8.h"
+#include "loader/base/file.h"
+#include "tokenize/input/binary.h"
+#include "loader/shards/json_dumps.h"
+#include "tokenize/input/source.h"
+#include "tokenize/text/utf8.h"
 
 /* number of files that are not text with their own notice; one more notice counts the rest */
 #define SKIPPED_SAID 5

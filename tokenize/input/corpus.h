@@ -27,9 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "filter.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "tokenize/input/filter.h"
+#include "tokenize/sgt_tokenize.h"
 
 typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sgt_pack;
 

@@ -1,16 +1,16 @@
 /* feed.c: read files one after the other and cut them into units. No other file knows how documents
  * lie in files. */
-#include "feed.h"
+#include "tokenize/input/feed.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "ahead.h"
-#include "binary.h"
-#include "bpe/extent.h"
-#include "text/utf8.h"
+#include "tokenize/input/ahead.h"
+#include "tokenize/input/binary.h"
+#include "tokenize/bpe/extent.h"
+#include "tokenize/text/utf8.h"
 
 /* bytes of text without a place to cut from which on tokens are examined */
 #define LONG_PIECE ((size_t)1 << 20)

@@ -18,9 +18,9 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "corpus.h"
-#include "unit.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/unit.h"
 
 /* Where the feed begins: byte `offset` of the stream of file `file`, where a part of an earlier run
  * began. If the stream has to be produced again up to there, its first `hashed` bytes must still

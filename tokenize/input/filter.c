@@ -1,5 +1,5 @@
 /* filter.c: parse commands; start children, wait for them and end them. */
-#include "filter.h"
+#include "tokenize/input/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text/utf8.h"
+#include "tokenize/text/utf8.h"
 
 extern char **environ; /* environment of the children */
 

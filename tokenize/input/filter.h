@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef struct sgt_filter {
     char *ending; /* ending of its files: ".pdf" */

@@ -1,6 +1,6 @@
 /* json_line.c: read JSON once, from left to right. A newline ends every line and is not allowed
  * inside one. So no code here checks how much is left: a newline never matches what is expected. */
-#include "json_line.h"
+#include "tokenize/input/json_line.h"
 
 #include <string.h>
 #if defined(__SSE2__)

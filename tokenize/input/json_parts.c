@@ -1,12 +1,12 @@
 /* json_parts.c: divide parts into lines, and make a document of each. json_line.c reads a line. */
-#include "json_parts.h"
+#include "tokenize/input/json_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed.h"
-#include "json_line.h"
-#include "text/utf8.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/text/utf8.h"
 
 typedef struct unfolding {
     sgt_unit *u;

@@ -2,7 +2,7 @@
 #ifndef SGT_JSON_PARTS_H
 #define SGT_JSON_PARTS_H
 
-#include "unit.h"
+#include "tokenize/input/unit.h"
 
 /* Replace each folded part of u by one part per document, and a last one without a document for the
  * rest of its lines. Text is decoded in place. A document's position, which decides its split, is

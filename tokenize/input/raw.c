@@ -1,5 +1,5 @@
 /* raw.c: read files, standard input and the output of filters. */
-#include "raw.h"
+#include "tokenize/input/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>

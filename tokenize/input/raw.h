@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
-#include "corpus.h"
-#include "filter.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/filter.h"
 
 typedef struct sgt_raw {
     const sgt_corpus_file *file;

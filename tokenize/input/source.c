@@ -1,11 +1,11 @@
 /* source.c: a file's raw bytes, unpacked if the file is packed. */
-#include "source.h"
+#include "tokenize/input/source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "raw.h"
-#include "unpack.h"
+#include "tokenize/input/raw.h"
+#include "tokenize/input/unpack.h"
 
 /* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)

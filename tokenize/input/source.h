@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "corpus.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
 
 typedef struct sgt_source sgt_source;
 

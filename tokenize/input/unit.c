@@ -1,12 +1,12 @@
 /* unit.c: the memory and the text of one unit of work, and where a document may be cut. */
-#include "unit.h"
+#include "tokenize/input/unit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/split.h"
-#include "text/utf8.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/utf8.h"
 
 int sgt_unit_new(sgt_unit *u, sgt_error *err)
 {

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "corpus.h"
-#include "text/normalize.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/text/normalize.h"
 
 /* maximum parts read into a unit (documents may be empty); unfolding lines of JSONL makes more */
 #define SGT_UNIT_PARTS 4096

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_parts.h"
-#include "unit.h"
-#include "vocab/vocab.h"
+#include "tokenize/input/json_parts.h"
+#include "tokenize/input/unit.h"
+#include "tokenize/vocab/vocab.h"
 
 static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
 {

@@ -1,5 +1,5 @@
 /* unpack.c: zlib and zstd behind one call, each with a row in the table `ways`. */
-#include "unpack.h"
+#include "tokenize/input/unpack.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

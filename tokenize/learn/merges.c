@@ -3,12 +3,12 @@
  * Counts in the heap may be too high, because merges take occurrences from neighbouring pairs. A
  * pair that is popped with an outdated count is pushed back with the current one. Only pairs with
  * the newest token can grow, in the step that makes it, so no count in the heap is ever too low. */
-#include "merges.h"
+#include "tokenize/learn/merges.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocab/alphabet.h"
+#include "tokenize/vocab/alphabet.h"
 
 #define EOT "<|endoftext|>"
 #define IDS 65536u

@@ -11,7 +11,7 @@
 #ifndef SGT_MERGES_H
 #define SGT_MERGES_H
 
-#include "pieces.h"
+#include "tokenize/learn/pieces.h"
 
 #define SGT_MERGES_FIRST 257u
 

@@ -1,5 +1,5 @@
 /* pieces.c: an open-addressing table of distinct pieces; their bytes lie end to end beside it. */
-#include "pieces.h"
+#include "tokenize/learn/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>

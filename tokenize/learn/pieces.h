@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef struct sgt_piece {
     uint64_t hash, count; /* count 0: the slot is free */

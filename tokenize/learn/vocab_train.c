@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "base/thread.h"
-#include "input/feed.h"
-#include "input/json_parts.h"
-#include "merges.h"
-#include "options.h"
-#include "out/out_compare.h"
-#include "text/pattern.h"
-#include "text/split.h"
-#include "vocab/alphabet.h"
-#include "vocab/vocab_file.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "loader/base/thread.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/json_parts.h"
+#include "tokenize/learn/merges.h"
+#include "tokenize/options.h"
+#include "tokenize/out/out_compare.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/vocab/alphabet.h"
+#include "tokenize/vocab/vocab_file.h"
 
 #define PIECE ((size_t)256 << 10)
 #define ENDS 320 /* 64 more than make a call worthwhile (split.h) */

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "digests.h"
+#include "loader/base/file.h"
+#include "tokenize/out/digests.h"
 
 #define RECORDS 2048
 

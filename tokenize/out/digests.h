@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #define SGT_DEDUP_FILE "documents.sgt"
 #define SGT_DEDUP_VAL ((uint64_t)1 << 63) /* flag in `length`: the document is in the val split */

@@ -1,5 +1,5 @@
 /* journal.c: append lines with checksums, and read them back. */
-#include "journal.h"
+#include "tokenize/out/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "writer.h"
+#include "loader/base/file.h"
+#include "tokenize/out/writer.h"
 
 #define MAX_BYTES ((size_t)1 << 30) /* size limit; two million shards take 700 MB */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "input/unit.h"
-#include "shards/manifest.h"
+#include "loader/base/error.h"
+#include "tokenize/input/unit.h"
+#include "loader/shards/manifest.h"
 
 #define SGT_SPLITS 2
 

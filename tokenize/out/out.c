@@ -1,6 +1,6 @@
 /* out.c: claim OUT, complete it and release it. out_compare.c decides whether a run can be
  * resumed. */
-#include "out.h"
+#include "tokenize/out/out.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "digests.h"
-#include "out_compare.h"
-#include "shards/shard.h"
-#include "writer.h"
+#include "loader/base/file.h"
+#include "tokenize/out/digests.h"
+#include "tokenize/out/out_compare.h"
+#include "loader/shards/shard.h"
+#include "tokenize/out/writer.h"
 
 /* file in .work, locked by ranks that write shards for the rank that holds the lock */
 #define HELPERS "helpers"

@@ -23,11 +23,11 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "input/corpus.h"
-#include "journal.h"
-#include "shards/manifest.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/out/journal.h"
+#include "loader/shards/manifest.h"
+#include "tokenize/sgt_tokenize.h"
 
 typedef struct sgt_out_request {
     const char *path;

@@ -1,5 +1,5 @@
 /* out_compare.c: compare OUT with the command at hand. */
-#include "out_compare.h"
+#include "tokenize/out/out_compare.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "shards/json_dumps.h"
-#include "shards/shard.h"
-#include "vocab/vocab.h"
-#include "writer.h"
+#include "loader/base/file.h"
+#include "loader/shards/json_dumps.h"
+#include "loader/shards/shard.h"
+#include "tokenize/vocab/vocab.h"
+#include "tokenize/out/writer.h"
 
 #define MAX_TOKENIZER ((size_t)64 << 20) /* maximum bytes of tokenizer.json, as in sgt_vocab_load */
 

@@ -3,7 +3,7 @@
 #ifndef SGT_OUT_COMPARE_H
 #define SGT_OUT_COMPARE_H
 
-#include "out.h"
+#include "tokenize/out/out.h"
 
 /* Return 1 if OUT is complete and was made by this request, or 0 if it has no manifest. Return a
  * negative SGT_E* if another request made it or it is damaged. */

@@ -7,7 +7,7 @@
  *
  * With digests (dedup.h), which cannot resume in the middle of a document, all counts refer to the
  * document's beginning instead. */
-#include "record.h"
+#include "tokenize/out/record.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "digests.h"
-#include "writer.h"
+#include "loader/base/file.h"
+#include "tokenize/out/digests.h"
+#include "tokenize/out/writer.h"
 
 struct sgt_record {
     const sgt_out *o;

@@ -3,8 +3,8 @@
 #ifndef SGT_RECORD_H
 #define SGT_RECORD_H
 
-#include "input/unit.h"
-#include "out.h"
+#include "tokenize/input/unit.h"
+#include "tokenize/out/out.h"
 
 typedef struct sgt_record sgt_record;
 

@@ -1,5 +1,5 @@
 /* writer.c: write 16-bit ids into shards. */
-#include "writer.h"
+#include "tokenize/out/writer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "loader/shards/shard.h"
 
 #define ID_BUFFER ((size_t)1 << 18)    /* in ids */
 #define START_BUFFER ((size_t)1 << 12) /* in document starts */

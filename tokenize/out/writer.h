@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "shards/manifest.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "loader/shards/manifest.h"
+#include "tokenize/sgt_tokenize.h"
 
 #define SGT_WRITER_SHARDS 1000000 /* limit: a shard's number has six digits */
 

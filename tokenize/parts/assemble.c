@@ -1,5 +1,5 @@
 /* assemble.c: write documents into shards. */
-#include "assemble.h"
+#include "tokenize/parts/assemble.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "out/writer.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "tokenize/out/writer.h"
+#include "loader/shards/shard.h"
 
 /* The position in the order of the next token to write. */
 typedef struct reader {

@@ -7,8 +7,8 @@
 #ifndef SGT_ASSEMBLE_H
 #define SGT_ASSEMBLE_H
 
-#include "order.h"
-#include "out/out.h"
+#include "tokenize/parts/order.h"
+#include "tokenize/out/out.h"
 
 typedef struct sgt_assembly {
     const sgt_out *out; /* OUT, which we have alone (sgt_out_alone) */

@@ -1,5 +1,5 @@
 /* buckets.c: append to many files in turn. */
-#include "buckets.h"
+#include "tokenize/parts/buckets.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #define BUFFER ((size_t)64 << 10)
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #define SGT_BUCKETS_MOST 1024 /* limit: 64 MiB of buffers */
 

@@ -1,5 +1,5 @@
 /* dedup.c: find equal records by sorting one file of them at a time. */
-#include "dedup.h"
+#include "tokenize/parts/dedup.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "buckets.h"
-#include "out/digests.h"
-#include "out/journal.h"
-#include "out/out.h"
+#include "loader/base/file.h"
+#include "tokenize/parts/buckets.h"
+#include "tokenize/out/digests.h"
+#include "tokenize/out/journal.h"
+#include "tokenize/out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)32 << 20)
 #define READ 4096 /* records per read */

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "made.h"
+#include "loader/base/error.h"
+#include "tokenize/parts/made.h"
 
 typedef struct sgt_dedup sgt_dedup;
 

@@ -1,5 +1,5 @@
 /* made.c: read shards and their indexes through two windows, which move forwards. */
-#include "made.h"
+#include "tokenize/parts/made.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "out/journal.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "tokenize/out/journal.h"
+#include "loader/shards/shard.h"
 
 #define STARTS ((size_t)1 << 13) /* number of documents' starts in their window */
 

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "shards/manifest.h"
+#include "loader/base/error.h"
+#include "loader/shards/manifest.h"
 
 #define SGT_MADE_WINDOW ((size_t)1 << 19) /* maximum tokens per read */
 

@@ -1,10 +1,10 @@
 /* order.c: walk the parts one after the other, or hand over to shuffle.c. */
-#include "order.h"
+#include "tokenize/parts/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shuffle.h"
+#include "tokenize/parts/shuffle.h"
 
 struct sgt_order {
     sgt_order_request r;

@@ -15,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "advance.h"
-#include "base/error.h"
-#include "dedup.h"
-#include "made.h"
+#include "tokenize/parts/advance.h"
+#include "loader/base/error.h"
+#include "tokenize/parts/dedup.h"
+#include "tokenize/parts/made.h"
 
 typedef struct sgt_order_request {
     sgt_made *const *parts; /* in input order; two orders must not use them at once */

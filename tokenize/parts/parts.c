@@ -1,5 +1,5 @@
 /* parts.c: run the ranks in parallel, and assemble their parts. */
-#include "parts.h"
+#include "tokenize/parts/parts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,17 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "advance.h"
-#include "assemble.h"
-#include "base/file.h"
-#include "dedup.h"
-#include "order.h"
-#include "out/out.h"
-#include "out/out_compare.h"
-#include "pipeline.h"
-#include "made.h"
-#include "shards/json_dumps.h"
-#include "vocab/vocab.h"
+#include "tokenize/parts/advance.h"
+#include "tokenize/parts/assemble.h"
+#include "loader/base/file.h"
+#include "tokenize/parts/dedup.h"
+#include "tokenize/parts/order.h"
+#include "tokenize/out/out.h"
+#include "tokenize/out/out_compare.h"
+#include "tokenize/pipeline.h"
+#include "tokenize/parts/made.h"
+#include "loader/shards/json_dumps.h"
+#include "tokenize/vocab/vocab.h"
 
 #define FILE_COST 4096 /* bytes of text that take about as long as opening a file */
 #define SUMS 4         /* number of sums over ranks that each rank takes part in */

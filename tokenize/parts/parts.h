@@ -12,8 +12,8 @@
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 
-#include "input/corpus.h"
-#include "sgt_tokenize.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* Return whether these options need parts. */
 int sgt_parts_wanted(const sgt_tokenize_options *o);

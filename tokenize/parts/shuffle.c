@@ -1,5 +1,5 @@
 /* shuffle.c: scatter documents by their keys, and sort each file when its turn comes. */
-#include "shuffle.h"
+#include "tokenize/parts/shuffle.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "buckets.h"
-#include "out/journal.h"
-#include "out/out.h"
+#include "loader/base/file.h"
+#include "tokenize/parts/buckets.h"
+#include "tokenize/out/journal.h"
+#include "tokenize/out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
 /* a larger file is not loaded; its documents are read one by one */

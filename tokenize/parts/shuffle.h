@@ -14,7 +14,7 @@
 #ifndef SGT_SHUFFLE_H
 #define SGT_SHUFFLE_H
 
-#include "order.h"
+#include "tokenize/parts/order.h"
 
 typedef struct sgt_shuffle sgt_shuffle;
 

@@ -1,6 +1,6 @@
 /* cuts.c: merges groups of first bytes, each time the two whose union forbids the fewest cuts,
  * until eight groups are left. */
-#include "cuts.h"
+#include "tokenize/text/cuts.h"
 
 #include <string.h>
 

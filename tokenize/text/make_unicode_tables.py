@@ -43,7 +43,7 @@ def main():
     assert len(blocks) <= 256
     print("/* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c")
     print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
-    print('#include "unicode.h"\n')
+    print('#include "tokenize/text/unicode.h"\n')
     print(f"const uint8_t sgt_unicode_block[0x1100] = {{\n{rows(index)}\n}};\n")
     print("const uint8_t sgt_unicode_classes[][64] = {")
     for b in blocks:

@@ -1,14 +1,14 @@
 /* normalize.c: normal forms through utf8proc's tables. utf8proc's own loop over whole texts is not
  * used: it sorts combining marks by swapping neighbours, in quadratic time for long runs of marks,
  * and needs four bytes of memory per byte of text. */
-#include "normalize.h"
+#include "tokenize/text/normalize.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
-#include "unicode.h"
-#include "utf8.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
 typedef struct range {
     uint32_t from, to;

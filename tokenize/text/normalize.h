@@ -10,7 +10,7 @@
 #ifndef SGT_NORMALIZE_H
 #define SGT_NORMALIZE_H
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* Starts as all zeros. Only one thread may use it at a time. */
 typedef struct sgt_normalizer {

@@ -4,7 +4,7 @@
  * Oniguruma means the library as Hugging Face's tokenizers build it: its own syntax (doc/RE,
  * "ONIG_SYNTAX_ONIGURUMA"), UTF-8, no options. tests/data/compare_huggingface.py compares this file
  * with that library. */
-#include "oniguruma.h"
+#include "tokenize/text/oniguruma.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@
 #ifndef SGT_ONIGURUMA_H
 #define SGT_ONIGURUMA_H
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,15 +2,15 @@
  * ill-formed text is matched as a copy, the twin, with U+FFFD for each ill-formed unit. Offsets in
  * the twin are converted to offsets in the text unit by unit. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "pattern.h"
+#include "tokenize/text/pattern.h"
 
 #include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unicode.h"
-#include "utf8.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
 /* bytes; PCRE2's default of 32 KiB is too small for patterns that backtrack over long runs */
 #define JIT_STACK_MAX (8u << 20)

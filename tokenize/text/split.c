@@ -2,15 +2,15 @@
  * character at a time; programs run code that takes 64 bytes at a time (split_blocks.h). The rule
  * only reads forward, so a piece depends on nothing before its start. For the definition, a
  * splitter is therefore just its position. */
-#include "split.h"
+#include "tokenize/text/split.h"
 
 #include <string.h>
 
-#include "base/cpu.h"
-#include "split_levels.h"
-#include "split_words.h"
-#include "unicode.h"
-#include "utf8.h"
+#include "loader/base/cpu.h"
+#include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_words.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
 /* One unit of text: its class, its length in bytes, and whether it is well formed. */
 typedef struct unit {

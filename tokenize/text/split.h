@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cuts.h"
+#include "tokenize/text/cuts.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,11 @@
 /* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
  * joined. */
-#include "split_blocks.h"
+#include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "split_levels.h"
+#include "tokenize/text/split_levels.h"
 
 #define BYTES(x) _mm256_set1_epi8((char)(x))
 

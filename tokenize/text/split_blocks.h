@@ -29,8 +29,8 @@
 
 #include <string.h>
 
-#include "split.h"
-#include "unicode.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/unicode.h"
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 

@@ -3,7 +3,7 @@
 #ifndef SGT_SPLIT_LEVELS_H
 #define SGT_SPLIT_LEVELS_H
 
-#include "split.h"
+#include "tokenize/text/split.h"
 
 /* the definition: one character at a time */
 size_t sgt_split_ref(sgt_splitter *s, uint32_t *ends, size_t max);

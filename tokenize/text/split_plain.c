@@ -1,9 +1,9 @@
 /* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
  * a time, with a flag in the top bit of each. */
-#include "split_blocks.h"
-#include "split_levels.h"
-#include "split_words.h"
-#include "utf8.h"
+#include "tokenize/text/split_blocks.h"
+#include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_words.h"
+#include "tokenize/text/utf8.h"
 
 /* Gather the top bits: bit i of the result is the top bit of byte i. The product moves each bit to
  * its own position in the top byte. */

@@ -1,6 +1,6 @@
 /* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c
  * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */
-#include "unicode.h"
+#include "tokenize/text/unicode.h"
 
 const uint8_t sgt_unicode_block[0x1100] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,

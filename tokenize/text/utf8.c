@@ -1,11 +1,11 @@
 /* utf8.c: units of text that may be ill-formed, by table 3-7 of the Unicode standard, lead byte by
  * lead byte. */
-#include "utf8.h"
+#include "tokenize/text/utf8.h"
 
 #include <string.h>
 
-#include "base/cpu.h"
-#include "utf8_levels.h"
+#include "loader/base/cpu.h"
+#include "tokenize/text/utf8_levels.h"
 
 /* Return how many bytes follow lead byte b (0: no unit starts with it), and the bounds of the first
  * one. The others are 80..BF. */

@@ -6,7 +6,7 @@
  * 70 MB of English / code / many scripts run at 19 / 22 / 17 GB/s on one thread (AMD EPYC Zen 4,
  * 2026-11-21); words of eight bytes and single characters at 4.0 / 14 / 0.7. That is memory's
  * speed, so there is no AVX-512 version. */
-#include "utf8_levels.h"
+#include "tokenize/text/utf8_levels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 /* alphabet.c: converts bytes to printable characters and back. */
-#include "alphabet.h"
+#include "tokenize/vocab/alphabet.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n,
                sgt_error *err)

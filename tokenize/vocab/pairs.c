@@ -1,7 +1,7 @@
 /* pairs.c: computes the factors of a perfect hash. Groups are placed by size, the largest first,
  * each with the first factor that gives all its pairs free slots. With half of the slots in use at
  * the end, the last groups of six need some sixty tries, and few groups are that large. */
-#include "pairs.h"
+#include "tokenize/vocab/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>

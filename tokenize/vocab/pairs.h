@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alphabet.h"
-#include "base/file.h"
-#include "vocab_file.h"
+#include "tokenize/vocab/alphabet.h"
+#include "loader/base/file.h"
+#include "tokenize/vocab/vocab_file.h"
 
 #define OUR_HEAD "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
 

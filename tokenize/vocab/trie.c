@@ -1,7 +1,7 @@
 /* trie.c: finds the longest token at a place in a text, for the encoder of long pieces. Most texts
  * have no such piece, and a trie takes longer to make than all the rest of a vocabulary. So the
  * first thread that needs the trie makes it. */
-#include "vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #define ROOT 1u
 

@@ -1,14 +1,14 @@
 /* vocab.c: makes a vocabulary from a list of merges. Every line of a file is checked. GPT-2's list
  * is embedded in the library together with its tables, so that a program starts at once. */
-#include "vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "alphabet.h"
-#include "text/oniguruma.h"
-#include "text/pattern.h"
+#include "tokenize/vocab/alphabet.h"
+#include "tokenize/text/oniguruma.h"
+#include "tokenize/text/pattern.h"
 
 #define EOT_TEXT "<|endoftext|>"
 

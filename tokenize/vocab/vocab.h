@@ -11,9 +11,9 @@
 
 #include <pthread.h>
 
-#include "pairs.h"
-#include "sgt_tokenize.h"
-#include "text/cuts.h"
+#include "tokenize/vocab/pairs.h"
+#include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/cuts.h"
 
 #ifdef __cplusplus
 extern "C" {

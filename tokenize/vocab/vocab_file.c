@@ -1,6 +1,6 @@
 /* vocab_file.c: makes a vocabulary from what a file says of its tokens. Puts the merges in an order
  * of our own (vocab.h), and makes the table that maps back to the file's ids. */
-#include "vocab_file.h"
+#include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "alphabet.h"
-#include "text/oniguruma.h"
+#include "tokenize/vocab/alphabet.h"
+#include "tokenize/text/oniguruma.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
 /* most tokens or merges; o200k has 446,189 merges, and is refused for its ids */

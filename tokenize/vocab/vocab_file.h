@@ -16,7 +16,7 @@
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H
 
-#include "vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #define SGT_VOCAB_MAX_IDS 65536u
 /* most values in a JSON file; high enough that vocabularies with too many ids are refused for their

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alphabet.h"
-#include "base/json.h"
-#include "text/oniguruma.h"
-#include "text/pattern.h"
-#include "vocab_file.h"
+#include "tokenize/vocab/alphabet.h"
+#include "loader/base/json.h"
+#include "tokenize/text/oniguruma.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/vocab/vocab_file.h"
 
 static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, sgt_error *err)
 {

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "alphabet.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/hint.h"
-#include "text/pattern.h"
-#include "vocab_file.h"
+#include "tokenize/vocab/alphabet.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "loader/base/hint.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/vocab/vocab_file.h"
 
 #define MAX_FILE ((size_t)64 << 20)
 

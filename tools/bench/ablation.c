@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "train/device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/near.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "device.h"
-#include "log/metrics.h"
+#include "loader/base/clock.h"
+#include "train/device.h"
+#include "train/log/metrics.h"
 #include "tools/bench/ablation.h"
 #include "tools/bench/bench.h"
 

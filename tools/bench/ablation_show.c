@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 #include "tools/bench/ablation.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
-#include "device.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "train/device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
 #include "tools/bench/shape.h"

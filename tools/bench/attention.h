@@ -3,7 +3,7 @@
 #ifndef SGT_TOOLS_BENCH_ATTENTION_H
 #define SGT_TOOLS_BENCH_ATTENTION_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 typedef struct attention_line {
     const char *way;                /* "own", "cudnn", "naive", "tiled" */

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "kernels.h"
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "kernels/kernels.h"
 #include "tools/bench/attention.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"

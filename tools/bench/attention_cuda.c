@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "train/device.h"
 #include "tools/bench/attention.h"
 
 static const struct {

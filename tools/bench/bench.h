@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 #include "tools/cli/options.h"
 
 /* The subcommands, each defined at the end of the file of its name. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "kernels.h"
+#include "loader/base/cpu.h"
+#include "kernels/kernels.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/shape.h"

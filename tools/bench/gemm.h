@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
-#include "cuda/gemm.h"
+#include "loader/base/error.h"
+#include "kernels/cuda/gemm.h"
 
 /* A product with one way of computing its epilogue. */
 typedef struct gemm_line {

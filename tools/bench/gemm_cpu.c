@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "kernels.h"
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "kernels/kernels.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 

@@ -1,7 +1,7 @@
 /* gemm_cuda.c: products on CUDA, by what libsgt-cuda.so gives: a plan is timed when it is made. */
 #include <stdio.h>
 
-#include "device.h"
+#include "train/device.h"
 #include "tools/bench/gemm.h"
 
 #define SIDE 8192 /* of the square product: 400 MB in 16 bits */

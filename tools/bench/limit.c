@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/memory.h"
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "loader/base/arena.h"
+#include "loader/base/memory.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 #include "tools/bench/bench.h"
 
 #define LINE 64                   /* bytes of a cache's line */

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "shards/shard.h"
+#include "loader/base/memory.h"
+#include "loader/shards/shard.h"
 #include "tools/bench/loader.h"
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
-#include "words.h"
+#include "loader/words.h"
 
 enum { DEFAULT_SEQ = 1024, DEFAULT_TURNS = 5 };
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sgt_loader.h"
+#include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/subcommand.h"
 

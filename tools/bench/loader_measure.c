@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
-#include "sample/sampler.h"
+#include "loader/base/clock.h"
+#include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
 
 /* batches, more than any reader looks ahead: what it has read and not given is not read again */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sample/sampler.h"
+#include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
 #include "tools/bench/script.h"
 

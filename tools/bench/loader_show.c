@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 #include "tools/bench/loader.h"
 #include "tools/cli/talk.h"
 

@@ -1,8 +1,8 @@
 /* machine.c: what a figure was measured on, in a line. */
 #include <stdio.h>
 
-#include "base/cpu.h"
-#include "log/metrics.h"
+#include "loader/base/cpu.h"
+#include "train/log/metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 

@@ -3,7 +3,7 @@
 #ifndef SGT_TOOLS_BENCH_PEER_H
 #define SGT_TOOLS_BENCH_PEER_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 typedef struct peer_run {
     const char *python; /* interpreter that has PyTorch */

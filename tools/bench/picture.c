@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tools/bench/bench.h"
 #include "tools/page/svg.h"
 

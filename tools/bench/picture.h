@@ -11,7 +11,7 @@
 #ifndef SGT_TOOLS_BENCH_PICTURE_H
 #define SGT_TOOLS_BENCH_PICTURE_H
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* LIGHT: ours, in another way */
 typedef enum bench_bar { BENCH_OURS, BENCH_LIMIT, BENCH_PEER, BENCH_LIGHT } bench_bar;

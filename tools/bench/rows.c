@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 #include "train/data/feed.h"
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* ---- random tokens ---- */
 

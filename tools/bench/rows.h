@@ -10,8 +10,8 @@
 #ifndef SGT_TOOLS_BENCH_ROWS_H
 #define SGT_TOOLS_BENCH_ROWS_H
 
-#include "backend.h"
-#include "sgt_loader.h"
+#include "train/backend.h"
+#include "loader/sgt_loader.h"
 
 typedef struct step_rows step_rows;
 struct step_rows {

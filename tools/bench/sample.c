@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "base/philox.h"
-#include "generate/generate.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
+#include "train/generate/generate.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/script.h"

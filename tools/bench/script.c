@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "loader/base/clock.h"
+#include "loader/base/file.h"
 
 extern char **environ;
 

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 enum { BENCH_SAID = 65536 }; /* bytes kept of each output stream */
 

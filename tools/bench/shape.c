@@ -1,7 +1,7 @@
 /* shape.c: defaults by device. */
 #include "tools/bench/shape.h"
 
-#include "base/cpu.h"
+#include "loader/base/cpu.h"
 
 uint32_t bench_batch(const bench_shape *o, int cuda)
 {

@@ -7,8 +7,8 @@
 #ifndef SGT_TOOLS_BENCH_SHAPE_H
 #define SGT_TOOLS_BENCH_SHAPE_H
 
-#include "backend.h"
-#include "settings.h"
+#include "train/backend.h"
+#include "train/settings.h"
 #include "tools/bench/subcommand.h"
 
 typedef struct bench_shape {

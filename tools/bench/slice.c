@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "loader/base/clock.h"
 #include "tools/bench/bench.h"
 
 #define CLOCK_EVERY 20e-6 /* seconds: the clock (25 ns a look) is not asked more often than this */

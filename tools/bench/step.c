@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "device.h"
-#include "plan.h"
+#include "loader/base/cpu.h"
+#include "train/device.h"
+#include "train/plan.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 #include "tools/bench/peer.h"

@@ -3,7 +3,7 @@
 #ifndef SGT_TOOLS_BENCH_STEP_H
 #define SGT_TOOLS_BENCH_STEP_H
 
-#include "backend.h"
+#include "train/backend.h"
 #include "tools/bench/rows.h"
 
 #define STEP_PARTS 16

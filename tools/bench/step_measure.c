@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "cuda/cupti.h"
-#include "device.h"
-#include "log/metrics.h"
+#include "loader/base/clock.h"
+#include "kernels/cuda/cupti.h"
+#include "train/device.h"
+#include "train/log/metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "log/trace.h"
+#include "train/log/trace.h"
 
 typedef struct measurement {
     const step_run *run;

@@ -7,7 +7,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "log/trace.h"
+#include "train/log/trace.h"
 
 /* "h.11 forward" is a part of "blocks forward". */
 static void name_part(char *out, size_t size, const char *name)

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 #include "tools/cli/options.h"
 
 /* The values of --plot, --json and --quiet. */

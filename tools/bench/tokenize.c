@@ -8,19 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "input/corpus.h"
-#include "sgt_tokenize.h"
-#include "text/split.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/split.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/subcommand.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
 #define PIECE ((size_t)256 << 10)

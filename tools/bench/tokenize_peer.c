@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "loader/base/clock.h"
+#include "loader/base/file.h"
 #include "tools/bench/script.h"
 
 BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "input/corpus.h"
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
 
 enum { TOKENIZE_PEERS = 2, TOKENIZE_TURNS = 100 };
 

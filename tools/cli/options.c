@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/version.h"
+#include "loader/base/cpu.h"
+#include "loader/base/version.h"
 #include "tools/cli/completion.h"
 #include "tools/cli/near.h"
 #include "tools/cli/no_memory.h"

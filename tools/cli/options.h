@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#include "base/option.h"
+#include "loader/base/option.h"
 
 #define SGT_OPTION_LIST 64 /* maximum number of times a LIST option may be given */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "loader/base/clock.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/wrap.h"
 

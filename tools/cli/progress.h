@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef enum sgt_progress_unit { SGT_PROGRESS_ITEMS, SGT_PROGRESS_BYTES } sgt_progress_unit;
 

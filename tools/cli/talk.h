@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h" /* sgt_format_duration */
-#include "base/error.h"
+#include "loader/base/clock.h" /* sgt_format_duration */
+#include "loader/base/error.h"
 
 /* Format into buf and return it. Bytes in KiB/MiB/GiB; rates in powers of ten; times as 1:02:03 or
  * 00:42. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/library.h"
+#include "loader/base/library.h"
 
 #define PACKAGES "/lib/python3*/site-packages"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* Return the columns of the terminal behind `fd`; 0 if it is no terminal or does not tell its
  * width. */

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device.h"
-#include "run/checkpoint.h"
+#include "train/device.h"
+#include "train/run/checkpoint.h"
 #include "tools/eval/eval.h"
 
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)

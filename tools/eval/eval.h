@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "backend.h"
-#include "base/error.h"
+#include "train/backend.h"
+#include "loader/base/error.h"
 #include "tools/sample/sample.h"
 
 /* What every evaluation needs to know. */

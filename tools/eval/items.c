@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "sgt_tokenize.h"
+#include "loader/base/file.h"
+#include "tokenize/sgt_tokenize.h"
 #include "tools/eval/eval.h"
 
 #define MOST_BYTES ((size_t)1 << 32) /* largest file */

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/eval/eval.h"
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 typedef struct set {
     const char *path, *split; /* split "": the path is a shard */

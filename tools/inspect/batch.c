@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sgt_loader.h"
+#include "loader/sgt_loader.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 

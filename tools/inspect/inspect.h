@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "shards/manifest.h"
-#include "sgt_tokenize.h"
-#include "shards/shard.h"
+#include "loader/base/error.h"
+#include "loader/shards/manifest.h"
+#include "tokenize/sgt_tokenize.h"
+#include "loader/shards/shard.h"
 
 /* The options of the command line. */
 typedef struct inspect {

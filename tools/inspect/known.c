@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "input/binary.h"
-#include "shards/megatron.h"
+#include "tokenize/input/binary.h"
+#include "loader/shards/megatron.h"
 #include "tools/inspect/inspect.h"
 
 #define PREFIX 4096

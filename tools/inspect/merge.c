@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "input/unit.h"
-#include "shards/json_dumps.h"
+#include "loader/base/clock.h"
+#include "loader/base/file.h"
+#include "tokenize/input/unit.h"
+#include "loader/shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #define SHARD_TOKENS 100000000u /* if the first set does not say */
 #define COPY ((size_t)1 << 20)

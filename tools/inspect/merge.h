@@ -8,7 +8,7 @@
 #ifndef SGT_TOOLS_INSPECT_MERGE_H
 #define SGT_TOOLS_INSPECT_MERGE_H
 
-#include "out/writer.h"
+#include "tokenize/out/writer.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 

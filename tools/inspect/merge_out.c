@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tools/inspect/merge.h"
 
 static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};

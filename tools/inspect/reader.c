@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tools/inspect/inspect.h"
 
 /* Evict read pages from the page cache in extents of this size. */

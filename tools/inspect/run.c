@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "model/config.h"
-#include "run/safetensors.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "train/model/config.h"
+#include "train/run/safetensors.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "shards/megatron.h"
+#include "loader/base/file.h"
+#include "loader/shards/megatron.h"
 #include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shards/json_dumps.h"
+#include "loader/shards/json_dumps.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
-#include "vocab/vocab.h"
+#include "tokenize/vocab/vocab.h"
 
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "input/corpus.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "tokenize/input/corpus.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "base/version.h"
+#include "loader/base/version.h"
 
 void sgt_page_text(FILE *page, const char *text)
 {

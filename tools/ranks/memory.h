@@ -4,7 +4,7 @@
 #ifndef SGT_TOOLS_RANKS_MEMORY_H
 #define SGT_TOOLS_RANKS_MEMORY_H
 
-#include "base/ranks.h"
+#include "loader/base/ranks.h"
 
 /* Set r->share and r->unshare if all ranks can map the same page. Collective. */
 int sgt_ranks_memory_join(sgt_ranks *r, sgt_error *err);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/library.h"
+#include "loader/base/file.h"
+#include "loader/base/library.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
 static const sgt_mpi_library *mpi; /* loaded library; MPI can be started only once in a process */

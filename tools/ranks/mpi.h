@@ -4,7 +4,7 @@
 #ifndef SGT_TOOLS_RANKS_MPI_H
 #define SGT_TOOLS_RANKS_MPI_H
 
-#include "base/ranks.h"
+#include "loader/base/ranks.h"
 #include "tools/ranks/tcp.h"
 
 /* Like sgt_tcp_join, but MPI fills in p's local number, host, port and token. */

@@ -19,7 +19,7 @@
 #ifndef SGT_TOOLS_RANKS_H
 #define SGT_TOOLS_RANKS_H
 
-#include "base/ranks.h"
+#include "loader/base/ranks.h"
 
 /* Return the number that a launcher gave this process, or 0 if it is the only one. Makes no
  * connection. */

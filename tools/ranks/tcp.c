@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "loader/base/clock.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/wrap.h"

@@ -6,7 +6,7 @@
 #ifndef SGT_TOOLS_RANKS_TCP_H
 #define SGT_TOOLS_RANKS_TCP_H
 
-#include "base/ranks.h"
+#include "loader/base/ranks.h"
 
 /* Where the ranks connect, and which of them this process is. */
 typedef struct sgt_rendezvous {

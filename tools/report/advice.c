@@ -1,6 +1,6 @@
 /* advice.c: gives advice on a run's log: the diagnosis that sgt-train makes while it runs, and what
  * shows only over the whole run. */
-#include "advice.h"
+#include "train/advice.h"
 
 #include <math.h>
 #include <stdarg.h>

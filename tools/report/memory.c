@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 #include "tools/report/report.h"
 
 #define MOST ((size_t)64 << 20) /* largest file in bytes; 48 layers have 100 kB */

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/error.h"
-#include "sgt_train.h"
+#include "loader/base/error.h"
+#include "train/sgt_train.h"
 
 /* Most runs on one page: colours and dashes cannot distinguish more. */
 #define REPORT_RUNS 24

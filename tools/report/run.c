@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "model/config.h"
-#include "run/run.h"
+#include "loader/base/file.h"
+#include "train/model/config.h"
+#include "train/run/run.h"
 #include "tools/report/report.h"
 
 #define MOST ((size_t)1 << 20) /* largest options.json in bytes; it has one thousand */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/checkpoint.h"
+#include "train/run/checkpoint.h"
 #include "tools/sample/sample.h"
 
 typedef struct words {

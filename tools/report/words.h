@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* Generate at most `tokens` tokens from the end-of-text token into malloc'd *text (up to its first
  * NUL), with sgt-sample's defaults: temperature 0.8, top-k 200, seed 1. A young model's likeliest

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "run/checkpoint.h"
-#include "run/run.h"
+#include "loader/base/file.h"
+#include "train/run/checkpoint.h"
+#include "train/run/run.h"
 #include "tools/cli/no_memory.h"
 #include "tools/sample/sample.h"
 

@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "base/error.h"
-#include "generate/generate.h"
-#include "sgt_tokenize.h"
+#include "loader/base/error.h"
+#include "train/generate/generate.h"
+#include "tokenize/sgt_tokenize.h"
 #include "tools/cli/options.h"
 
 /* ---- model.c ---- */

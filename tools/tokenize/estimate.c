@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cpu.h"
-#include "dry_run.h"
-#include "shards/json_dumps.h"
-#include "space.h"
+#include "loader/base/cpu.h"
+#include "tokenize/dry_run.h"
+#include "loader/shards/json_dumps.h"
+#include "tokenize/space.h"
 #include "tools/cli/talk.h"
 
 static int can_be_out(const char *path)

@@ -2,7 +2,7 @@
 #ifndef SGT_TOOLS_TOKENIZE_ESTIMATE_H
 #define SGT_TOOLS_TOKENIZE_ESTIMATE_H
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 
 /* Print the estimate on standard output. operands[count] are INPUTs; the last is OUT if it can be:
  * a new name, an empty folder or one made by sgt-tokenize. `o` has all other options. Returns 0 or

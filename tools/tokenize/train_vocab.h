@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "sgt_tokenize.h"
+#include "tokenize/sgt_tokenize.h"
 #include "tools/cli/options.h"
 
 typedef struct train_vocab {

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "sgt_tokenize.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "tokenize/sgt_tokenize.h"
 
 #define MOST_BYTES ((size_t)1 << 34)  /* largest file */
 #define MOST_VALUES ((size_t)1 << 16) /* values in a line, which needs three */

@@ -3,7 +3,7 @@
 #ifndef SGT_TOOLS_TRAIN_FINETUNE_H
 #define SGT_TOOLS_TRAIN_FINETUNE_H
 
-#include "data/examples.h"
+#include "train/data/examples.h"
 
 /* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
  * blank lines are skipped. An example is the prompt's tokens, the completion's and the end-of-text

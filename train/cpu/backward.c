@@ -4,9 +4,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
-#include "dropout.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
+#include "kernels/dropout.h"
 
 /* Add the LayerNorm's gradients to dx, dw and db. For dw and db, add the tiles' sums in the order
  * of tiles. */

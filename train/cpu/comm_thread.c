@@ -1,5 +1,5 @@
 /* comm_thread.c: the communication thread. One condition variable signals both directions. */
-#include "cpu/comm_thread.h"
+#include "train/cpu/comm_thread.h"
 
 static void *work(void *ctx)
 {

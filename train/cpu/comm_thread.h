@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 typedef struct sgt_comm_thread {
     int (*run)(void *ctx, uint64_t job, sgt_error *err);

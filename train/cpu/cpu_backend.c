@@ -1,7 +1,7 @@
 /* cpu_backend.c: the CPU implementation of backend.h: state in and out, and the calls of a step.
  * Set-up is in plan.c, the step itself in forward.c, backward.c and update.c. */
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
 
 #include <stdlib.h>
 #include <string.h>

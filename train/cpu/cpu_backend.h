@@ -19,10 +19,10 @@
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
-#include "backend.h"
-#include "base/arena.h"
-#include "log/trace.h"
-#include "memory/live.h"
+#include "train/backend.h"
+#include "loader/base/arena.h"
+#include "train/log/trace.h"
+#include "train/memory/live.h"
 
 #define SGT_HEAD_ROWS 256      /* rows of logits that exist at a time */
 #define SGT_OWN_HEAD_ROWS 512  /* the same for sgt_head_run; twice as many in bf16 */

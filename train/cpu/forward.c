@@ -3,9 +3,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
-#include "dropout.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
+#include "kernels/dropout.h"
 
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
 {

@@ -1,6 +1,6 @@
 /* layout.c: lays out the CPU backend's buffers in its arenas, and counts their bytes by kind. */
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
 
 /* End a kind of memory, which counts all bytes taken since the previous kind. Memory that ranks
  * share counts in equal parts for each. */

@@ -3,7 +3,7 @@
  * buffers, and so defers no update, finds what was forgotten. */
 #include <string.h>
 
-#include "cpu_backend.h"
+#include "train/cpu/cpu_backend.h"
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
  * parts. It is also in use between them, unless the block recomputes it. */

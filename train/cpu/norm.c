@@ -1,7 +1,7 @@
 /* norm.c: the norm of the gradients. */
 #include <math.h>
 
-#include "cpu_backend.h"
+#include "train/cpu/cpu_backend.h"
 
 double sgt_cpu_squares(sgt_cpu_backend *c, int all)
 {

@@ -1,5 +1,5 @@
 /* operands.c: activations and weights in the type that the products take. */
-#include "cpu_backend.h"
+#include "train/cpu/cpu_backend.h"
 
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)
 {

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "cpu_backend.h"
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "train/cpu/cpu_backend.h"
 
 #define SPEND 10e-3       /* seconds to measure at least, after one product that prepares */
 #define SPEND_MOST 100e-3 /* seconds to measure at most */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
-#include "log/metrics.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
+#include "train/log/metrics.h"
 
 /* Plan the four products of one weight. */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,

@@ -1,5 +1,5 @@
 /* ranks.c: the part of ranks.h that both transports share: set-up, and the order of a step. */
-#include "cpu/ranks_group.h"
+#include "train/cpu/ranks_group.h"
 
 #include <stdlib.h>
 #include <string.h>

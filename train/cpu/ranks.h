@@ -17,8 +17,8 @@
 #ifndef SGT_CPU_RANKS_H
 #define SGT_CPU_RANKS_H
 
-#include "backend.h"
-#include "cpu_backend.h"
+#include "train/backend.h"
+#include "train/cpu/cpu_backend.h"
 
 /* Create c->group if r is not NULL, and set c->shape.ranks, c->shape.rank and c->shape.sharing. */
 int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);

@@ -3,8 +3,8 @@
 #ifndef SGT_CPU_RANKS_GROUP_H
 #define SGT_CPU_RANKS_GROUP_H
 
-#include "cpu/comm_thread.h"
-#include "cpu/ranks.h"
+#include "train/cpu/comm_thread.h"
+#include "train/cpu/ranks.h"
 
 #define SGT_CPU_CHUNK ((size_t)1 << 20) /* floats sent at a time */
 

@@ -1,7 +1,7 @@
 /* ranks_mpi.c: CPU ranks on several machines. A communication thread swaps gradients with every
  * other rank, bucket by bucket, while the backward pass continues. Parameters are swapped after the
  * update. */
-#include "cpu/ranks_group.h"
+#include "train/cpu/ranks_group.h"
 
 #include <stdlib.h>
 

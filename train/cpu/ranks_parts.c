@@ -1,5 +1,5 @@
 /* ranks_parts.c: which rank owns which part of a bucket, and the sum of all ranks' gradients. */
-#include "cpu/ranks_group.h"
+#include "train/cpu/ranks_group.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * buckets are summed after the backward pass. Updates are deferred to the next forward pass
  * (update.c). There odd ranks begin with all of their pieces; even ranks update each tensor when
  * they reach it. */
-#include "cpu/ranks_group.h"
+#include "train/cpu/ranks_group.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/ranks.h"
-#include "cpu_backend.h"
+#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
 
 /* Update n floats. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
 static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, float *m, float *v,

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_backend.h"
-#include "dropout.h"
-#include "self_check.h"
+#include "train/cuda/cuda_backend.h"
+#include "kernels/dropout.h"
+#include "train/cuda/self_check.h"
 
 /* ---- which ---- */
 

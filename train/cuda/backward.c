@@ -2,8 +2,8 @@
  * residual stream, to which each branch adds its own. Gradients of parameters add up in float32
  * over a step's micro-steps, and the optimizer zeroes them. With `written` there is only one
  * micro-step: products overwrite the gradients of matrices, and the rest is zeroed first. */
-#include "cuda_backend.h"
-#include "dropout.h"
+#include "train/cuda/cuda_backend.h"
+#include "kernels/dropout.h"
 
 /* A LayerNorm's inputs and parameters for its backward pass. dx becomes the output gradient of a
  * product, and `bias` is the gradient of that product's bias; NULL if there is no such product. */

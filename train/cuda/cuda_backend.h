@@ -12,12 +12,12 @@
 #ifndef SGT_CUDA_BACKEND_H
 #define SGT_CUDA_BACKEND_H
 
-#include "backend.h"
-#include "cuda/attention_cudnn.h"
-#include "cuda/cuda.h"
-#include "cuda/cupti.h"
-#include "cuda/gemm.h"
-#include "cuda/runtime.h"
+#include "train/backend.h"
+#include "kernels/cuda/attention_cudnn.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/cupti.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
 #define SGT_CUDA_RING 4  /* steps and copies that the host keeps events and results of */

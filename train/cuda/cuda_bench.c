@@ -1,11 +1,11 @@
 /* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. Not yet run on a
  * GPU. */
-#include "cuda_bench.h"
+#include "train/cuda/cuda_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda_backend.h"
+#include "train/cuda/cuda_backend.h"
 
 static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 

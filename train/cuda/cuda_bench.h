@@ -3,7 +3,7 @@
 #ifndef SGT_CUDA_BENCH_H
 #define SGT_CUDA_BENCH_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 typedef struct sgt_cuda_attention_times {
     float forward_ms, backward_ms; /* times of one layer, the mean of ten */

@@ -1,10 +1,10 @@
 /* cuda_library.c: defines the one symbol of libsgt-cuda.so. */
-#include "cuda_library.h"
+#include "train/cuda/cuda_library.h"
 
-#include "base/library.h"
-#include "base/version.h"
-#include "cuda/gemm.h"
-#include "cuda_backend.h"
+#include "loader/base/library.h"
+#include "loader/base/version.h"
+#include "kernels/cuda/gemm.h"
+#include "train/cuda/cuda_backend.h"
 
 static int usable(sgt_cuda_device *d, sgt_error *err) { return sgt_cuda_device_open(d, 0, err); }
 

@@ -11,12 +11,12 @@
 #ifndef SGT_CUDA_LIBRARY_H
 #define SGT_CUDA_LIBRARY_H
 
-#include "backend.h"
-#include "cuda/cupti.h"
-#include "cuda/gemm.h"
-#include "cuda/runtime.h"
-#include "cuda_bench.h"
-#include "self_check.h"
+#include "train/backend.h"
+#include "kernels/cuda/cupti.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+#include "train/cuda/cuda_bench.h"
+#include "train/cuda/self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* increased when this struct, or one that it passes, changes its meaning */

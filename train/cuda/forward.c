@@ -1,7 +1,7 @@
 /* forward.c: the forward pass, the head with its loss, and recomputation for the backward pass.
  * With --no-fuse every operation is a separate kernel, as in a plain framework. */
-#include "cuda_backend.h"
-#include "dropout.h"
+#include "train/cuda/cuda_backend.h"
+#include "kernels/dropout.h"
 
 /* Compute y = x W + b. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, void *y,

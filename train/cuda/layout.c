@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_backend.h"
-#include "dropout.h"
+#include "train/cuda/cuda_backend.h"
+#include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
 /* most positions of a micro-step: kernels count them in int, and slightly beyond the last one */

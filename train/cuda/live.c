@@ -4,7 +4,7 @@
  * products. */
 #include <string.h>
 
-#include "cuda_backend.h"
+#include "train/cuda/cuda_backend.h"
 
 static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->shape.L; }
 

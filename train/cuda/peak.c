@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_backend.h"
+#include "train/cuda/cuda_backend.h"
 
 /* TFLOP/s of dense products from NVIDIA's datasheets of each card (without sparsity): float32
  * without tensor cores, TF32, 16 bits. A device matches if its name begins with an entry's, so

@@ -1,7 +1,7 @@
 /* plan.c: plans each matrix product of a step once, and decides which products GELU is fused
  * into. */
-#include "cuda_backend.h"
-#include "self_check.h"
+#include "train/cuda/cuda_backend.h"
+#include "train/cuda/self_check.h"
 
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
 {

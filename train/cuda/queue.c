@@ -1,5 +1,5 @@
 /* queue.c: copies between host and device, and graphs of queued work. */
-#include "cuda_backend.h"
+#include "train/cuda/cuda_backend.h"
 
 #include <string.h>
 

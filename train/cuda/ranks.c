@@ -9,9 +9,9 @@
  * order, which is the same from run to run on the same machines and links. */
 #include <stdlib.h>
 
-#include "cuda/nccl.h"
-#include "cuda_backend.h"
-#include "self_check.h"
+#include "kernels/cuda/nccl.h"
+#include "train/cuda/cuda_backend.h"
+#include "train/cuda/self_check.h"
 
 struct sgt_cuda_group {
     const sgt_nccl *nccl;

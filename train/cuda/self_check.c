@@ -1,19 +1,19 @@
 /* self_check.c: the table of paths that the self-check tries, and the line that identifies the
  * machine for which the verdicts hold. Only a card can confirm that the time limits are long
  * enough; runs on the host have longer ones (sgt_cuda_patience). */
-#include "self_check.h"
+#include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/version.h"
-#include "cuda/cublaslt.h"
-#include "cuda/cudnn.h"
-#include "cuda/cupti_api.h"
-#include "cuda/nccl.h"
-#include "cuda/runtime.h"
+#include "loader/base/version.h"
+#include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/cudnn.h"
+#include "kernels/cuda/cupti_api.h"
+#include "kernels/cuda/nccl.h"
+#include "kernels/cuda/runtime.h"
 
 /* Rows are in the order of dependence: later paths use earlier ones. The first row's limit includes
  * loading the kernels and cuBLASLt; cuDNN's includes compiling its kernels. */

@@ -13,9 +13,9 @@
 #ifndef SGT_CUDA_SELF_CHECK_H
 #define SGT_CUDA_SELF_CHECK_H
 
-#include "backend.h"
-#include "cuda/cuda.h"
-#include "verdicts.h"
+#include "train/backend.h"
+#include "kernels/cuda/cuda.h"
+#include "train/verdicts.h"
 
 /* Names of the paths, which the backend passes to sgt_verdict_out. A variant's path names its
  * switch. */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda_backend.h"
-#include "ref/ref.h"
-#include "self_check.h"
+#include "train/cuda/cuda_backend.h"
+#include "kernels/ref/ref.h"
+#include "train/cuda/self_check.h"
 
 /* T is not a multiple of a tile. Rows of T numbers start aligned, as matrix products need them. */
 enum { B = 2, T = 120, H = 2 };

@@ -1,10 +1,10 @@
 /* self_check_data.c: memory and numbers of the checks. */
-#include "self_check.h"
+#include "train/cuda/self_check.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "cuda/runtime.h"
+#include "kernels/cuda/runtime.h"
 
 int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err)
 {

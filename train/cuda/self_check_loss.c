@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cuda/runtime.h"
-#include "ref/ref.h"
-#include "self_check.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/ref/ref.h"
+#include "train/cuda/self_check.h"
 
 /* Logits (n, ld), of which V columns are read. */
 typedef struct shape {

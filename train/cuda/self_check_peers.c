@@ -3,11 +3,11 @@
  * this card. CUPTI must see a kernel. */
 #include <stdio.h>
 
-#include "cuda/cupti.h"
-#include "cuda/cupti_api.h"
-#include "cuda/nccl.h"
-#include "cuda/runtime.h"
-#include "self_check.h"
+#include "kernels/cuda/cupti.h"
+#include "kernels/cuda/cupti_api.h"
+#include "kernels/cuda/nccl.h"
+#include "kernels/cuda/runtime.h"
+#include "train/cuda/self_check.h"
 
 /* The input and the results of three calls: arrays of COUNT floats. */
 enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };

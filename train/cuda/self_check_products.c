@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda/gemm.h"
-#include "cuda/runtime.h"
-#include "self_check.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+#include "train/cuda/self_check.h"
 
 enum { M = 128, N = 192, K = 64, MATRIX = M * N }; /* the largest matrix has M*N numbers */
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };

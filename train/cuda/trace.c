@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_backend.h"
-#include "log/trace.h"
-#include "self_check.h"
+#include "train/cuda/cuda_backend.h"
+#include "train/log/trace.h"
+#include "train/cuda/self_check.h"
 
 _Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an event's");
 

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "shards/json_dumps.h"
-#include "shards/manifest.h"
-#include "shards/shard.h"
-#include "trainer.h"
+#include "loader/base/file.h"
+#include "loader/shards/json_dumps.h"
+#include "loader/shards/manifest.h"
+#include "loader/shards/shard.h"
+#include "train/trainer.h"
 
 /* most batches of an evaluation, about as many as nanoGPT and llm.c use */
 #define EVAL_BATCHES 20

@@ -1,5 +1,5 @@
 /* examples.c: make rows of examples: permuted, cut or padded. */
-#include "examples.h"
+#include "train/data/examples.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

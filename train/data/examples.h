@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "sample/sampler.h"
+#include "loader/sample/sampler.h"
 
 typedef struct sgt_example_rows {
     uint64_t seed;

@@ -1,5 +1,5 @@
 /* feed.c: rows from a stream, or from a cursor with a ring of buffers. */
-#include "feed.h"
+#include "train/data/feed.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,10 +13,10 @@
 
 #include <stdint.h>
 
-#include "backend.h"
-#include "examples.h"
-#include "sgt_loader.h"
-#include "log/trace.h"
+#include "train/backend.h"
+#include "train/data/examples.h"
+#include "loader/sgt_loader.h"
+#include "train/log/trace.h"
 
 #define SGT_FEED_AHEAD 4 /* batches prepared ahead of the one in use */
 #define SGT_FEED_HOLD 6  /* upper bound of `hold` */

@@ -1,9 +1,9 @@
 /* choose.c: choose the next id. */
-#include "choose.h"
+#include "train/generate/choose.h"
 
 #include <math.h>
 
-#include "base/philox.h"
+#include "loader/base/philox.h"
 
 /* "samp": separates these random numbers from other uses of the seed */
 #define DOMAIN 0x73616d7000000000ull

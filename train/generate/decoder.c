@@ -4,17 +4,17 @@
  * checkpoints, are transposed when they are loaded. A run is one parallel region. Its loops are
  * divided by shapes alone, and one kernel call computes each number, so the thread that makes it
  * does not matter. */
-#include "decoder.h"
+#include "train/generate/decoder.h"
 
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/cpu.h"
-#include "generate/team.h"
-#include "log/metrics.h"
+#include "loader/base/arena.h"
+#include "loader/base/cpu.h"
+#include "train/generate/team.h"
+#include "train/log/metrics.h"
 
 #define TILE 32 /* columns of a product that form one task */
 

@@ -17,7 +17,7 @@
 #ifndef SGT_DECODER_H
 #define SGT_DECODER_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 #define SGT_DECODER_ROWS 64 /* most rows of a run */
 

@@ -1,10 +1,10 @@
 /* generate.c: run prompts through a decoder, token by token. */
-#include "generate.h"
+#include "train/generate/generate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "loader/base/clock.h"
 
 /* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {

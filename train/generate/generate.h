@@ -11,8 +11,8 @@
 #ifndef SGT_GENERATE_H
 #define SGT_GENERATE_H
 
-#include "choose.h"
-#include "decoder.h"
+#include "train/generate/choose.h"
+#include "train/generate/decoder.h"
 
 typedef struct sgt_prompt {
     const uint16_t *ids; /* at least one, each below the model's vocab */

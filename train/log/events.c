@@ -1,5 +1,5 @@
 /* events.c: event files for TensorBoard: records, and the few Protocol Buffers fields they need. */
-#include "events.h"
+#include "train/log/events.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #define PREFIX "events.out.tfevents."
 #define MAX_EVENT 4096 /* bytes of an event; that of a step has about 400 */

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "metrics.h"
+#include "loader/base/error.h"
+#include "train/log/metrics.h"
 
 typedef struct sgt_events sgt_events;
 

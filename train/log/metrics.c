@@ -1,5 +1,5 @@
 /* metrics.c: lines of log.jsonl, and the memory of process and machine. */
-#include "metrics.h"
+#include "train/log/metrics.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "loader/base/memory.h"
 
 enum { MFU_DIGITS = 4 };
 

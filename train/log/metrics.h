@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/model.h"
+#include "train/model/model.h"
 
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */

@@ -1,6 +1,6 @@
 /* trace.c: hold the events of the traced steps, and write the file. One lock guards everything: it
  * costs a few hundred spans per step about 20 ns each, which is invisible in the picture. */
-#include "trace.h"
+#include "train/log/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #define EVENTS 4096 /* events per step by default */
 #define TRACKS 256

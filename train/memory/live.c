@@ -1,6 +1,6 @@
 /* live.c: the table of buffers and their uses. It is small (about twenty buffers per layer) and
  * queried a few times per run, so nothing is sorted. */
-#include "live.h"
+#include "train/memory/live.h"
 
 #include <stdlib.h>
 #include <string.h>

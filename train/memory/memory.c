@@ -1,19 +1,19 @@
 /* memory.c: compute the memory of a run before allocating it. The backend computes its layout
  * without allocating. For a CPU the rest of the process is added here: the program, the loader's
  * buffers, those of a checkpoint. */
-#include "memory.h"
+#include "train/memory/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
-#include "run/checkpoint.h"
-#include "data/feed.h"
-#include "log/metrics.h"
-#include "run/safetensors.h"
-#include "run/saver.h"
+#include "loader/base/arena.h"
+#include "train/run/checkpoint.h"
+#include "train/data/feed.h"
+#include "train/log/metrics.h"
+#include "train/run/safetensors.h"
+#include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
 /* most bytes that libraries and kernel code may still take on a device */

@@ -6,7 +6,7 @@
 #ifndef SGT_MEMORY_H
 #define SGT_MEMORY_H
 
-#include "trainer.h"
+#include "train/trainer.h"
 
 /* Return whether the settings leave a choice to memory, or set a limit that must be checked. */
 int sgt_memory_asked(const sgt_settings *s);

@@ -1,6 +1,6 @@
 /* memory_log.c: lines of memory.jsonl. The backend derives from its layout what is live, the same
  * in every step, so nothing is measured during computation. */
-#include "memory_log.h"
+#include "train/memory/memory_log.h"
 
 #include <inttypes.h>
 #include <stdio.h>

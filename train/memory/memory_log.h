@@ -4,7 +4,7 @@
 #ifndef SGT_MEMORY_LOG_H
 #define SGT_MEMORY_LOG_H
 
-#include "trainer.h"
+#include "train/trainer.h"
 
 /* steps of a call before the ones written, which are like all later ones */
 #define SGT_MEMORY_LOG_SKIPS 1

@@ -1,13 +1,13 @@
 /* config.c: convert config.json to a shape and back. */
-#include "config.h"
+#include "train/model/config.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "shards/json_dumps.h"
+#include "loader/base/file.h"
+#include "loader/shards/json_dumps.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes; real files are under a kilobyte */
 #define FLOAT_DIGITS 9               /* decimal digits that distinguish any two floats */

@@ -2,8 +2,8 @@
 #ifndef SGT_CONFIG_H
 #define SGT_CONFIG_H
 
-#include "base/error.h"
-#include "model.h"
+#include "loader/base/error.h"
+#include "train/model/model.h"
 
 /* Read DIR/config.json. SGT_EFORMAT names the field that is not supported (another activation,
  * cross attention...). */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "kernels.h"
+#include "train/backend.h"
+#include "kernels/kernels.h"
 
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* floats drawn at a time */

@@ -1,5 +1,5 @@
 /* model.c: shapes, names and layout of the parameters. */
-#include "model.h"
+#include "train/model/model.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "kernels.h"
+#include "loader/base/error.h"
+#include "kernels/kernels.h"
 
 typedef struct sgt_model {
     uint32_t layers, channels, heads;

@@ -1,6 +1,6 @@
 /* checkpoint.c: write the files of a checkpoint, and read state.json. run.c makes the folder appear
  * atomically. */
-#include "checkpoint.h"
+#include "train/run/checkpoint.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "model/config.h"
-#include "safetensors.h"
-#include "shards/json_dumps.h"
-#include "sums.h"
+#include "loader/base/file.h"
+#include "train/model/config.h"
+#include "train/run/safetensors.h"
+#include "loader/shards/json_dumps.h"
+#include "train/run/sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
 #define MAX_STATE ((size_t)1 << 20) /* bytes of state.json */

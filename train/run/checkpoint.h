@@ -12,10 +12,10 @@
 
 #include <stdint.h>
 
-#include "backend.h"
-#include "base/error.h"
-#include "model/model.h"
-#include "schedule.h"
+#include "train/backend.h"
+#include "loader/base/error.h"
+#include "train/model/model.h"
+#include "train/schedule.h"
 
 typedef struct sgt_checkpoint_state {
     uint64_t step;       /* steps completed */

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "checkpoint.h"
-#include "model/config.h"
-#include "llmc.h"
-#include "safetensors.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "train/run/checkpoint.h"
+#include "train/model/config.h"
+#include "train/run/llmc.h"
+#include "train/run/safetensors.h"
 
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
 #define MAX_PARTS 64            /* most files of a model: GPT-2 XL in fp32 has 2 */

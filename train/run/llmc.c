@@ -1,5 +1,5 @@
 /* llmc.c: read llm.c's model files. */
-#include "llmc.h"
+#include "train/run/llmc.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes */

@@ -12,7 +12,7 @@
 #ifndef SGT_LLMC_H
 #define SGT_LLMC_H
 
-#include "backend.h"
+#include "train/backend.h"
 
 /* Read the shape from the file's header. SGT_EFORMAT: not such a file, an unsupported version, or a
  * size that does not fit the shape. */

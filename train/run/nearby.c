@@ -1,5 +1,5 @@
 /* nearby.c: list runs with similar names when a run does not exist. */
-#include "nearby.h"
+#include "train/run/nearby.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "loader/base/file.h"
 
 enum { NAMED = 3 };
 

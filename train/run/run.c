@@ -1,7 +1,7 @@
 /* run.c: the run directory. The order of writes makes it safe to kill the process at any time: the
  * log is on disk before the checkpoint that counts its lines gets its name, and `latest` is written
  * after that. */
-#include "run.h"
+#include "train/run/run.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/version.h"
+#include "loader/base/file.h"
+#include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
 #define LINE 1024 /* bytes; a line of the log with its newline is shorter */

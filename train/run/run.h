@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-#include "checkpoint.h"
+#include "loader/base/error.h"
+#include "train/run/checkpoint.h"
 
 /* Find the newest complete checkpoint of a run; *dir is malloc'd, or NULL if there is none. An
  * incomplete checkpoint is skipped with a notice, and so is a `latest` without a checkpoint. With

@@ -1,5 +1,5 @@
 /* safetensors.c: read and write the format, and check a file before its contents are used. */
-#include "safetensors.h"
+#include "train/run/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/hint.h"
-#include "shards/json_dumps.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "loader/base/hint.h"
+#include "loader/shards/json_dumps.h"
 
 struct sgt_safetensors {
     int fd;

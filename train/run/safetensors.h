@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* largest header in bytes (GPT-2 XL's has 60 kB); limits what a bad file can cost */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)

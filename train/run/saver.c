@@ -1,12 +1,12 @@
 /* saver.c: copy the state of a run, and write the copy in a thread. */
-#include "saver.h"
+#include "train/run/saver.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "log/metrics.h"
+#include "loader/base/arena.h"
+#include "train/log/metrics.h"
 
 #define STATES 3
 

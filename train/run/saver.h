@@ -19,8 +19,8 @@
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
-#include "run.h"
-#include "log/trace.h"
+#include "train/run/run.h"
+#include "train/log/trace.h"
 
 typedef struct sgt_saver sgt_saver;
 

@@ -1,5 +1,5 @@
 /* sums.c: compute and verify the checksums of a checkpoint. */
-#include "sums.h"
+#include "train/run/sums.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "shards/json_dumps.h"
+#include "loader/base/file.h"
+#include "loader/shards/json_dumps.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes read at a time */
 

@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 /* Add a checksum to the object `files`; add_file reads dir/name to compute it. */
 int sgt_sums_add(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cublaslt.h"
-#include "cuda/gemm.h"
+#include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/gemm.h"
 
 const sgt_cublaslt *__real_sgt_cublaslt_load(sgt_error *err);
 const sgt_cublaslt *__wrap_sgt_cublaslt_load(sgt_error *err);

@@ -6,7 +6,7 @@
  *
  * A line a check; the last is "N passed, N failed, N skipped". Exit 1 on any failure, 77 when all
  * were skipped. */
-#include "check-cudnn.h"
+#include "tests/kernels/cudnn/check-cudnn.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * that header about. */
 #include "kernels/cuda/cudnn.h"
 
-#include "check-cudnn.h"
+#include "tests/kernels/cudnn/check-cudnn.h"
 
 #if defined(__has_include)
 #if __has_include(<cudnn_graph.h>) && __has_include(<cuda_runtime_api.h>)

@@ -1,7 +1,7 @@
 /* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles, but for those of
  * 16 bits, which are rounded as they are written; those in memory are read by each operation and
  * written by the one that makes them. */
-#include "stand_in.h"
+#include "tests/kernels/cudnn/stand_in.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/cuda/cudnn.h"
-#include "sixteen.h"
+#include "tests/kernels/cudnn/sixteen.h"
 
 #define N(name) SGT_CUDNN_##name
 enum { BAD = 2000, UNSUPPORTED = 3000, FAILED = 5000, ATTRIBUTES = 16 };

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/philox.h"
-#include "check-cudnn.h"
+#include "loader/base/philox.h"
+#include "tests/kernels/cudnn/check-cudnn.h"
 #include "kernels/cuda/cudnn.h"
-#include "ref/ref.h"
-#include "sixteen.h"
-#include "stand_in.h"
+#include "kernels/ref/ref.h"
+#include "tests/kernels/cudnn/sixteen.h"
+#include "tests/kernels/cudnn/stand_in.h"
 
 enum { GUARD = 64 }; /* bytes after an array, which must stay as they are */
 

@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/device.h"
-#include "host/check-cuda.h"
-#include "run.h"
+#include "tests/kernels/device/device.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/run.h"
 
 enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case is counted */ };
 

@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "device/device.h"
-#include "device/mirror.h"
+#include "tests/kernels/device/device.h"
+#include "tests/kernels/device/mirror.h"
 
 static char text[256];
 static const char *refused; /* what kept a launch from being made */

@@ -10,7 +10,7 @@
 #ifndef SGT_CHECK_DEVICE_H
 #define SGT_CHECK_DEVICE_H
 
-#include "harness.h"
+#include "tests/kernels/harness.h"
 
 struct device {
     char name[128];

@@ -1,5 +1,5 @@
 /* mirror.cpp: a list of buffers, each with its twin and what both held when they last met. */
-#include "device/mirror.h"
+#include "tests/kernels/device/mirror.h"
 
 #include <stdint.h>
 #include <stdlib.h>

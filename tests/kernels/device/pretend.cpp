@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/device.h"
-#include "device/mirror.h"
-#include "host/check-cuda.h"
-#include "host/streams.h"
+#include "tests/kernels/device/device.h"
+#include "tests/kernels/device/mirror.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/host/streams.h"
 
 static const char *error;
 

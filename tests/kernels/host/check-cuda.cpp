@@ -6,7 +6,7 @@
  * One line a case: ok or FAIL (with what went wrong above it). The last line is "N passed, N
  * failed, N skipped"; exit 1 on any failure, 2 on wrong usage. check-cuda-race is the same program
  * with race mode on. */
-#include "host/check-cuda.h"
+#include "tests/kernels/host/check-cuda.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/streams.h"
-#include "run.h"
+#include "tests/kernels/host/streams.h"
+#include "tests/kernels/run.h"
 
 static sigjmp_buf crash_exit;
 enum { HOST_FAILED = 1000 }; /* beside signal numbers */

@@ -15,8 +15,8 @@
 #ifndef SGT_CHECK_CUDA_H
 #define SGT_CHECK_CUDA_H
 
-#include "cuda/device.cuh"
-#include "harness.h"
+#include "kernels/cuda/device.cuh"
+#include "tests/kernels/harness.h"
 
 struct cuda_case {
     const char *name;

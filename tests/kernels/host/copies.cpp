@@ -1,7 +1,7 @@
 /* copies.cpp: what moves while the kernel goes on: cp.async, and TMA with its mbarriers. By the
  * seed each is done at once or as late as the kernel's waits allow; until then its destination
  * holds NaN. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <string.h>
 

@@ -4,17 +4,17 @@
  * here unchanged and a wrong layout, transposition, alignment or epilogue shows. The rules'
  * sources, beside them: [H] is cublasLt.h of CUDA 13.0, at the named attribute; [D] the cuBLAS
  * manual, section cublasLtMatmul(). Where neither says with which status, it is NOT_SUPPORTED. */
-#include "host/cublaslt.h"
+#include "tests/kernels/host/cublaslt.h"
 
 #include <math.h>
 #include <string.h>
 
 #include <vector>
 
-#include "cuda/cublaslt.h"
-#include "host/host.h"
-#include "host/list.h"
-#include "host/streams.h"
+#include "kernels/cuda/cublaslt.h"
+#include "tests/kernels/host/host.h"
+#include "tests/kernels/host/list.h"
+#include "tests/kernels/host/streams.h"
 
 struct sgt_lt_context {
     bool open;

@@ -7,13 +7,13 @@
 
 #include <string>
 
-#include "base/file.h"
-#include "cuda/gemm.h"
-#include "cuda/runtime.h"
-#include "host/check-cuda.h"
-#include "host/cublaslt.h"
-#include "host/host.h"
-#include "host/streams.h"
+#include "loader/base/file.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/host/cublaslt.h"
+#include "tests/kernels/host/host.h"
+#include "tests/kernels/host/streams.h"
 
 using host::lt;
 

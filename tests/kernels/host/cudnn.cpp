@@ -3,7 +3,7 @@
  * set in the environment ("adds": engines that leave it to the caller to put zeros in dQ's sums),
  * and never the real one, which on a machine with a GPU would take the host's addresses for its
  * own. */
-#include "cuda/cudnn.h"
+#include "kernels/cuda/cudnn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #include <string.h>
 
-#include "../cudnn/stand_in.h"
-#include "host/host.h"
-#include "host/list.h"
+#include "tests/kernels/cudnn/stand_in.h"
+#include "tests/kernels/host/host.h"
+#include "tests/kernels/host/list.h"
 
 /* stand_in.c's, where that is linked in */
 #pragma weak stand_in

@@ -2,7 +2,7 @@
  * each piece of work as it is done, by the name it was put on its stream with: "copy" and "fill" as
  * such, anything else as a kernel. With SGT_HOST_CUPTI=refuse in the environment it watches
  * nothing, as on a machine that keeps its counters for root. */
-#include "cuda/cupti_api.h"
+#include "kernels/cuda/cupti_api.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "host/streams.h"
+#include "tests/kernels/host/streams.h"
 
 static constexpr uint64_t CLONES = 1 << 20; /* node n of a graph is node n + CLONES of what runs */
 

@@ -13,7 +13,7 @@
 
 #include <string>
 
-#include "host/streams.h"
+#include "tests/kernels/host/streams.h"
 
 namespace host
 {

@@ -1,6 +1,6 @@
 /* fiber.cpp: stacks between guard pages; the switch saves what the calling convention makes the
  * callee's. */
-#include "host/fiber.h"
+#include "tests/kernels/host/fiber.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SGT_HOST_FIBER_H
 #define SGT_HOST_FIBER_H
 
-#include "host/host.h"
+#include "tests/kernels/host/host.h"
 
 namespace host
 {

@@ -2,7 +2,7 @@
 #ifndef SGT_HOST_HOPPER_TWINS_H
 #define SGT_HOST_HOPPER_TWINS_H
 
-#include "cuda/device.cuh"
+#include "kernels/cuda/device.cuh"
 
 namespace dev
 {

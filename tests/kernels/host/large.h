@@ -12,10 +12,10 @@
 
 #include <vector>
 
-#include "cuda_types.h"
-#include "dropout.h"
-#include "host/blocks.h"
-#include "host/check-cuda.h"
+#include "tests/kernels/cuda_types.h"
+#include "kernels/dropout.h"
+#include "tests/kernels/host/blocks.h"
+#include "tests/kernels/host/check-cuda.h"
 
 static constexpr size_t HUGE_COUNT = (size_t)1 << 32, C = 1600, LENGTH = 8192, HEADS = 25, D = 64;
 

@@ -1,5 +1,5 @@
 /* large_attention_cases.cpp: attention over more than 2^32 numbers (large.h). */
-#include "host/large.h"
+#include "tests/kernels/host/large.h"
 
 /* ---- attention: 330 sequences, of which the last one is computed by itself too ---- */
 

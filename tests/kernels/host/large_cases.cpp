@@ -1,5 +1,5 @@
 /* large_cases.cpp: kernels over rows and numbers, beyond 2^32 of them (large.h). */
-#include "host/large.h"
+#include "tests/kernels/host/large.h"
 
 /* The first two and the last two of n rows. */
 struct Rows {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/failure.h"
-#include "host/check-cuda.h"
-#include "host/streams.h"
+#include "kernels/cuda/failure.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/host/streams.h"
 
 using namespace dev;
 

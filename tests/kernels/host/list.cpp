@@ -1,12 +1,12 @@
 /* list.cpp: the file of the list mode. */
-#include "host/list.h"
+#include "tests/kernels/host/list.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/streams.h"
+#include "tests/kernels/host/streams.h"
 
 namespace host
 {

@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "host/host.h"
+#include "tests/kernels/host/host.h"
 
 namespace host
 {

@@ -1,9 +1,9 @@
 /* list_cases.cpp: how the list mode writes a kernel's arguments. */
 #include <string>
 
-#include "cuda/cuda.h"
-#include "host/check-cuda.h"
-#include "host/list.h"
+#include "kernels/cuda/cuda.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/host/list.h"
 
 namespace
 {

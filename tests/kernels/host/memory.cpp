@@ -1,5 +1,5 @@
 /* memory.cpp: allocations between guard pages. */
-#include "host/memory.h"
+#include "tests/kernels/host/memory.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include <map>
 
-#include "host/host.h"
-#include "host/list.h"
+#include "tests/kernels/host/host.h"
+#include "tests/kernels/host/list.h"
 
 namespace host
 {

@@ -5,7 +5,7 @@
  * SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call put on a stream
  * (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each
  * call as it is done: what, and after how many kernels that were done. */
-#include "cuda/nccl.h"
+#include "kernels/cuda/nccl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 #include <memory>
 #include <string>
 
-#include "host/memory.h"
-#include "host/state.h"
-#include "host/streams.h"
+#include "tests/kernels/host/memory.h"
+#include "tests/kernels/host/state.h"
+#include "tests/kernels/host/streams.h"
 
 namespace
 {

@@ -3,7 +3,7 @@
  * access to memory; wrappers call note_*. Barriers order warps, by vector clocks; warp_sync and
  * barriers order the lanes of a warp; shuffles and mma order nothing. Accesses to global memory are
  * not followed. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <string.h>
 

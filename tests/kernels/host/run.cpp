@@ -1,5 +1,5 @@
 /* run.cpp: fibers, schedules, collectives, barriers, launches. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "host/blocks.h"
-#include "host/fiber.h"
+#include "tests/kernels/host/blocks.h"
+#include "tests/kernels/host/fiber.h"
 
 namespace host
 {

@@ -1,7 +1,7 @@
 /* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device
  * says of itself comes from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device),
  * driver=12040, arch=61, memory=64M, schedule=N (host::options.seed). */
-#include "cuda/failure.h"
+#include "kernels/cuda/failure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 #include <string>
 
-#include "cuda_driver.h"
-#include "host/list.h"
-#include "host/memory.h"
-#include "host/streams.h"
+#include "kernels/cuda_driver.h"
+#include "tests/kernels/host/list.h"
+#include "tests/kernels/host/memory.h"
+#include "tests/kernels/host/streams.h"
 
 static constexpr int CUDA = 13000; /* what a build would have been made with */
 

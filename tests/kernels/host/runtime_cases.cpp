@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cuda/runtime.h"
-#include "host/check-cuda.h"
-#include "host/memory.h"
-#include "host/streams.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/kernels/host/check-cuda.h"
+#include "tests/kernels/host/memory.h"
+#include "tests/kernels/host/streams.h"
 
 static constexpr size_t BYTES = 4096;
 static sigjmp_buf failed;

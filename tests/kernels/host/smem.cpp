@@ -1,7 +1,7 @@
 /* smem.cpp: a block's shared memory. Its dynamic part ends at a page that may not be touched, as
  * nearly as its alignment allows; its arrays lie below, each with a margin; every margin must be as
  * it was when the block ends. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "host/host.h"
+#include "tests/kernels/host/host.h"
 
 namespace host
 {

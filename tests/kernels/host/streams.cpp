@@ -1,5 +1,5 @@
 /* streams.cpp: what is queued, and whose turn it is. */
-#include "host/streams.h"
+#include "tests/kernels/host/streams.h"
 
 #include <time.h>
 
@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "host/blocks.h"
-#include "host/memory.h"
-#include "host/state.h"
+#include "tests/kernels/host/blocks.h"
+#include "tests/kernels/host/memory.h"
+#include "tests/kernels/host/state.h"
 
 using Work = std::function<void()>;
 

@@ -15,7 +15,7 @@
 #ifndef SGT_HOST_STREAMS_H
 #define SGT_HOST_STREAMS_H
 
-#include "host/host.h"
+#include "tests/kernels/host/host.h"
 
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;

@@ -1,6 +1,6 @@
 /* tensor.cpp: 16-bit floats, shuffles and the warp's matrix operations, lane by lane as PTX defines
  * them. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef SGT_HOST_TWINS_H
 #define SGT_HOST_TWINS_H
 
-#include "host/host.h"
-#include "host/list.h"
+#include "tests/kernels/host/host.h"
+#include "tests/kernels/host/list.h"
 
 #define DEV_ON_HOST
 #define __global__

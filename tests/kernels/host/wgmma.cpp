@@ -3,7 +3,7 @@
  * NaN of one pattern until its thread waits for the product; if the kernel writes to it before, or
  * to a left operand in registers, that is a failure. So is a product without a fence since the last
  * wait. */
-#include "host/state.h"
+#include "tests/kernels/host/state.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../../.." || exit 1
 B=$1
 CXX=${HOST_CXX:-g++}
 flags="-D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w"
-flags="$flags -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-mutants.XXXXXX")
+flags="$flags -I$work/planted -I. -Iloader" # a planted header is found before the real one
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
@@ -16,7 +16,7 @@ passed=0 failed=0
 users() { # FILE
     case $1 in
     *.cu | *.c) echo "$1" ;;
-    *) grep -l "\"$(basename "$1")\"" kernels/cuda/*.cu tests/kernels/*.cu ;;
+    *) grep -l "\"$1\"" kernels/cuda/*.cu tests/kernels/*.cu ;;
     esac
 }
 
@@ -28,22 +28,21 @@ objects() { # check-cuda|check-cuda-race FILE...
     echo "$parts"
 }
 
-# check-cuda with the bug, as $work/planted/check. A changed header is found first, as it lies beside what includes it.
+# Build check-cuda with the bug, as $work/planted/check.
 build() { # SED FILE check-cuda|check-cuda-race FLAGS
     rm -rf "$work/planted"
-    mkdir "$work/planted"
+    mkdir -p "$work/planted/$(dirname "$2")"
     sources=$(users "$2" | tr '\n' ' ')
-    # shellcheck disable=SC2086
-    cp $sources "$work/planted"
-    sed -f "$1" "$2" > "$work/planted/$(basename "$2")"
+    sed -f "$1" "$2" > "$work/planted/$2"
     why="no longer changes $2"
-    ! cmp -s "$2" "$work/planted/$(basename "$2")" || return
+    ! cmp -s "$2" "$work/planted/$2" || return
     why="does not compile"
-    for f in "$work"/planted/*.cu "$work"/planted/*.c; do
-        language="c++ -std=c++17"
+    for f in $sources; do
+        language="c++ -std=c++17" object=$work/planted/$(basename "$f").o
         [ "$f" = "${f%.c}" ] || language="c -std=c11"
+        [ "$f" != "$2" ] || f=$work/planted/$f
         # shellcheck disable=SC2086
-        [ ! -f "$f" ] || $CXX $flags $4 -x $language -c -o "$f.o" "$f" > "$work/log" 2>&1 || return
+        $CXX $flags $4 -x $language -c -o "$object" "$f" > "$work/log" 2>&1 || return
     done
     # shellcheck disable=SC2046,SC2086
     $CXX -pthread -o "$work/planted/check" "$work"/planted/*.o $(objects "$3" $sources) -fopenmp -ldl -lm \

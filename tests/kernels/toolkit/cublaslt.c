@@ -17,7 +17,7 @@ typedef cublasLtMatmulDescAttributes_t sgt_lt_desc_attribute;
 typedef cublasLtMatrixLayoutAttribute_t sgt_lt_layout_attribute;
 typedef cublasLtMatmulPreferenceAttributes_t sgt_lt_preference_attribute;
 typedef cublasLtMatmulAlgoConfigAttributes_t sgt_lt_config_attribute;
-#include "cuda/cublaslt.h"
+#include "kernels/cuda/cublaslt.h"
 
 const sgt_cublaslt signatures;
 const sgt_cublaslt signatures = {.version = cublasLtGetVersion,

@@ -12,7 +12,7 @@ typedef CUpti_Activity sgt_cupti_record;
 typedef CUpti_SubscriberHandle sgt_cupti_subscriber;
 typedef CUgraphNode sgt_cupti_node;
 typedef CUcontext sgt_cupti_context;
-#include "cuda/cupti_api.h"
+#include "kernels/cuda/cupti_api.h"
 
 const sgt_cupti_api signatures;
 const sgt_cupti_api signatures = {.version = cuptiGetVersion,

@@ -10,7 +10,7 @@ typedef cudaStream_t sgt_nccl_stream;
 typedef ncclResult_t sgt_nccl_result;
 typedef ncclDataType_t sgt_nccl_type;
 typedef ncclRedOp_t sgt_nccl_op;
-#include "cuda/nccl.h"
+#include "kernels/cuda/nccl.h"
 
 const sgt_nccl signatures;
 const sgt_nccl signatures = {.version = ncclGetVersion,

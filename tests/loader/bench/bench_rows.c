@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/philox.h"
-#include "rows/rows.h"
-#include "sample/draws.h"
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
+#include "loader/rows/rows.h"
+#include "loader/sample/draws.h"
 
 enum { TURNS = 11, DRAWN = 1 << 18 };
 

@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/philox.h"
-#include "handle.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "loader/base/philox.h"
+#include "loader/handle.h"
+#include "loader/shards/shard.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, SIDE = 3, BATCHES = 400 };
 

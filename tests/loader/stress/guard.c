@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "sgt_loader.h"
-#include "shards/shard.h"
+#include "loader/base/file.h"
+#include "loader/sgt_loader.h"
+#include "loader/shards/shard.h"
 
 enum { B = 4, T = 512, SHARDS = 3, TOKENS = 60000, DRAWERS = 3, BATCHES = 300, PAGE = 4096 };
 

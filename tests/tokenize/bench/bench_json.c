@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "input/json_parts.h"
+#include "tokenize/input/json_parts.h"
 
 #define UNIT ((size_t)256 << 10)
 #define SECONDS 0.5

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/philox.h"
-#include "sgt_tokenize.h"
+#include "loader/base/file.h"
+#include "loader/base/philox.h"
+#include "tokenize/sgt_tokenize.h"
 
 enum { TEXTS = 12, LINES = 200, AT_ONCE = 3, WAYS = 5, MOST_BYTES = 1 << 24 };
 

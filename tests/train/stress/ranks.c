@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
+#include "train/backend.h"
 #include "tests/train/ranks_fixture.h"
 
 enum { ROWS = 2, SEQ = 24, VOCAB = 5003 };

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "run/saver.h"
+#include "loader/base/file.h"
+#include "train/run/saver.h"
 
 enum { STATES = 3 }; /* parameters and two moments */
 

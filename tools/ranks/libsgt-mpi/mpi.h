@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "loader/base/error.h"
 
 #define SGT_MPI_LIBRARY "libsgt-mpi.so"
 #define SGT_MPI_SYMBOL "sgt_mpi"
