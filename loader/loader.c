@@ -32,9 +32,9 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     if (!o->ranks) o->ranks = 1;
     if (!o->split) o->split = "train";
     if ((unsigned)o->reader >= SGT_READERS)
-        return sgt_fail(err, SGT_EUSAGE, "reader %d is none", (int)o->reader);
+        return sgt_fail(err, SGT_EUSAGE, "unknown reader %d", (int)o->reader);
     if ((unsigned)o->sampling >= SGT_SAMPLINGS)
-        return sgt_fail(err, SGT_EUSAGE, "sampling %d is none", (int)o->sampling);
+        return sgt_fail(err, SGT_EUSAGE, "unknown sampling %d", (int)o->sampling);
     if (o->rank >= o->ranks)
         return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0",
                         o->rank, o->ranks);

@@ -24,8 +24,7 @@ static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_erro
     char *colon = strrchr(part, ':'), *end = NULL;
     set->path = part;
     if (!*part)
-        return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas stand between sets)",
-                        text);
+        return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
     if (end == colon + 1 || *end) return SGT_OK; /* no number: a colon of the path's own */
@@ -51,7 +50,7 @@ static int all_or_none(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err)
 {
-    if (!text) return sgt_fail(err, SGT_EUSAGE, "a NULL in the place of a text that names sets");
+    if (!text) return sgt_fail(err, SGT_EUSAGE, "NULL instead of a text that names sets");
     size_t bytes = strlen(text) + 1;
     int whole = access(text, F_OK) == 0;
     uint32_t n = whole ? 1 : count_commas(text) + 1;

@@ -79,7 +79,7 @@ typedef struct sgt_loader_options {
     sgt_reader reader;
     sgt_sampling sampling;
     uint64_t seed;  /* any number, 0 too */
-    uint32_t batch; /* B: rows of a batch over all ranks; default 8 */
+    uint32_t batch; /* B: rows per batch over all ranks; default 8 */
     uint32_t seq;   /* T: a row is a window of T+1 tokens; default 512 */
     uint32_t rank;  /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks; /* default 1; must divide batch */
@@ -136,7 +136,7 @@ typedef struct sgt_loader_info {
     uint64_t windows_per_epoch;
     /* as resolved from the options: B over all ranks, T, and the exclusive upper bound of ids */
     uint32_t batch, seq, vocab;
-    uint32_t local_batch; /* rows of a batch on this rank: batch / ranks */
+    uint32_t local_batch; /* rows per batch on this rank: batch / ranks */
     int padded;           /* 1 if rows may be padded: sampling documents */
     /* identifies the data: the manifest's hash. Without a manifest it covers names, sizes and
      * headers, and 4 KiB of tokens at both ends of shards whose header has no checksum. For a mix:
@@ -234,7 +234,7 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
  * NULL unless the sampling is documents. Owned by the cursor and valid until its next batch. */
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
-/* The starts of documents in the rows of a batch, with options.documents: from SHARD.idx, or from
+/* Where documents start in the rows of a batch, with options.documents: from SHARD.idx, or from
  * the row's end-of-text ids without that file. In row r, documents begin at the tokens
  * starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to T. Tokens before the
  * first of them belong to a document that began before the row. */

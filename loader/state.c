@@ -56,9 +56,11 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
     if (now.pad != state->pad && now.sampling == state->sampling)
         differ(&d, "the padding is %" PRIu32 " and was %" PRIu32, now.pad, state->pad);
     if (state->rows % l->o.batch)
-        differ(&d, "%" PRIu64 " rows are behind, which are no whole number of batches of %" PRIu32,
+        differ(&d,
+               "%" PRIu64 " rows were drawn, which is not a whole number of batches of %" PRIu32,
                state->rows, l->o.batch);
-    if (d.used) return sgt_fail(err, SGT_EUSAGE, "not the run that was left: %s", d.text);
+    if (d.used)
+        return sgt_fail(err, SGT_EUSAGE, "the saved position is of another run: %s", d.text);
     *next = state->rows / l->o.batch;
     return SGT_OK;
 }

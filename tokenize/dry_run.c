@@ -479,9 +479,8 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     int rc = sgt_tokenize_options_check(o, err);
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
-        rc = sgt_fail(
-            err, SGT_EUSAGE,
-            "standard input (-) cannot be read twice: a dry run would leave nothing of it");
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "standard input (-) cannot be read twice: a dry run would use it up");
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         rc = sgt_dry_run_corpus(o, c, v, r, err);

@@ -46,7 +46,7 @@ static const sgt_option table[] = {
      .help = "precision of matrices", .def = "bf16 on CUDA, fp32 on a CPU",
      .given = &o.precision_given},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU",
-     .def = "the cores at hand", .min = 1, .max = 1024},
+     .def = "all available cores", .min = 1, .max = 1024},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet,

@@ -18,13 +18,13 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Output"},
     {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE",
-     "the page; what is there is replaced, which is said",
+     "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
      .help = "do not let the newest checkpoint write a sample of text"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "the figures that head the page, as one JSON document on standard output"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},
+     .help = "print the main figures of the page as one JSON document on standard output"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing unless something is wrong"},
     {0}};
 
 static const sgt_program program = {.name = "sgt-report",
@@ -130,8 +130,7 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count)
-        sgt_usage(&program, "wanted the folder of a run, the one that sgt-train --run named");
+    if (!count) sgt_usage(&program, "wanted the folder of a run, as given to sgt-train --run");
     if (count > REPORT_RUNS)
         sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
     if (o.out && !*o.out) sgt_usage(&program, "-o: wanted a file's name");

@@ -245,7 +245,7 @@ static void print_estimate(const sgt_train_estimate *e)
                100 * (double)e->kinds[i].bytes / (double)e->total);
     printf("  %-24s %12s", "in all", sgt_format_bytes(a, sizeof a, e->total));
     if (e->available != UINT64_MAX)
-        printf("%s %s to be had now", e->total > e->available ? ", more than the" : " of",
+        printf("%s %s free now", e->total > e->available ? ", more than the" : " of",
                sgt_format_bytes(a, sizeof a, e->available));
     putchar('\n');
     if (strcmp(e->device, "cuda") == 0 && e->checkpoint)

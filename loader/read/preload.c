@@ -157,8 +157,8 @@ static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
     if (bytes <= m.available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
                     "the set takes %" PRIu64 " MiB and %s has %" PRIu64
-                    " MiB of memory to be had: it cannot be preloaded (--loader mmap or --loader "
-                    "uring: these readers need no memory for it)",
+                    " MiB of free memory: it cannot be preloaded (use --loader mmap or "
+                    "--loader uring, which need no memory for it)",
                     (bytes + (1 << 20) - 1) >> 20, m.limit, m.available >> 20);
 }
 

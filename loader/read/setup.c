@@ -44,7 +44,7 @@ static const char *why_no_ring(int error)
     case ENOMEM: return "io_uring is short of memory it may lock";
     case EMFILE:
     case ENFILE: return "io_uring is short of file descriptors";
-    default: return "io_uring cannot be had";
+    default: return "io_uring is unavailable";
     }
 }
 

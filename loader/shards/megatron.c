@@ -295,7 +295,7 @@ int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
     walk w = {.x = &x, .size = 2 * tokens, .start = start, .ctx = ctx};
     int rc = open_index(&x, shard, err);
     if (rc == 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or Megatron-LM's no more", shard);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
     else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK) rc = walk_index(m, &w, err);
     close_index(&x);
     return rc;

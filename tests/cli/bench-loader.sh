@@ -52,7 +52,7 @@ stdout_matches '^median of 1$'
 mkdir short
 shard short/train_000000.bin 1 2 3 4 5 6 7 8 9
 run 0 sgt-bench loader short --seconds .01 --json
-stderr_is 'sgt-bench loader: --seq-len 8, since no shard has the 1025 tokens of a row of 1024'
+stderr_is 'sgt-bench loader: --seq-len 8, since no shard has the 1025 tokens per row of 1024'
 stdout_has '"seq": 8'
 run 1 sgt-bench loader short --seq-len 9
 stdout_is ''

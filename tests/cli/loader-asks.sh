@@ -35,7 +35,7 @@ check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1
 
 # uring: direct reads aligned by statx, one issuer, registered files and memory
 asks io_uring_setup,io_uring_register,statx,fcntl --loader uring
-seen 'io_uring_setup\(.*\) += [0-9]+' > /dev/null || skip 'io_uring cannot be had here: mmap and preload were looked at'
+seen 'io_uring_setup\(.*\) += [0-9]+' > /dev/null || skip 'io_uring is unavailable here: mmap and preload were looked at'
 flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)' # by the strace's age
 check 'one issuer' test "$(seen "io_uring_setup\(.*$flags.*\) += [0-9]+")" -ge 1
 check 'files' test "$(seen 'IORING_REGISTER_FILES_UPDATE.*\) += 1$')" -ge 2

@@ -43,7 +43,7 @@ figure_count() { grep -c '<figure ' report.html; }
 
 # ---- messages ----
 
-run_usage 'wanted the folder of a run, the one that sgt-train --run named' sgt-report
+run_usage 'wanted the folder of a run, as given to sgt-train --run' sgt-report
 # shellcheck disable=SC2046
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
 run 1 sgt-report nowhere

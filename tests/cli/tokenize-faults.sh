@@ -1,5 +1,5 @@
 # sgt-tokenize, disturbed at each call in turn (faults.inc): files that cannot be made, read, written, flushed or named,
-# parts of reads and writes, memory and threads that are not to be had, clocks that jump, SIGKILL. Many kinds of input,
+# parts of reads and writes, memory and threads that are unavailable, clocks that jump, SIGKILL. Many kinds of input,
 # shuffled and without duplicates, through a filter, and as the rank that completes OUT.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"

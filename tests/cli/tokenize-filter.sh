@@ -77,7 +77,7 @@ for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
 done
 for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
-    stderr_is "sgt-tokenize: filter: \"$f\": a quote or a backslash without what belongs to it"
+    stderr_is "sgt-tokenize: filter: \"$f\": an unfinished quote or backslash"
 done
 
 # shellcheck disable=SC2046

@@ -83,16 +83,16 @@ echo x > nest/a
 run 0 sgt-tokenize nest nest/out
 run 0 sgt-tokenize nest nest/out
 stdout_has 'complete already'
-stderr_is 'sgt-tokenize: nest/out: passed over, it is OUT or lies in it'
+stderr_is 'sgt-tokenize: nest/out: skipped: it is OUT or inside OUT'
 [ "$(paths nest/out)" = '"a"' ] || fail "OUT was read: $(paths nest/out)"
 echo x > self/a
 run 1 sgt-tokenize self ./self/
-stderr_is 'sgt-tokenize: self: INPUT is OUT or lies in it (name another OUT)'
+stderr_is 'sgt-tokenize: self: INPUT is OUT or inside OUT (name another OUT)'
 run 1 sgt-tokenize self/a self
-stderr_is 'sgt-tokenize: self/a: INPUT is OUT or lies in it (name another OUT)'
+stderr_is 'sgt-tokenize: self/a: INPUT is OUT or inside OUT (name another OUT)'
 ln -s self alias
 run 1 sgt-tokenize alias self
-stderr_is 'sgt-tokenize: alias: INPUT is OUT or lies in it (name another OUT)'
+stderr_is 'sgt-tokenize: alias: INPUT is OUT or inside OUT (name another OUT)'
 [ "$(ls -A self)" = a ] || fail "something was written beside self/a"
 mkdir around
 ln -s ../nest/out/sources.jsonl around/link
@@ -100,7 +100,7 @@ echo x > around/b
 run 0 sgt-tokenize around nest/out2
 [ "$(paths nest/out2)" = '"b" "link"' ] || fail 'a link to a file'
 run 1 sgt-tokenize around nest/out
-stderr_has 'around/link: passed over, it is OUT or lies in it'
+stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
 # Names that speak of something else than what can be read are read as text, and said so once.
 mkdir kinds

@@ -29,7 +29,7 @@ cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing
     for n in "$@"; do
         head -c "$n" "$whole" > "$cut"
         run 1 sgt-tokenize "$cut" out-cut
-        stderr_is "sgt-tokenize: $cut: offset $n: cut off: what was packed goes on after the end"
+        stderr_is "sgt-tokenize: $cut: offset $n: cut off: the file ends in the middle of its compressed data"
         nothing_left out-cut
     done
 }

@@ -105,15 +105,15 @@ done
 kill -STOP $pid
 absent out/.work/part-000001/manifest.json
 run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
-stderr_is 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is at work here (wait for it)'
+stderr_is 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is running here (wait for it)'
 for force in '' --force; do
     run 1 sgt-tokenize $options $force more out
-    stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+    stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 done
 run 1 sgt-tokenize $options --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: made with --ranks 2, now 3 (--force replaces it)'
 run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 # the other rank does its part meanwhile
 run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
@@ -133,7 +133,7 @@ pid=$!
 exec 3> pipe
 until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
 run 1 sgt-tokenize $options --rank 0 --ranks 2 more out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 kill -9 $pid
 wait $pid 2> /dev/null
 exec 3>&-

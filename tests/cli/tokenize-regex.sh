@@ -97,7 +97,7 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
 # where the merges give out the ids, one token would have two
 run 1 sgt-tokenize --vocab alone.bpe text refused
-stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (wanted a byte-level BPE, whole: '\
+stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (wanted a complete byte-level BPE: '\
 'tokenizer.json, merges.txt, vocab.json or .tiktoken)'
 
 # ---- truncation and padding ----
@@ -106,7 +106,7 @@ ignored() { # SED WORDS
     sed "$1" "$D/o200k/tokenizer.json" > cut.json
     rm -rf cut
     run 0 sgt-tokenize --vocab cut.json text cut
-    stderr_has "sgt-tokenize: cut.json: its $2 ignored: documents are tokenized whole, and nothing is put behind them"
+    stderr_has "sgt-tokenize: cut.json: its $2 ignored: documents are tokenized whole, and nothing is appended to them"
     [ "$(grep -c ignored .stderr)" -eq 1 ] || fail 'it is not said in one line'
     run 0 sgt-tokenize --vocab cut.json --dry-run text
     stderr_has "its $2 ignored"

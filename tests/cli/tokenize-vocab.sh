@@ -63,7 +63,7 @@ refused() { # MESSAGE VOCAB [OPTION]...
     stdout_is ''
     case $message in
     *')' | nowhere*) ;;
-    *) message="$message (wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
+    *) message="$message (wanted a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
     esac
     stderr_is "sgt-tokenize: $message"
     absent refused
@@ -136,11 +136,11 @@ hf() { # NAME SED: o200k's tokenizer.json edited
     sed "$2" "$D/o200k/tokenizer.json" > "$1.json"
 }
 hf isolated 's/"Isolated"/"Removed"/'
-refused 'isolated.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces '\
+refused 'isolated.json: pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces '\
 'it)' \
     isolated.json
 hf digits 's/"Split"/"Digits"/'
-refused 'digits.json: pre_tokenizer: Digits is none that sgt knows (--pattern REGEX replaces it)' digits.json
+refused 'digits.json: pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)' digits.json
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
@@ -149,10 +149,10 @@ refused 'prefix.json: pre_tokenizer: ByteLevel with add_prefix_space changes the
 hf both 's/"use_regex": false/"use_regex": true/'
 refused "both.json: pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)" both.json
 hf level 's/"ByteLevel"/"Split"/'
-refused 'level.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)' \
+refused 'level.json: pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)' \
     level.json
 hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/'
-refused 'lower.json: normalizer: Lowercase is none that sgt knows (NFC, NFKC)' lower.json
+refused 'lower.json: normalizer: Lowercase is not supported (NFC, NFKC)' lower.json
 hf model 's/"type": "BPE"/"type": "Unigram"/'
 refused 'model.json: its model is Unigram, not BPE' model.json
 hf fallback 's/"byte_fallback": false/"byte_fallback": true/'

@@ -24,7 +24,7 @@ damage() { # MESSAGE COMMAND...
     [ "$(cat damaged/latest)" = step-00000008 ] || fail "latest is $(cat damaged/latest)"
     cases=$((cases + 1))
 }
-passed='passed over an incomplete checkpoint: '$newest
+passed='skipped an incomplete checkpoint: '$newest
 
 # one bit, anywhere: the middle and the last byte of every file
 flip() { # FILE OFFSET
@@ -89,7 +89,7 @@ same_facts further/log.jsonl damaged/log.jsonl
 rm -rf damaged && cp -r whole damaged
 for step in 2 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
 run 0 sgt-train --run damaged --resume-or-start $work --steps 8
-[ "$(grep -c 'passed over an incomplete checkpoint' .stderr)" -eq 3 ] || fail 'three should be named'
+[ "$(grep -c 'skipped an incomplete checkpoint' .stderr)" -eq 3 ] || fail 'three should be named'
 stderr_has 'sgt-train: damaged has no checkpoint to resume from: starting at step 0'
 same_facts further/log.jsonl damaged/log.jsonl
 

@@ -11,7 +11,7 @@ stderr_is ''
 stdout_has 'a step of 12x768x12, 50257 ids, 8 rows of 512 tokens, fp32 on the CPU'
 stdout_matches '^  weights +474\.7 MiB +[0-9.]+ %$'
 stdout_matches '^  moments +949\.4 MiB +[0-9.]+ %$'
-stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* to be had now$'
+stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* free now$'
 awk 'length > 100 { exit 1 }' .stdout || fail 'wider than 100 columns'
 absent run
 

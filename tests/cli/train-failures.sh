@@ -54,7 +54,7 @@ bin() { # MAGIC VERSION: 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8
         head -c 992 /dev/zero; } > m.bin
 }
 bin 20240520 3
-fails "m.bin: its first number is 20240520, not 20240326: it is no model of llm.c's" --device cpu --data d --init m.bin
+fails "m.bin: its first number is 20240520, not 20240326: not a model of llm.c" --device cpu --data d --init m.bin
 bin 20240326 1
 fails 'm.bin: version 1, neither 3 (float32) nor 5 (bfloat16)' --device cpu --data d --init m.bin
 bin 20240326 3

@@ -1,6 +1,6 @@
 # sgt-train on a CPU, disturbed at each call in turn (faults.inc): begun, and resumed from a checkpoint; its files that
 # cannot be made, written, flushed or named, data that cannot be read by each of the readers, memory and threads that
-# are not to be had, clocks that jump, SIGKILL at each call that changes a file.
+# are unavailable, clocks that jump, SIGKILL at each call that changes a file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"

@@ -60,7 +60,7 @@ grep -q '"recompute": "auto"' r/options.json || fail 'options.json lacks recompu
 grep -q "\"memory-limit\": $limit" r/options.json || fail 'options.json lacks memory-limit'
 run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
 stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
-'[MG]iB to be had$'
+'[MG]iB free$'
 
 # ---- what does not fit ----
 total --batch-size 64 --recompute block && block=$total
@@ -151,4 +151,4 @@ same plain/step-00000002/model.safetensors c/step-00000002/model.safetensors
 run 1 sgt-train $run --memory-limit $limit
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '
 run 0 env SGT_HOST_DEVICE=memory=40M sgt-train $model --steps 1 --run c --force --batch-size auto
-stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB to be had$'
+stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB free$'

@@ -36,7 +36,7 @@ truncate -s 100000 hurt/step-00000120/optimizer.safetensors
 sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
 run 0 sgt-train --quiet $options --run hurt --resume
 stderr_lines 2
-stderr_matches '^sgt-train: passed over an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor '\
+stderr_matches '^sgt-train: skipped an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor '\
 '.*\(a file cut short\?\)$'
 stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the checkpoint are missing or damaged; the '\
 'others stay'

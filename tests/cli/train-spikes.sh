@@ -60,7 +60,7 @@ stderr_matches '^sgt-train: step 15[67]: --skip-spikes has left out 16 updates i
 [ "$(grep -c 'updates in a row' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -i 's/"grad_norm": \[/"grad_norm": [ null,/; s/^  "xxh3"/  "unsealed"/' many/step-00000160/state.json
 run 0 sgt-train --quiet --run many --resume
-stderr_matches '^sgt-train: passed over an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is '\
+stderr_matches '^sgt-train: skipped an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is '\
 'missing'
 run 1 sgt-train --quiet --run many --resume --skip-spikes 6
 stderr_is 'sgt-train: --skip-spikes: it is 6 here and was 5 in the run to resume (leave it out, or start a new --run)'

@@ -7,7 +7,7 @@
  *     faults write,pwrite64:kill:7 ...                         SIGKILL before the seventh is done; killed: after it
  *     faults fsync:EIO:2 ...                                   the second fails and does nothing; 2+: all from it on do
  *     faults read,write:short:3 ...                            the third is asked for half of its bytes
- *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process is to be had
+ *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process can be started
  *     faults memory:fail:17 ...                                malloc and its kin, called by the program's own code
  *     faults memory@libjansson:fail:17 ...                     ... by the code of a library
  *     faults clock:back:5 ...                                  from the fifth look on clocks are an hour behind;

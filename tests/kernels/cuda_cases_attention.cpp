@@ -4,7 +4,7 @@
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
-enum { MOST_T = 1024 }; /* tokens of a row */
+enum { MOST_T = 1024 }; /* tokens per row */
 
 struct shape {
     size_t B, T, H, D;

@@ -249,8 +249,8 @@ Test(readers, more_than_memory)
         resize(name, 1024 + 2ull * 2147483647);
     }
     cr_assert_eq(open_only("d", NULL, &err), SGT_ENOMEM);
-    cr_assert(strstr(err.text, "it cannot be preloaded (--loader mmap or --loader uring: these "
-                               "readers need no memory for it)"),
+    cr_assert(strstr(err.text, "it cannot be preloaded (use --loader mmap or --loader uring, which "
+                               "need no memory for it)"),
               "%s", err.text);
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
     cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
@@ -273,8 +273,8 @@ Test(readers, more_than_the_container_may_have)
     sgt_loader *l;
     expect_failure(sgt_loader_open_faulty(&l, "d", &o, &fault, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
-                   "memory to be had: it cannot be preloaded (--loader mmap or --loader uring: "
-                   "these readers need no memory for it)");
+                   "free memory: it cannot be preloaded (--loader mmap or --loader uring: "
+                   "which need no memory for it)");
     put_bytes("root/sys/fs/cgroup/job/memory.max", "8388608\n", 8);
     check_loader("d", &o, &fault, NULL);
 }

@@ -71,9 +71,9 @@ Test(set, options_that_make_no_sense)
     expect_failure(open_only("d", &o, why), SGT_EUSAGE,
                    "a sequence length of 2147483647, which no shard can have");
     o = (sgt_loader_options){.reader = SGT_READERS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "reader %d is none", SGT_READERS);
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "unknown reader %d", SGT_READERS);
     o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "sampling %d is none", SGT_SAMPLINGS);
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "unknown sampling %d", SGT_SAMPLINGS);
 }
 
 Test(set, nothing_there)

@@ -270,9 +270,8 @@ Test(sets, texts_that_are_wrong)
                        "e:%s: the weight must be a number from 1e-09 to 1e+06", weights[i]);
     }
     expect_failure(parse("d:1,,e:2", why), SGT_EUSAGE,
-                   "d:1,,e:2: a set without a name (commas stand between sets)");
-    expect_failure(parse("d,", why), SGT_EUSAGE,
-                   "d,: a set without a name (commas stand between sets)");
+                   "d:1,,e:2: a set without a name (commas separate sets)");
+    expect_failure(parse("d,", why), SGT_EUSAGE, "d,: a set without a name (commas separate sets)");
     expect_failure(parse("d:1,:2", why), SGT_EUSAGE, ":2: a weight without a set");
     expect_failure(parse("d:1,e", why), SGT_EUSAGE,
                    "d has a weight, and e has none: all sets have one, or none has");
@@ -283,7 +282,7 @@ Test(sets, texts_that_are_wrong)
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
     most[2 * 4097 - 1] = '\0';
     expect_failure(parse(most, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
-    expect_failure(parse(NULL, why), SGT_EUSAGE, "a NULL in the place of a text that names sets");
+    expect_failure(parse(NULL, why), SGT_EUSAGE, "NULL instead of a text that names sets");
     free(most);
 }
 

@@ -84,9 +84,9 @@ Test(state, another_batch_size)
     o.batch = 5;
     l = open_loader("d", &o, NULL);
     next = 99;
-    expect_failure(
-        sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
-        "not the run that was left: 84 rows are behind, which are no whole number of batches of 5");
+    expect_failure(sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
+                   "the saved position is of another run: 84 rows were drawn, which is not a whole "
+                   "number of batches of 5");
     cr_assert_eq(next, 99);
     sgt_loader_close(l);
 }
@@ -96,7 +96,7 @@ static void refused(const sgt_loader_options *o, const sgt_loader_state *state, 
     uint64_t next;
     sgt_loader *l = open_loader("d", o, NULL);
     expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE,
-                   "not the run that was left: %s", wanted);
+                   "the saved position is of another run: %s", wanted);
     sgt_loader_close(l);
 }
 
@@ -151,8 +151,9 @@ Test(state, foreign_sets_of_one_size)
             int rc = sgt_loader_resume(l, &state, &next, &err);
             cr_assert_eq(rc, end < 2 ? SGT_EUSAGE : 0);
             if (rc)
-                cr_assert(strstr(err.text, "not the run that was left: the data are others, "),
-                          "%s", err.text);
+                cr_assert(
+                    strstr(err.text, "the saved position is of another run: the data are others, "),
+                    "%s", err.text);
             sgt_loader_close(l);
         }
         put(path, 1, 100); /* shorter than the two ends together */

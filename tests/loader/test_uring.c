@@ -57,7 +57,7 @@ Test(uring, ring_refused)
                  {ENOSYS, "this kernel has no io_uring, or an old one", "Function not implemented"},
                  {ENOMEM, "io_uring is short of memory it may lock", "Cannot allocate memory"},
                  {EMFILE, "io_uring is short of file descriptors", "Too many open files"},
-                 {EINVAL, "io_uring cannot be had", "Invalid argument"}};
+                 {EINVAL, "io_uring is unavailable", "Invalid argument"}};
     put_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char detail[128], notice[256];

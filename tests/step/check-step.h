@@ -45,7 +45,7 @@ sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint
                            unsigned steps, uint32_t micro);
 double relative_l2(const float *x, const double *want, size_t n);
 double largest_difference(const float *x, const float *y, size_t n);
-/* Half a unit in the last place of what matrices are kept in, relative. */
+/* Half a unit in the last place of the matrices, relative. */
 double unit_of(sgt_precision p);
 
 #endif

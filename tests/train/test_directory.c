@@ -70,7 +70,7 @@ Test(directory, what_is_not_whole_is_passed_over)
     /* a checkpoint under another's name is none either */
     cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
     must_train(s, "r", 1);
-    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
     cr_expect(strstr(warned, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", warned);
     cr_expect(strstr(warned, "(a file cut short?)"), "%s", warned);
     cr_expect(strstr(warned, "/r/step-00000003: its state.json is of step 2\n"), "%s", warned);
@@ -102,7 +102,7 @@ Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
     must_train(tiny(2), "r", 0);
     cr_assert_eq(truncate(in_folder("r/step-00000002/model.safetensors"), 9), 0);
     must_train(tiny(1), "r", 0);
-    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
     cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
     /* one that is refused anyway is told nothing else */
     cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);

@@ -154,8 +154,7 @@ Test(init, llm_c_files_that_are_wrong)
     /* 3 blocks of 12 C^2 + 13 C, embeddings of 128 and 13 rows, a last LayerNorm */
     long bytes = 1024 + 2 * (3 * (12 * 70 * 70 + 13 * 70) + (128 + 13) * 70 + 2 * 70);
     char why[128];
-    refused(0, 20240520, 0,
-            "its first number is 20240520, not 20240326: it is no model of llm.c's");
+    refused(0, 20240520, 0, "its first number is 20240520, not 20240326: not a model of llm.c");
     refused(1, 1, 0, "version 1, neither 3 (float32) nor 5 (bfloat16)");
     refused(4, 0, 0, "word 4 of its header is 0");
     refused(7, 100, 0, "a vocabulary of 101, padded to 100");

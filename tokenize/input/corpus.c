@@ -260,7 +260,7 @@ static int walk_folder(walk *w, const char *path, const struct stat *st, const c
 static int walk_entry(walk *w, const char *path, const entry *e, const chain *here)
 {
     if (is_out(w, path, &e->st, e->link)) {
-        sgt_say(&w->r->notice, "%s: passed over, it is OUT or lies in it", path);
+        sgt_say(&w->r->notice, "%s: skipped: it is OUT or inside OUT", path);
         return SGT_OK;
     }
     if (S_ISREG(e->st.st_mode)) return add_file(w, path, w->base, &e->st, 0);
@@ -324,7 +324,7 @@ static int list_path(walk *w, const char *input)
     struct stat st;
     if (stat(input, &st) < 0) return sgt_fail_errno(w->err, "%s", *input ? input : "an empty name");
     if (is_out(w, input, &st, 1))
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)",
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or inside OUT (name another OUT)",
                         input);
     if (S_ISREG(st.st_mode)) {
         const char *slash = strrchr(input, '/');

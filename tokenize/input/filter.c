@@ -50,8 +50,7 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
         if (!*command) break;
         if (take_word(&command, word) < 0)
             rc =
-                sgt_fail(err, SGT_EUSAGE,
-                         "filter: \"%s\": a quote or a backslash without what belongs to it", said);
+                sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": an unfinished quote or backslash", said);
         else if (!(f->words[f->count++] = strdup(word))) rc = sgt_fail_memory(err, said);
     }
     if (!rc && !f->count)

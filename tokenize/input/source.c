@@ -76,7 +76,7 @@ int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end,
         if (!*end && nothing)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64
-                            ": cut off: what was packed goes on after the end",
+                            ": cut off: the file ends in the middle of its compressed data",
                             s->raw.file->path, s->raw.at);
     }
     return SGT_OK;

@@ -76,7 +76,7 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     if (got == Z_STREAM_END) u->inside = 0;
     else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, u->path);
     else if (got != Z_OK && got != Z_BUF_ERROR)
-        return damaged(u, io, z->msg ? z->msg : "it wants a dictionary", err);
+        return damaged(u, io, z->msg ? z->msg : "it needs a dictionary", err);
     return SGT_OK;
 }
 

@@ -152,8 +152,7 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     if (!t->ids || !t->starts || !t->lengths || !t->counts) return sgt_fail_memory(err, "merges");
     if (p->count >= UINT32_MAX)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%zu distinct pieces of text: more than this takes (fewer inputs will do)",
-                        p->count);
+                        "%zu distinct pieces of text: too many (use fewer inputs)", p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
         if (!s->count || s->n < 2) continue; /* a single byte has no pair */

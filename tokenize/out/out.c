@@ -172,7 +172,7 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
 
 static int at_work(const sgt_out *o, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)",
+    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is running here (wait for it)",
                     o->path);
 }
 
@@ -210,10 +210,11 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         sgt_out_file_exists(r->path, ".work"))
         return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, "
-                        "or --force writes beside what is there)",
-                        r->path);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: OUT is not empty, and sgt-tokenize did not make it (name a new folder, "
+            "or --force writes beside what is there)",
+            r->path);
     return SGT_OK;
 }
 

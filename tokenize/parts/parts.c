@@ -365,7 +365,7 @@ static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
     if (rc < 0 || !*missing) return rc;
     return sgt_fail(err, SGT_EIO,
                     "%s: %" PRIu32
-                    " parts of other ranks are not to be seen (all ranks need one shared folder)",
+                    " parts of other ranks are missing (all ranks need one shared folder)",
                     p->o->out, *missing);
 }
 

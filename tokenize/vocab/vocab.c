@@ -350,9 +350,9 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
     sgt_error why;
     char *regex = NULL;
     if (f && f->ignored)
-        sgt_say(n,
-                "%s: its %s ignored: documents are tokenized whole, and nothing is put behind them",
-                v->name, f->ignored);
+        sgt_say(
+            n, "%s: its %s ignored: documents are tokenized whole, and nothing is appended to them",
+            v->name, f->ignored);
     if (!f || !f->rule || f->regex) return;
     if (sgt_pattern_translate(&regex, f->rule, SGT_TO_ONIGURUMA, &why) == SGT_EUNSUPPORTED)
         sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)",

@@ -49,9 +49,10 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *
     const char *behavior = json_string_value(json_object_get(o, "behavior"));
     if (!regex || !behavior || strcmp(behavior, "Isolated") ||
         json_is_true(json_object_get(o, "invert")) || p->rule)
-        return refuse(
-            p, "pre_tokenizer: ",
-            "of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)", err);
+        return refuse(p, "pre_tokenizer: ",
+                      "of Split, sgt supports only one Regex whose matches are Isolated (--pattern "
+                      "replaces it)",
+                      err);
     return take_regex(p, o, regex, ours, err);
 }
 
@@ -85,10 +86,9 @@ static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int ours, int
     if (!strcmp(type, "Split")) return read_split(p, o, ours, err);
     if (!strcmp(type, "ByteLevel")) return read_byte_level(p, o, found, err);
     if (strcmp(type, "Sequence"))
-        return sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: pre_tokenizer: %s is none that sgt knows (--pattern REGEX replaces it)", p->path,
-            type);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: pre_tokenizer: %s is not supported (--pattern REGEX replaces it)",
+                        p->path, type);
     json_array_foreach(json_object_get(o, "pretokenizers"), i, part) if (!rc) rc =
         read_pre_tokenizer(p, part, ours, found, err);
     return rc;
@@ -131,7 +131,7 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     if (!strcmp(type_of(o), "NFC")) p->normalize = SGT_NORMALIZE_NFC;
     else if (!strcmp(type_of(o), "NFKC")) p->normalize = SGT_NORMALIZE_NFKC;
     else
-        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is none that sgt knows (NFC, NFKC)",
+        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is not supported (NFC, NFKC)",
                         p->path, type_of(o));
     return SGT_OK;
 }

@@ -371,7 +371,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.vocab_path);
     return sgt_fail_hint(
         err, rc,
-        "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
+        "wanted a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)

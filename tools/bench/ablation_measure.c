@@ -102,7 +102,7 @@ static int settle_data(ablation *a, int named, sgt_error *err)
     return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : SGT_OK;
 }
 
-/* What a row would hold with so many rows; UINT64_MAX where it is not to be had. */
+/* Return the bytes that a technique would hold with so many rows; UINT64_MAX if unknown. */
 static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_t *available)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];

@@ -27,23 +27,23 @@ static loader_options o = {.outputs = "u16,i32",
                            .seed = 1};
 
 static const sgt_option table[] = {
-    {.name = "What is measured (each LIST has commas)"},
+    {.name = "What to measure (a LIST is separated by commas)"},
     {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
      .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets",
      .def = "u16,i32", .words = "u16|i32"},
-    {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
-    {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
-     .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
+    {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows per batch", .def = "32"},
+    {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens per row",
+     .def = "1024, or less if the shards are shorter", .given = &o.seq_given},
     {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "how rows are drawn:", .def = "random",
      .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
      .help = "drop the shards from the page cache before each measurement, and check it"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor",
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that read, each with its own cursor",
      .def = "1", .min = 1, .max = 1024},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all measurements together", .def = "3",
-     .min = .001, .max = 86400},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each is measured, in turns; medians",
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all measurements",
+     .def = "3", .min = .001, .max = 86400},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "rounds over all measurements; medians are shown",
      .def = "5", .min = 1, .max = LOADER_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
@@ -202,9 +202,8 @@ static void shorten_default(loader_bench *b)
     if (o.seq_given) return;
     while (seq > 1 && seq >= b->longest) seq /= 2;
     if (seq < DEFAULT_SEQ)
-        sgt_say(&b->notice,
-                "--seq-len %" PRIu32 ", since no shard has the %d tokens of a row of %d", seq,
-                DEFAULT_SEQ + 1, DEFAULT_SEQ);
+        sgt_say(&b->notice, "--seq-len %" PRIu32 ", since no shard has the %d tokens per row of %d",
+                seq, DEFAULT_SEQ + 1, DEFAULT_SEQ);
     b->in.seqs[0] = seq;
 }
 

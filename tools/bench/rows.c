@@ -117,7 +117,7 @@ int bench_rows_loader(step_rows **out, const sgt_loader *l, int now, sgt_error *
 typedef struct text_rows {
     step_rows base;
     const sgt_loader *loader;
-    size_t batch, row; /* rows of a batch; tokens of a row */
+    size_t batch, row; /* rows per batch; tokens per row */
     sgt_vocab *vocab;
     sgt_encoder *encoder;
     char **texts; /* (count) */

@@ -41,7 +41,7 @@ typedef struct bench_shape {
     }
 #define BENCH_SEQ(o, default_on_cpu, most)                                            \
     {                                                                                 \
-        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens of a row",                \
+        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row",                 \
             .def = "1024 on CUDA, " default_on_cpu " on a CPU", .min = 1, .max = most \
     }
 #define BENCH_PRECISION(o, about)                                                       \
@@ -53,7 +53,7 @@ typedef struct bench_shape {
 #define BENCH_THREADS(o)                                                      \
     {                                                                         \
         "threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", \
-            .def = "the cores at hand", .min = 1, .max = 1024                 \
+            .def = "all available cores", .min = 1, .max = 1024               \
     }
 
 /* Return the given value, or the device's default. */

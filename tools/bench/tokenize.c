@@ -36,9 +36,9 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode",
-     .def = "the cores at hand", .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used",
-     .def = "auto"},
+     .def = "all available cores", .min = 1, .max = 1024},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
+     "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N",

@@ -4,10 +4,10 @@
  *     static struct { uint64_t batch; const char *split; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
  *         {"Data"},                                   // a heading has only a name
- *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a batch", .min = 1,
+ *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .min = 1,
  *          .max = 1 << 20},
  *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder"},
- *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "say nothing unless something is wrong"},
+ *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "print nothing unless something is wrong"},
  *         {0}};
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table,
  *                                         "sgt-x out/", ...};

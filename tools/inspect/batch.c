@@ -10,7 +10,7 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* tokens of a row that are decoded */
+#define SHOWN_IDS 24  /* tokens per row that are decoded */
 #define SHOWN_TEXT 64 /* bytes of text to print */
 
 typedef struct drawing {

@@ -24,7 +24,7 @@ typedef struct inspect {
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by;         /* whether pad was given */
     int documents;         /* of --batch: also show where documents begin */
-    uint64_t threads;      /* of --verify; 0: the cores at hand */
+    uint64_t threads;      /* of --verify; 0: all available cores */
     uint64_t shard_tokens; /* of --merge; 0: as in the first set */
     int force;
     sgt_notice notice;

@@ -455,7 +455,7 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
         rc = reach(t, p, k, stop, err);
     if (rc == SGT_OK) rc = barrier(&t->r, err);
     if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "ranks: no thread to be had");
+        rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");
     if (rc < 0) {
         release(t);
         return rc;

@@ -65,7 +65,7 @@ static int wait_for(const sgt_cpu_group *g, uint32_t rank, const uint32_t *count
     uint32_t now;
     while (!has_reached(counter, value, &now)) {
         if (sgt_ranks_lost(g->r))
-            return sgt_fail(err, SGT_EIO, "ranks: rank %u is not waited for any more", rank);
+            return sgt_fail(err, SGT_EIO, "ranks: gave up waiting for rank %u", rank);
         syscall(SYS_futex, counter, FUTEX_WAIT, now, &patience, NULL, 0);
     }
     return SGT_OK;

@@ -18,7 +18,7 @@
 
 typedef struct sgt_example_rows {
     uint64_t seed;
-    uint32_t batch, seq;  /* rows of a batch over all ranks, B; tokens per row, T */
+    uint32_t batch, seq;  /* rows per batch over all ranks, B; tokens per row, T */
     uint32_t rank, ranks; /* this rank takes rows rank, rank + ranks, ... of a batch */
     uint32_t pad;         /* id that fills a row after the end of an example */
 } sgt_example_rows;

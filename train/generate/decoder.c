@@ -134,7 +134,7 @@ static int get_memory(sgt_decoder *d, sgt_error *err)
     if (need > available)
         return sgt_fail(err, SGT_ENOMEM,
                         "the model and the keys and values of %u sequences need %.1f GiB of "
-                        "memory, of which %.1f are to be had",
+                        "memory, but only %.1f GiB is free",
                         d->o.sequences, (double)need / 0x1p30, (double)available / 0x1p30);
     return sgt_arena_map(&d->arena, d->arena.used, 0, err);
 }

@@ -222,12 +222,12 @@ static int find_room(plan *p, sgt_error *err)
 }
 
 /* Write p->room as text that follows "of the" or "more than the": "130.0 MiB of --memory-limit",
- * "20.10 GiB to be had". */
+ * "20.10 GiB free". */
 static const char *room_text(const plan *p, char *buf, size_t n)
 {
     char a[32];
     snprintf(buf, n, "%s %s", size(a, sizeof a, p->room),
-             p->t->s->memory_limit != SGT_DEFAULT_COUNT ? "of --memory-limit" : "to be had");
+             p->t->s->memory_limit != SGT_DEFAULT_COUNT ? "of --memory-limit" : "free");
     return buf;
 }
 

@@ -56,7 +56,7 @@ static int take_header(file *f, const int32_t *word, sgt_error *err)
 {
     if (word[WORD_MAGIC] != MAGIC)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: its first number is %d, not %d: it is no model of llm.c's", f->path,
+                        "%s: its first number is %d, not %d: not a model of llm.c", f->path,
                         word[WORD_MAGIC], MAGIC);
     if (word[WORD_VERSION] != 3 && word[WORD_VERSION] != 5)
         return sgt_fail(err, SGT_EFORMAT, "%s: version %d, neither 3 (float32) nor 5 (bfloat16)",

@@ -135,7 +135,7 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
             break;
         }
         if (path && is_incomplete(path, bad))
-            sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
+            sgt_say(notice, "skipped an incomplete checkpoint: %s", why.text);
         else rc = sgt_fail(err, bad, "%s", why.text);
         free(path);
     }

@@ -67,7 +67,7 @@ static int map_copy(sgt_saver *s, sgt_error *err)
 {
     uint64_t need = sgt_saver_bytes(s->o.model, s->o.optimizer), available = sgt_memory_available();
     if (need > available)
-        return sgt_fail(err, SGT_ENOMEM, "%.1f GiB of memory, of which %.1f GiB are to be had",
+        return sgt_fail(err, SGT_ENOMEM, "it needs %.1f GiB of memory, but only %.1f GiB is free",
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;

@@ -89,7 +89,7 @@ static int allocate(void **p, size_t bytes, host::Place place, sgt_error *err)
     so_far.mallocs++;
     *p = place == host::PINNED || bytes <= left ? host::memory_new(bytes, place) : nullptr;
     if (*p) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not to be had",
+    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not available",
                     place == host::PINNED ? "pinned" : "GPU", (double)bytes / 0x1p20);
 }
 
