@@ -273,7 +273,7 @@ Test(readers, more_than_the_container_may_have)
     sgt_loader *l;
     expect_failure(sgt_loader_open_faulty(&l, "d", &o, &fault, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
-                   "free memory: it cannot be preloaded (--loader mmap or --loader uring: "
+                   "free memory: it cannot be preloaded (use --loader mmap or --loader uring, "
                    "which need no memory for it)");
     put_bytes("root/sys/fs/cgroup/job/memory.max", "8388608\n", 8);
     check_loader("d", &o, &fault, NULL);
