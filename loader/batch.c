@@ -1,5 +1,5 @@
-/* batch.c: one batch: its windows drawn, fetched, and put into the caller's rows. A cursor is the
- * memory this takes. */
+/* batch.c: make one batch: draw its windows, fetch their tokens, and write the caller's rows. A
+ * cursor holds the memory for this. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* What documents take beside, for n rows. */
+/* Allocate what sampling by documents needs in addition, for n rows. */
 static int open_rows(sgt_cursor *c, const sgt_loader *l, size_t n)
 {
     if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return 1;
@@ -60,8 +60,9 @@ const uint32_t *sgt_cursor_lengths(const sgt_cursor *c) { return c->lengths; }
 
 /* ---- windows on their way from memory ---- */
 
-/* Before row i of n is made: where it begins a group, the windows of the group after it are asked
- * for, so that they come while this one is copied; the first two groups at once. */
+/* Called before row i of n is made. At the first row of a group, prefetch the windows of the next
+ * group, so that they arrive while this group is copied. At row 0, prefetch the first two
+ * groups. */
 static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows,
                              uint32_t i, uint32_t n)
 {
@@ -73,8 +74,8 @@ static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt
 
 /* ---- documents: rows put together from pieces ---- */
 
-/* The piece that a row is to have next: of the `left` tokens from w on, those in the shard it has
- * come to. */
+/* Return the next piece of a row: as many of the `left` tokens from w on as lie in the current
+ * shard. */
 static sgt_window next_piece(const sgt_loader *l, sgt_window w, uint32_t left)
 {
     uint64_t here = l->set.shards[w.shard].head.tokens - w.offset;
@@ -92,19 +93,20 @@ static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_
         return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
     }
     c->left[i] -= w->tokens;
-    c->windows[i].shard++; /* where the next piece begins, if there is one */
+    c->windows[i].shard++; /* position of the next piece, if there is one */
     c->windows[i].offset = 0;
     return SGT_OK;
 }
 
-/* Were the tokens that were just read from c->tokens the files'? (see reader.h) */
+/* Return whether the tokens just read from c->tokens were the files' own (see reader.h). */
 static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n,
                   sgt_error *err)
 {
     return l->ops->verify ? l->ops->verify(c->reader_cursor, windows, n, c->tokens, err) : SGT_OK;
 }
 
-/* A round for the first pieces, then one for those that run on into the next shard, and so on. */
+/* Fetch the first piece of every row in one round, then the pieces that continue in the next shard
+ * in another round, and so on. */
 static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err)
 {
     for (uint32_t pieces = n; pieces;) {
@@ -137,7 +139,7 @@ static int fetch_documents(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return rc;
 }
 
-/* Row i's targets past its own tokens, of i32 outputs. */
+/* Set row i's targets beyond its own tokens, for int32 output. */
 static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i, int32_t *targets)
 {
     if (!c->lengths) return;
@@ -154,7 +156,7 @@ void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
     c->end = end;
 }
 
-/* c->windows becomes those of batch `index`. */
+/* Fill c->windows with the windows of batch `index`. */
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     uint64_t step = index - c->last;
@@ -177,7 +179,7 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
 {
     uint32_t n = local_batch(l);
     const sgt_window *asked = windows;
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) { /* their first pieces are fetched first */
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) { /* the first pieces are fetched first */
         for (uint32_t i = 0; i < n; i++)
             c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
         asked = c->pieces;
@@ -185,7 +187,7 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
     return l->ops->expect(c->reader_cursor, asked, n);
 }
 
-/* Lets the reader know what comes next, while rows of the batch that it has fetched are made. */
+/* Tell the reader which batch comes next, before the rows of the fetched batch are made. */
 static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 {
     if (!c->stride) return;
@@ -205,7 +207,7 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- batches ---- */
 
-/* The windows of batch `index` into c->tokens. */
+/* Fetch the windows of batch `index` into c->tokens. */
 static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -222,7 +224,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
     return rc;
 }
 
-/* Row i holds an id that the vocabulary does not: says which and where. */
+/* Report that row i holds an id outside the vocabulary: which one and where. */
 static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_error *err)
 {
     const uint16_t *p = c->tokens[i];
@@ -231,17 +233,17 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
-/* The rows are made, and their tokens in the caches. Those of documents were gathered, and looked
- * at then. */
+/* The rows are complete, and their tokens are in the caches. Rows of documents were gathered, and
+ * their ids were checked then. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    /* it looks at tokens */
+    /* it checks ids */
     if (c->starts && l->documents.unlisted_count) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 
-/* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the
- * test of every id keeps it from being vectorised. */
+/* The loop must stay as the compiler makes it, because benchmarks compare this function with
+ * sgt_loader_batch_i32_scalar. Checking every id keeps the compiler from vectorizing it. */
 static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;

@@ -1,5 +1,4 @@
-/* loader.c: a set of shards, an order of windows and a reader, put together into one immutable
- * handle. */
+/* loader.c: open a loader: shards, order of windows and reader in one immutable handle. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -51,7 +50,7 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* The order of rows, over what every set's shards hold. */
+/* Set up the order of rows over the shards of all sets. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
@@ -94,7 +93,7 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
     int rc;
     if (o) l->o = *o;
     if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;
-    l->o.split = NULL; /* the caller's, and only lent */
+    l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
     sgt_reader_options ro = {.sampling = l->o.sampling,
@@ -164,7 +163,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .reader_detail = l->ops->detail(l->reader)};
 }
 
-/* The document that the sampling has drawn: where it is, and its tokens. */
+/* Return the position and the length of the document that the sampler drew. */
 static sgt_window find_document(const sgt_loader *l, sgt_window w)
 {
     const sgt_loader_part *p = &l->parts[sgt_mix_set_of(&l->mix, w.shard)];

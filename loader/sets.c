@@ -1,5 +1,5 @@
-/* sets.c: the sets that a loader draws from, one or several: what they are called, and their shards
- * as one list. */
+/* sets.c: the sets that a loader draws from: parse their names, and join their shards into one
+ * list. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint32_t count_commas(const char *text)
     return n;
 }
 
-/* "DIR" or "DIR:WEIGHT", cut off at its colon. */
+/* Parse "DIR" or "DIR:WEIGHT", and cut the text off at the colon. */
 static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
@@ -27,7 +27,7 @@ static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_erro
         return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
-    if (end == colon + 1 || *end) return SGT_OK; /* no number: a colon of the path's own */
+    if (end == colon + 1 || *end) return SGT_OK; /* not a number: the colon belongs to the path */
     if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
     if (!sgt_mix_weight(weight))
         return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part,
@@ -57,7 +57,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     if (n > SGT_MIX_SETS)
         return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
                         SGT_MIX_SETS);
-    sgt_loader_set *got = calloc(1, n * sizeof *got + bytes); /* the texts behind the list */
+    sgt_loader_set *got = calloc(1, n * sizeof *got + bytes); /* the list, followed by its texts */
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
     int rc = SGT_OK;
@@ -109,7 +109,7 @@ static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return sgt_set_append(&l->set, &set, err);
 }
 
-/* Two names of one folder would draw each of its windows twice as often as meant. */
+/* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
     struct stat *st = calloc(l->part_count, sizeof *st);
@@ -130,7 +130,7 @@ static int all_different(const sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* Weights that mean the same shares are the same. */
+/* Hash the sets. Weights are reduced first, so that equal shares give equal hashes. */
 static int hash_sets(sgt_loader *l, sgt_error *err)
 {
     uint64_t divisor = 0;

@@ -1,5 +1,5 @@
-/* starts.c: where documents begin in the rows of a batch; positions and documents' numbers, which
- * follow from it. */
+/* starts.c: where documents begin in the rows of a batch, and what follows from it: positions and
+ * document numbers. */
 #include <stdlib.h>
 
 #include "loader/handle.h"
@@ -8,7 +8,7 @@ int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n)
 {
     if (!l->o.documents) return 1;
     c->starts_first = calloc(n + 1, sizeof *c->starts_first);
-    /* Room for one at every token: pages that nobody writes are none. */
+    /* Reserve room for a start at every token. Pages that are never written take no memory. */
     c->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->starts);
     c->begun = (sgt_row_documents){c->starts_first, c->starts};
     return c->starts_first && c->starts;
@@ -25,7 +25,7 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c)
     uint32_t count = 0, n = l->o.batch / l->o.ranks;
     for (uint32_t i = 0; i < n; i++) {
         c->starts_first[i] = count;
-        if (c->lengths) c->starts[count++] = 0; /* the row is one */
+        if (c->lengths) c->starts[count++] = 0; /* the row is one document */
         else
             count +=
                 sgt_documents_within(&l->documents, &c->windows[i], c->tokens[i],
@@ -39,7 +39,7 @@ const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)
     return c->starts ? &c->begun : NULL;
 }
 
-/* One document, or what a row has of it: inputs from ... to-1. */
+/* Write the inputs from .. to - 1, which belong to one document. */
 static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions,
                    int32_t *ids)
 {

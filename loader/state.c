@@ -1,4 +1,4 @@
-/* state.c: where a run of batches is, and whether a loader goes on from there. */
+/* state.c: the position in a run of batches, and whether a loader can continue from a saved one. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
     differences d = {0};
     sgt_loader_state now;
     sgt_loader_get_state(l, 0, &now);
-    /* the tokens: of another split the hash may be the same; they also change with what is too
-     * short for a window */
+    /* Count the tokens too: another split may have the same hash, and the tokens also change with
+     * the shards left out as too short. */
     if (now.hash != state->hash ||
         (now.tokens != state->tokens && now.seq == state->seq && now.sampling == state->sampling))
         differ(&d,

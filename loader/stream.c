@@ -1,19 +1,20 @@
-/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream is made by
- * thread n mod threads, which so knows what it will be asked for next, and lives in slot n mod
- * slots:
+/* stream.c: threads that make batches ahead, and hand them out in order. Thread n mod threads
+ * makes batch n of the stream, so it knows which batch it makes next. Batch n is stored in slot
+ * n mod slots:
  *
  *     released <= delivered <= released + slots
  *
- * The slots of [released, delivered) are the consumer's, those of [delivered, released + slots) are
- * filled or will be, each by its thread; later batches have to wait: that is the back-pressure.
+ * The consumer holds the slots of [released, delivered). The threads fill the slots of
+ * [delivered, released + slots). Later batches wait until a slot is released: this is the back-
+ * pressure.
  *
- * No lock is taken where nobody has to sleep. Two words pass batches to and fro: slot.filled, by
- * which a thread says which batch the slot now holds, and s->released, by which the consumer says
- * which slots may be filled again. Who finds nothing to do looks on for a while (a batch takes
- * microseconds, and so does waking a thread), then sleeps on a condition variable, having said so
- * in s->wanted or worker.asleep. Of these pairs each side stores its own word first and loads the
- * other's after, all sequentially consistent: one of the two sees the other, and no wake-up is
- * lost. */
+ * No lock is taken unless a thread has to sleep. Two words pass batches back and forth.
+ * slot.filled says which batch the slot now holds; its thread writes it. s->released says which
+ * slots may be filled again; the consumer writes it. A thread without work polls for a while,
+ * because a batch takes microseconds, and so does waking a thread. Then it says so in s->wanted
+ * or worker.asleep, and sleeps on a condition variable. Each side stores its own word first and
+ * then loads the other's, all sequentially consistent. So at least one of the two sees the
+ * other, and no wake-up is lost. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,20 +27,21 @@
 #include "loader/handle.h"
 
 #define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
-/* bytes between words that different threads write: no line of a cache goes back and forth */
+/* bytes between words that different threads write, to avoid false sharing */
 #define APART 64
-#define LOOKS 1000 /* for something to do before a thread sleeps: some fifty microseconds */
-#define YIELD 16   /* of these looks one leaves the core to others */
+#define LOOKS 1000 /* polls before a thread sleeps: about fifty microseconds */
+#define YIELD 16   /* one in so many polls yields the core to other threads */
 
 typedef struct slot {
-    /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
+    /* n + 1: batch n is complete, or rc holds its error. Written by its thread, read by the
+     * consumer */
     uint64_t filled;
     void *buffer;
-    uint32_t *lengths; /* (local_batch), where rows are padded */
-    /* (local_batch + 1), local_batch*(T+1): where documents begin, if that is asked for */
+    uint32_t *lengths; /* (local_batch), if rows are padded */
+    /* (local_batch + 1) and local_batch*(T+1): where documents begin, if the options ask for it */
     uint32_t *first, *starts;
     sgt_row_documents begun;
-    int held; /* with the consumer; its own */
+    int held; /* the consumer holds it; only the consumer uses this */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -49,8 +51,8 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
-    pthread_cond_t freed; /* the slot of its next batch */
-    /* its next batch: its own, the consumer's to look at while it is asleep */
+    pthread_cond_t freed; /* slot of its next batch */
+    /* its next batch; the consumer may read it while the thread is asleep */
     uint64_t next;
     uint32_t number;
     int running;
@@ -61,7 +63,7 @@ typedef struct worker {
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
-    size_t rows; /* of a batch, here */
+    size_t rows; /* the rows of a batch on this rank */
     int padded;
     size_t targets_at, buffer_bytes;
     uint32_t workers_made;
@@ -71,11 +73,12 @@ struct sgt_stream {
     pthread_cond_t filled;
     int closing;
     char apart[APART];
-    /* counted from the stream's first batch, as all are. The consumer's, read by the threads */
+    /* batches are counted from the stream's first one. Written by the consumer, read by the
+     * threads */
     uint64_t released;
     char apart_too[APART];
-    uint64_t delivered; /* the consumer's own */
-    uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is there; 0: it does not */
+    uint64_t delivered; /* used by the consumer only */
+    uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is complete; 0: it is awake */
 };
 
 /* ---- buffers ---- */
@@ -93,7 +96,7 @@ void sgt_free_plain(void *ctx, void *p)
     free(p);
 }
 
-/* The arena's own description lies in the page before the buffer. */
+/* The page before the buffer holds the arena's own description. */
 void *sgt_alloc_huge(void *ctx, size_t bytes)
 {
     sgt_arena a;
@@ -149,9 +152,9 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
-/* Between look i and the next one at a word that another core is to write. Or the same core:
- * schedulers like to put a thread where the one was that woke it, and then looking on is what keeps
- * it from writing: only yielding makes it faster than sleeping at once. */
+/* Wait between poll i and the next one of a word that another thread writes. That thread may be on
+ * the same core: schedulers often place a thread on the core of the one that woke it. Polling would
+ * then keep it from running, so some polls yield the core. */
 static inline void look_away(int i)
 {
     if (i % YIELD == YIELD - 1) {
@@ -176,7 +179,7 @@ static int is_closing(const sgt_stream *s)
     return __atomic_load_n(&s->closing, __ATOMIC_SEQ_CST);
 }
 
-/* Until the slot of w's next batch is free: 1; or the stream is closed: 0. */
+/* Wait until the slot of w's next batch is free. Return 1, or 0 if the stream is closed. */
 static int wait_for_slot(worker *w)
 {
     sgt_stream *s = w->s;
@@ -185,7 +188,7 @@ static int wait_for_slot(worker *w)
         look_away(i);
     }
     pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* with refill */
+    __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* pairs with refill */
     while (!is_closing(s) && !may_make(s, w->next)) pthread_cond_wait(&w->freed, &s->lock);
     __atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&s->lock);
@@ -195,7 +198,8 @@ static int wait_for_slot(worker *w)
 static void publish(sgt_stream *s, uint64_t n)
 {
     __atomic_store_n(&s->slots[n % s->o.slots].filled, n + 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&s->wanted, __ATOMIC_SEQ_CST) != n + 1) return; /* with wait_for_batch */
+    /* pairs with wait_for_batch */
+    if (__atomic_load_n(&s->wanted, __ATOMIC_SEQ_CST) != n + 1) return;
     pthread_mutex_lock(&s->lock);
     pthread_cond_signal(&s->filled);
     pthread_mutex_unlock(&s->lock);
@@ -224,7 +228,7 @@ static void *work(void *arg)
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         publish(s, w->next);
     }
-    /* here: reads in flight are waited for best by the thread that made them */
+    /* closed here, because the thread that started reads should wait for them */
     sgt_cursor_close(w->cursor);
     w->cursor = NULL;
     return NULL;
@@ -240,7 +244,7 @@ static int start(worker *w, sgt_error *err)
 
 /* ---- what callers see ---- */
 
-/* What a slot has beside its buffer. */
+/* Allocate what a slot has in addition to its buffer. */
 static int open_slot(const sgt_stream *s, slot *to)
 {
     if (s->padded && !(to->lengths = calloc(s->rows, sizeof *to->lengths))) return 0;
@@ -267,8 +271,8 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Memory that the last cache cannot hold is gone from it before anyone reads it: it is written past
- * the caches. */
+/* Use non-temporal stores if the ring is larger than the last-level cache: its lines would be
+ * evicted before anyone reads them. */
 static int past_caches(const sgt_stream *s)
 {
     size_t cache = sgt_cpu_cache(3);
@@ -317,14 +321,14 @@ fail:
     return rc;
 }
 
-/* Wakes the threads that sleep and could go on, once half of what they may keep ahead has been used
- * up: a batch at a time would be a call of the kernel for each. */
+/* Wake the sleeping threads once half of their slots are free. Waking them for every batch would
+ * cost a system call each. */
 static void refill(sgt_stream *s)
 {
     uint64_t may_be_ahead = s->released + s->o.slots - s->delivered;
     for (uint32_t i = 0; i < s->o.threads; i++) {
         worker *w = &s->workers[i];
-        if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue; /* with wait_for_slot */
+        if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue; /* pairs with wait_for_slot */
         pthread_mutex_lock(&s->lock);
         int wake = w->asleep && may_make(s, w->next) && w->next - s->delivered <= may_be_ahead / 2;
         if (wake) pthread_cond_signal(&w->freed);
@@ -344,7 +348,7 @@ static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
         look_away(i);
     }
     pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* with publish */
+    __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* pairs with publish */
     while (!is_filled(from, n)) pthread_cond_wait(&s->filled, &s->lock);
     __atomic_store_n(&s->wanted, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&s->lock);
@@ -355,12 +359,13 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
-    if (n - s->released == s->o.slots) /* nothing could ever be filled: waiting would be for good */
+    /* no slot could ever be filled, so waiting would never end */
+    if (n - s->released == s->o.slots)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(from, n)) wait_for_batch(s, from, n);
-    if (from->rc < 0) { /* stays where it is: whoever asks again is told again */
+    if (from->rc < 0) { /* keep it, so that the next call reports it again */
         if (err) *err = from->err;
         return from->rc;
     }
@@ -376,7 +381,7 @@ void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b)
     uint64_t released = s->released;
     s->slots[b->slot].held = 0;
     while (released < s->delivered && !s->slots[released % s->o.slots].held) released++;
-    __atomic_store_n(&s->released, released, __ATOMIC_SEQ_CST); /* with may_make */
+    __atomic_store_n(&s->released, released, __ATOMIC_SEQ_CST); /* pairs with may_make */
     refill(s);
 }
 

@@ -1,4 +1,4 @@
-/* rows.c: the table, and the plain C that defines it. */
+/* rows.c: choose the functions for this CPU, and define them in plain C. */
 #include "loader/rows/rows.h"
 
 #include <string.h>

@@ -40,44 +40,43 @@ typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
 
     sgt_rows_copy *copy; /* dst[i] = src[i], i < n */
-    /* inputs[i] = src[i], targets[i] = src[i + 1], i < n: reads src[0 ... n] */
+    /* inputs[i] = src[i], targets[i] = src[i + 1], i < n; reads src[0 .. n] */
     sgt_rows_widen *widen;
     uint16_t (*largest)(const uint16_t *src, size_t n);
 
-    /* The same, past the caches, for memory that will not be read soon. They are done when the call
-     * is. */
+    /* The same with non-temporal stores, for memory that will not be read soon. The stores are
+     * complete when the call returns. */
     sgt_rows_copy *copy_past;
     sgt_rows_widen *widen_past;
 } sgt_rows;
 
 const sgt_rows *sgt_rows_best(void);
-/* an sgt_cpu_level; NULL where sgt_cpu() does not allow it */
+/* Return the functions of an sgt_cpu_level; NULL if sgt_cpu() does not allow it. */
 const sgt_rows *sgt_rows_level(int level);
 
-/* Windows are asked for in groups: the next one is on its way to L2 while this one is being
- * copied. */
-#define SGT_ROWS_GROUP 32768u /* bytes: two of them fit any L2, with the rows beside */
+/* Windows are prefetched in groups: the next group is on its way to L2 while this one is copied. */
+#define SGT_ROWS_GROUP 32768u /* bytes: two groups fit any L2 cache, beside the rows */
 
-/* How many windows of n ids make a group. */
+/* Return how many windows of n ids make a group. */
 static inline uint32_t sgt_rows_group(size_t n)
 {
     size_t windows = SGT_ROWS_GROUP / (2 * n + 1);
     return windows ? (uint32_t)windows : 1;
 }
 
-/* Asks for one window, or for the beginning of a very long one: the machine's own prefetching does
- * the rest. */
+/* Prefetch one window, or the beginning of a very long one: the hardware prefetcher does the
+ * rest. */
 static inline void sgt_rows_expect(const uint16_t *src, size_t n)
 {
     const char *p = (const char *)src;
     size_t bytes = 2 * n < SGT_ROWS_GROUP ? 2 * n : SGT_ROWS_GROUP;
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
     __builtin_prefetch(p + bytes - 1, 0, 2);
-    /* gcc 12 takes a function that only prefetches for one that does nothing */
+    /* gcc 12 treats a function that only prefetches as one without effect */
     __asm__ volatile("");
 }
 
-/* for rows.c */
+/* used by rows.c only */
 extern const sgt_rows sgt_rows_plain, sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon;
 
 #endif

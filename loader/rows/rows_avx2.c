@@ -1,7 +1,7 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector
- * of a row goes to where the row begins, the next to the line of 32 bytes that comes after, so that
- * all but the first and the last store are aligned; what two of them write twice is the same. Past
- * the caches goes nothing: it was slower by stores of half a line. */
+ * is stored at the row's beginning, the next at the following multiple of 32 bytes, so that all
+ * stores but the first and the last are aligned. Where two of them overlap they write the same ids.
+ * There are no non-temporal stores: half a cache line at a time, they were slower. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
@@ -10,7 +10,8 @@
 static uint16_t top_of(__m256i v)
 {
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    m = _mm_xor_si128(m, _mm_set1_epi16(-1)); /* minpos finds the smallest: of the complements */
+    /* minpos finds the smallest, here of the complements */
+    m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
 

@@ -1,21 +1,22 @@
-/* rows_avx512.c: 32 ids at a time. The first vector of a row goes to where the row begins, the next
- * to the line that comes after, so that all but the first and the last store are aligned; what two
- * of them write twice is the same. Rows of fewer go under a mask, which is slow to store by (32
- * rows of 1025 with both their ends under one: 6.8 us, without 5.1). Past the caches a mask is the
- * better way: a line that is written both through them and past them takes as long as two. What was
- * tried, and what it gave, stands in rows.h. */
+/* rows_avx512.c: 32 ids at a time. The first vector is stored at the row's beginning, the next at
+ * the following cache line, so that all stores but the first and the last are aligned. Where two of
+ * them overlap they write the same ids. Rows of fewer than 32 ids use a mask. Masked stores are
+ * slow (32 rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores a
+ * mask is better, because a line that is written both through the caches and past them takes as
+ * long as two. rows.h has the measurements. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-static __mmask32 first(size_t n) /* the first n < 32 ids */ { return (__mmask32)((1ull << n) - 1); }
+static __mmask32 first(size_t n) /* mask of n < 32 ids */ { return (__mmask32)((1ull << n) - 1); }
 
 static uint16_t top_of(__m512i v)
 {
     __m256i h = _mm256_max_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-    m = _mm_xor_si128(m, _mm_set1_epi16(-1)); /* minpos finds the smallest: of the complements */
+    /* minpos finds the smallest, here of the complements */
+    m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
 
@@ -44,7 +45,7 @@ static inline void store(void *dst, __m512i v, int past)
     else _mm512_storeu_si512(dst, v);
 }
 
-/* How many items of `size` bytes there are before the next line begins, n at most. */
+/* Return how many items of `size` bytes come before the next cache line, at most n. */
 static size_t to_line(const void *p, size_t size, size_t n)
 {
     size_t left = (-(uintptr_t)p & 63) / size;
@@ -67,7 +68,7 @@ static inline __m512i copy32(uint16_t *dst, const uint16_t *src, int past)
     return v;
 }
 
-/* As many whole vectors from id *i on as there are: four loads, then four stores. */
+/* Copy as many whole vectors as there are, from id *i on: four loads, then four stores. */
 static inline __m512i copy_whole(uint16_t *dst, const uint16_t *src, size_t *i, size_t n, int past)
 {
     __m512i top = _mm512_setzero_si512();
@@ -150,7 +151,7 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
 
 static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
 {
-    /* lines begin apart */
+    /* the two outputs' lines begin at different places */
     if (((uintptr_t)inputs ^ (uintptr_t)targets) & 63) return widen(inputs, targets, src, n);
     size_t i = to_line(inputs, sizeof *inputs, n);
     __m512i top = _mm512_maskz_set1_epi16(1, (short)src[0]);

@@ -1,6 +1,6 @@
-/* rows_neon.c: aarch64, whose vectors every such machine has: 8 ids at a time. Its stores past the
- * caches (stnp) are a hint that compilers do not emit from C and that cores are free to ignore:
- * plain ones serve. */
+/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. Non-temporal stores
+ * (stnp) are a hint there that compilers do not emit from C and that cores may ignore, so plain
+ * stores serve. */
 #include "loader/rows/rows.h"
 
 #if defined(__aarch64__)

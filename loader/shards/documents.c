@@ -9,7 +9,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/megatron.h"
 
-#define SCAN_TOKENS ((size_t)1 << 19) /* of a read: 1 MiB */
+#define SCAN_TOKENS ((size_t)1 << 19) /* bytes per read: 1 MiB */
 
 static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 {
@@ -22,13 +22,13 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
         d->starts = more;
         d->room = room;
     }
-    d->starts[d->count++] = (uint32_t)start; /* find_in has seen to it */
+    d->starts[d->count++] = (uint32_t)start; /* find_in has checked it */
     return SGT_OK;
 }
 
 /* ---- SHARD.idx ---- */
 
-/* malloc'd "x.idx" for "x.bin"; NULL where there is no such file. */
+/* Return a malloc'd "x.idx" for "x.bin"; NULL if there is no such file. */
 static char *index_of(const char *shard)
 {
     size_t n = strlen(shard);
@@ -46,7 +46,7 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
     char *bytes;
     size_t n;
     uint64_t at, last = 0;
-    /* a document has a token */
+    /* every document has at least one token */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err);
     if (rc < 0) return rc;
     if (n % 8)
@@ -158,7 +158,7 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
     uint32_t shard = w->shard;
     if (n + 1 < d->before[shard + 1]) {
         tokens = d->starts[n + 1] - start;
-    } else { /* its shard's last: on to the next start, whichever shard that is in */
+    } else { /* the shard's last document: continue to the next start, in whichever shard it is */
         tokens = set->shards[shard++].head.tokens - start;
         for (; shard < end && tokens < most && !sgt_documents_in(d, shard); shard++)
             tokens += set->shards[shard].head.tokens;
@@ -170,7 +170,7 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
 
 enum { RUN = 64 };
 
-/* Without a branch: in vectors, where the compiler has them. */
+/* Without a branch, so that the compiler can vectorize it. */
 static int has_id(const uint16_t *tokens, uint16_t id)
 {
     uint16_t any = 0;
@@ -178,7 +178,7 @@ static int has_id(const uint16_t *tokens, uint16_t id)
     return any;
 }
 
-/* Run by run, most of which have no start. */
+/* Look at one run of tokens after another; most of them have no start. */
 static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32_t *starts)
 {
     uint32_t count = 0;
@@ -191,8 +191,8 @@ static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32
     return count;
 }
 
-/* The first start of a shard that is not before `offset`; a search without a branch that could be
- * guessed wrong. */
+/* Return the first start of a shard at or after `offset`. The binary search has no branch that
+ * could be mispredicted. */
 static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
 {
     for (size_t n = (size_t)(end - first); n > 1;) {

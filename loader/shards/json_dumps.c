@@ -5,7 +5,7 @@
 
 char *sgt_json_dumps(const json_t *json, size_t flags)
 {
-    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: it cannot be written */
+    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: the value cannot be written */
     char *text = n ? malloc(n + 1) : NULL;
     if (!text) return NULL;
     if (json_dumpb(json, text, n, flags) != n) {

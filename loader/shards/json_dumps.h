@@ -1,6 +1,6 @@
-/* json_dumps.h: JSON as text. jansson's json_dumps does not see when memory runs out while it
- * writes a name, and leaves the name out; written into memory that is there, nothing can be
- * lost. */
+/* json_dumps.h: JSON as text. jansson's json_dumps leaves a name out if memory runs out while it is
+ * written, and reports no error. This one counts the bytes first, then writes into memory that it
+ * has. */
 #ifndef SGT_JSON_DUMPS_H
 #define SGT_JSON_DUMPS_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* What json_dumps promises: malloc'd text; NULL where json is NULL, holds what JSON cannot, or
- * memory is out. */
+/* Return malloc'd text, as json_dumps does; NULL if json is NULL, if it holds what JSON cannot, or
+ * if memory runs out. */
 char *sgt_json_dumps(const json_t *json, size_t flags);
 
 #ifdef __cplusplus

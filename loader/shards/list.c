@@ -1,5 +1,5 @@
-/* list.c: which files of a folder are shards of a split: by their names, ours first, then those
- * that others give. */
+/* list.c: find the files of a folder that are shards of a split, by their names: sgt's names first,
+ * then those of other programs. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "loader/shards/megatron.h"
 #include "loader/shards/shard.h"
 
-/* In what order the names that shards may have are tried. */
+/* The order in which kinds of names are tried. */
 typedef enum naming { OURS, NAMED, MEGATRON, NAMINGS } naming;
 
-/* Where "_WORD_" or "_WORD." stands in `name`, or NULL. */
+/* Return where "_WORD_" or "_WORD." occurs in `name`, or NULL. */
 static const char *find_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -21,7 +21,7 @@ static const char *find_word(const char *name, const char *word)
     return NULL;
 }
 
-/* As a word of the name, first or later. */
+/* Return whether WORD is one of the words of the name. */
 static int says(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -39,7 +39,7 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     return rc;
 }
 
-/* 1 or 0, or a negative SGT_E*. */
+/* Return 1 or 0, or a negative SGT_E*. */
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
 {
@@ -50,7 +50,7 @@ static int is_shard(naming how, const char *folder, const char *name, const char
     return is_megatron(folder, name, split, err);
 }
 
-/* Names that differ before their split are of two sets. */
+/* Names that differ before the split's word belong to two sets. */
 static int one_name(char *const *paths, size_t n, const char *folder, const char *split,
                     sgt_error *err)
 {

@@ -1,6 +1,6 @@
-/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums,
- * the fingerprint) are 16 hex digits in a string: JSON's numbers do not hold them. The order of
- * names is fixed, so the same content is the same bytes. */
+/* manifest.c: read and write manifest.json with jansson. JSON numbers cannot hold every 64-bit
+ * number, so checksums and the fingerprint are strings of 16 hex digits. The order of names is
+ * fixed, so the same content gives the same bytes. */
 #include "loader/shards/manifest.h"
 
 #include <inttypes.h>
@@ -16,11 +16,11 @@
 #include "loader/shards/shard.h"
 
 #define VERSION 1
-/* refuse a manifest larger than this: a million shards take 130 MB */
+/* bytes: a larger manifest is refused; a million shards take 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* of a value, on average: ours have 21, and without white space 13 */
+/* bytes per value, on average: sgt's files have 21, and without white space 13 */
 #define FEWEST_BYTES 12
-#define SOME_VALUES 65536 /* whatever their size */
+#define SOME_VALUES 65536 /* values, whatever the file's size */
 
 /* ---- writing ---- */
 
@@ -44,13 +44,13 @@ static json_t *shard_object(const sgt_manifest_shard *s)
     return o;
 }
 
-/* `text` as JSON of the given kind, or an error that says which field of the caller's it was. */
+/* Parse `text` as JSON of the given kind. An error names the caller's field. */
 static int embedded(json_t **out, const char *text, int array, const char *field, const char *path,
                     sgt_error *err)
 {
     json_error_t why;
     json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (!v) /* or there was no memory to see that it is, which jansson does not always tell apart */
+    if (!v) /* or memory ran out, which jansson does not always report differently */
         return sgt_fail(err, SGT_EFORMAT, "%s: field %s: not JSON: %s", path, field,
                         *why.text ? why.text : "out of memory");
     *out = v;
@@ -60,8 +60,8 @@ static int embedded(json_t **out, const char *text, int array, const char *field
     return SGT_OK;
 }
 
-/* jansson's setters take ownership and report failure; a count of the names tells whether every one
- * succeeded. */
+/* jansson's setters take ownership and report failure. Count the names to find out whether all of
+ * them succeeded. */
 static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
 {
     json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(),
@@ -115,7 +115,7 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
         goto done;
     }
     size_t n = strlen(text);
-    text[n] = '\n'; /* in the place of the NUL, which sgt_file_put does not need */
+    text[n] = '\n'; /* replaces the NUL, which sgt_file_put does not need */
     rc = sgt_file_put(path, text, n + 1, err);
 done:
     json_decref(options);
@@ -181,8 +181,7 @@ static int read_text(char *out, size_t size, const json_t *o, const char *field,
     return SGT_OK;
 }
 
-/* A shard is a plain name beside the manifest: nothing with a slash, and not the two names that are
- * folders. */
+/* Accept only a plain name beside the manifest: no slash, and neither "." nor "..". */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc;
@@ -204,7 +203,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    /* n objects were just parsed from at most MAX_BYTES: no overflow */
+    /* n objects came from at most MAX_BYTES of text, so this cannot overflow */
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {

@@ -1,5 +1,5 @@
-/* manifest.h: OUT/manifest.json, which says what a folder of shards holds and which options made
- * it. */
+/* manifest.h: OUT/manifest.json, which records what a folder of shards holds and the options it was
+ * made with. */
 #ifndef SGT_MANIFEST_H
 #define SGT_MANIFEST_H
 
@@ -19,28 +19,28 @@ typedef struct sgt_manifest_shard {
 } sgt_manifest_shard;
 
 typedef struct sgt_manifest {
-    char *options;        /* JSON object text: the options that change bytes */
+    char *options;        /* JSON object, as text: the options that change the output */
     char vocabulary[64];  /* "gpt2" */
-    uint64_t fingerprint; /* of the vocabulary */
+    uint64_t fingerprint; /* fingerprint of the vocabulary */
     uint32_t vocab, eot;
     sgt_manifest_shard *shards;
     size_t count;
     uint64_t tokens, documents, bytes, files; /* totals over all splits */
-    uint64_t invalid_utf8;                    /* maximal ill-formed subparts met */
-    /* of JSONL: lines left out, half escapes; not written where 0 */
+    uint64_t invalid_utf8;                    /* maximal ill-formed subparts found */
+    /* JSONL lines left out, and lone surrogates; not written if 0 */
     uint64_t bad_lines, lone_surrogates;
-    uint64_t duplicates; /* documents left out; not written where 0 */
-    /* files left out because they are not text; not written where 0 */
+    uint64_t duplicates; /* documents left out as duplicates; not written if 0 */
+    /* files left out because they are not text; not written if 0 */
     uint64_t skipped;
-    /* JSON array text: the first of them, {path, offset}; NULL: none */
+    /* JSON array, as text: the first ill-formed places, {path, offset}; NULL: none */
     char *invalid;
 } sgt_manifest;
 
-/* Reads and checks OUT/manifest.json. A shard is a name in the folder, no path; what has that name
- * may be a symbolic link, such as users lay from disk to disk: it is read, and never written
- * through. Memory: 30 times the file's size at most, and 24 MiB. Free with sgt_manifest_free. */
+/* Read and check OUT/manifest.json. A shard is named by a plain file name in the folder. It may be
+ * a symbolic link, for example to another disk: it is read, and never written through. Takes at
+ * most 30 times the file's size in memory, plus 24 MiB. Free it with sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
-/* Atomic; the same bytes for the same content. */
+/* Write OUT/manifest.json atomically. The same content gives the same bytes. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);
 void sgt_manifest_free(sgt_manifest *m);
 

@@ -1,5 +1,5 @@
-/* megatron.c: the .idx is believed in nothing: its three columns are read side by side, each number
- * held to the ones before it and to the .bin's size. */
+/* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are read side by side,
+ * and each number is checked against the earlier ones and the size of the .bin. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "loader/base/file.h"
 
-#define MAGIC "MMIDIDX\0" /* and the NUL that C adds */
+#define MAGIC "MMIDIDX\0" /* plus the NUL that C adds */
 #define OLD "TNTIDX\0"
 enum {
     VERSION_AT = 9,
@@ -28,13 +28,13 @@ enum {
 typedef struct megatron_index {
     char *path;
     int fd;
-    uint64_t size, sequences, entries; /* entries: one more than documents */
+    uint64_t size, sequences, entries; /* entries: number of documents + 1 */
 } megatron_index;
 
 static uint64_t get64(const unsigned char *p)
 {
     uint64_t v;
-    memcpy(&v, p, sizeof v); /* little-endian, as this machine */
+    memcpy(&v, p, sizeof v); /* little-endian, as this machine is */
     return v;
 }
 
@@ -62,8 +62,8 @@ static void close_index(megatron_index *x)
     free(x->path);
 }
 
-/* The .idx beside `shard`: 1, or 0 where there is none or it is none of Megatron's; close it in any
- * case. */
+/* Open the .idx beside `shard`. Return 1, or 0 if there is none or it is not Megatron-LM's. The
+ * caller must close it in any case. */
 static int open_index(megatron_index *x, const char *shard, sgt_error *err)
 {
     unsigned char magic[9] = {0};
@@ -72,7 +72,8 @@ static int open_index(megatron_index *x, const char *shard, sgt_error *err)
     if (!ends(shard, ".bin")) return 0;
     if (!(x->path = with_ending(shard, strlen(shard) - 4, ".idx")))
         return sgt_fail_memory(err, shard);
-    x->fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
+    /* opening a FIFO would wait for a writer */
+    x->fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (x->fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
     if (fstat(x->fd, &st) < 0) return sgt_fail_errno(err, "%s", x->path);
     x->size = (uint64_t)st.st_size;
@@ -153,11 +154,11 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
 
 /* ---- its columns ---- */
 
-/* Numbers of `width` bytes one after the other. */
+/* A column of numbers of `width` bytes. */
 typedef struct column {
-    uint64_t at, end; /* in the file: what is read next, and where the column ends */
+    uint64_t at, end; /* offsets in the file: the next read, and the end of the column */
     size_t width, next, have;
-    uint64_t hash; /* of what was read, a chunk chained to the next */
+    uint64_t hash; /* hash of what was read so far, chunk by chunk */
     unsigned char bytes[CHUNK];
 } column;
 
@@ -176,22 +177,22 @@ static int next_number(column *c, const megatron_index *x, uint64_t *v, sgt_erro
         *v = get64(c->bytes + c->next);
     } else {
         memcpy(&narrow, c->bytes + c->next, sizeof narrow);
-        *v = (uint64_t)(int64_t)narrow; /* one below 0 is beyond anything */
+        *v = (uint64_t)(int64_t)narrow; /* a negative number becomes too large, so it is refused */
     }
     c->next += c->width;
     return SGT_OK;
 }
 
-/* Where the number that was read last stands. */
+/* Return the offset of the number that was read last. */
 static uint64_t place(const column *c) { return c->at - c->have + c->next - c->width; }
 
 typedef struct walk {
     const megatron_index *x;
     column *tokens, *begins, *bounds;
-    uint64_t size;  /* of the .bin */
-    uint64_t read;  /* bounds so far */
-    uint64_t bound; /* the last of them: a sequence */
-    uint64_t from;  /* the byte where the last document begins */
+    uint64_t size;  /* tokens of the .bin */
+    uint64_t read;  /* bounds read so far */
+    uint64_t bound; /* the last bound: number of a sequence */
+    uint64_t from;  /* byte of the .bin where the last document begins */
     uint64_t documents;
     int (*start)(void *ctx, uint64_t token, sgt_error *err);
     void *ctx;
@@ -214,8 +215,8 @@ static int next_bound(walk *w, sgt_error *err)
         w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
 }
 
-/* Sequence i begins at byte `at`: so do the documents whose first sequence it is, and the one
- * before them ends. */
+/* Sequence i begins at byte `at`. The documents whose first sequence it is begin there too, and the
+ * document before them ends. */
 static int bounds_at(walk *w, uint64_t i, uint64_t at, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,5 +1,4 @@
-/* set.c: a folder of shards, or one file, as a list of shards that are known to be what they
- * say. */
+/* set.c: turn a folder of shards, or one file, into a list of checked shards. */
 #include "loader/shards/set.h"
 
 #include <inttypes.h>
@@ -17,7 +16,8 @@
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256
 #define MANIFEST_MAX ((size_t)1 << 30)
-#define ENDS ((size_t)4096) /* bytes at each end of a shard that stand for its tokens */
+/* bytes at each end of a shard that are hashed in place of all its tokens */
+#define ENDS ((size_t)4096)
 
 static const char *base_name(const char *path)
 {
@@ -25,7 +25,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Empty shards of the given paths, which are taken over. */
+/* Make empty shards with the given paths. Takes ownership of the paths. */
 static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
 {
     s->shards = n < UINT32_MAX ? calloc(n + 1, sizeof *s->shards) : NULL;
@@ -52,8 +52,8 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a folder without a manifest ---- */
 
-/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other,
- * shards are missing. */
+/* sgt-tokenize works in OUT/.work and writes the manifest last. OUT/.work without a manifest means
+ * that shards are missing. */
 static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
@@ -126,8 +126,7 @@ static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const
     return paths ? take_paths(s, paths, n, folder, err) : sgt_fail_memory(err, folder);
 }
 
-/* The manifest and the headers were written together: where they differ, a shard was put in
- * another's place. */
+/* Manifest and headers were written together. If they differ, a shard was replaced by another. */
 static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest,
                  sgt_error *err)
 {
@@ -163,8 +162,8 @@ static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
     XXH3_64bits_update(hash, bytes, sizeof bytes);
 }
 
-/* Where no header has a checksum, the tokens at both ends stand for all of them: sets of one name
- * and size are told apart without being read. */
+/* If no header has a checksum, hash the tokens at both ends of each shard. This distinguishes sets
+ * of equal names and sizes without reading them. */
 static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_error *err)
 {
     uint8_t bytes[ENDS];
@@ -179,7 +178,7 @@ static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_err
     return SGT_OK;
 }
 
-/* Megatron's .idx, whatever the sampling: what it says of the .bin must be so. */
+/* Check Megatron-LM's .idx whatever the sampling is: it must agree with the .bin. */
 static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
 {
     sgt_megatron m;
@@ -245,7 +244,7 @@ static int same_vocabulary(const sgt_set *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* An id must be one of the data's vocabulary and one that the caller has room for. */
+/* An id must be below both the data's vocabulary and the caller's. */
 static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
 {
     uint32_t vocab = asked;
@@ -260,7 +259,7 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
                            sgt_error *err)
 {
     uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
-    sgt_set_shard longest = {0}; /* of those that are too short */
+    sgt_set_shard longest = {0}; /* the longest of the shards that are too short */
     for (uint32_t i = 0; i < all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;
@@ -333,7 +332,7 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
 {
     sgt_set got = {0};
     struct stat st;
-    char *shard = NULL; /* of Megatron's PREFIX, which is no file, or of PREFIX.idx */
+    char *shard = NULL; /* `path` is Megatron-LM's PREFIX, which is not a file, or PREFIX.idx */
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder) shard = sgt_megatron_shard(path);
     if (!folder && !shard && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
@@ -355,7 +354,7 @@ void sgt_set_close(sgt_set *s)
     *s = (sgt_set){0};
 }
 
-/* The first shard that says which vocabulary its ids are of. */
+/* Return the first shard whose header names the vocabulary of its ids. */
 static const sgt_set_shard *marked(const sgt_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -390,7 +389,7 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
     s->skipped += more->skipped;
     s->tokens += more->tokens;
     if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-    /* each shard is held against what it was, when it is opened again */
+    /* Each shard is compared with this when it is opened again. */
     if (s->raw != more->raw) s->raw = -1;
     free(more->shards);
     *more = (sgt_set){0};

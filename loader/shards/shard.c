@@ -1,6 +1,6 @@
 /* shard.c: the shard format. The header is checked against the file's size before anything else
- * believes it; ids and the checksum need the whole file and are checked by sgt_shard_verify (ids
- * also by the loader, as it reads them). */
+ * uses it. Ids and the checksum need the whole file; sgt_shard_verify checks them. The loader also
+ * checks ids as it reads them. */
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-/* a read of sgt_shard_verify: it is still in L2 when it is looked at */
+/* bytes per read of sgt_shard_verify: still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
-#define VERIFY_AHEAD ((uint64_t)8 << 20) /* what the disk is asked for meanwhile */
+#define VERIFY_AHEAD ((uint64_t)8 << 20) /* bytes of readahead requested meanwhile */
 
 static void put32(uint8_t *bytes, int word, uint32_t v)
 {
@@ -67,7 +67,7 @@ static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_
     return SGT_OK;
 }
 
-/* What has not our magic number, and need not. */
+/* A file that does not have our magic number, and need not have it. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path,
                           int raw, sgt_error *err)
 {
@@ -87,7 +87,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, co
     return rc;
 }
 
-/* What the words beyond llm.c's say, where the header says that it has them. */
+/* Read the words beyond llm.c's, if the header says that it has them. */
 static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path,
                           sgt_error *err)
 {
@@ -156,8 +156,8 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* Asked before open(), which would wait for a writer on a FIFO; read_header asks again of what
-     * was opened. */
+    /* Check the kind of file before open(), which would wait for a writer on a FIFO. read_header
+     * checks the opened file again. */
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
@@ -171,10 +171,10 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-/* The first of ids[n] that is not below `vocab`; n where there is none. */
+/* Return the index of the first of ids[n] that is not below `vocab`, or n. */
 static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
 {
-    enum { BLOCK = 4096 }; /* a fixed number, which compilers turn into vectors at -O2 as well */
+    enum { BLOCK = 4096 }; /* a constant length, which compilers vectorize at -O2 too */
     size_t i = 0;
     for (; n - i >= BLOCK; i += BLOCK) {
         uint16_t most = 0;
@@ -185,8 +185,8 @@ static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
     return i;
 }
 
-/* The disk works on the next extent while this one is looked at; what lies behind leaves the cache
- * to others. */
+/* Request readahead of the next extent while this one is checked, and drop the previous one from
+ * the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;

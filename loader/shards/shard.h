@@ -1,18 +1,18 @@
-/* shard.h: one shard on disk, read and written; and the like of other programs, read. 1,024 bytes
- * of header (256 little-endian int32), then 16-bit ids.
+/* shard.h: read and write one shard, and read the similar files of other programs. A shard is a
+ * header of 1,024 bytes (256 little-endian int32), then 16-bit ids.
  *
- *   word 0  20240520                 word 4    vocabulary size (0: not said)
+ *   word 0  20240520                 word 4    vocabulary size (0: unknown)
  *   word 1  1                        word 5    end-of-text id
- *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: not said)
+ *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: unknown)
  *   word 3  header revision (0: a foreign file with words 0-2 alone; ours 1)
- *                                    word 8-9  XXH3-64 of the token bytes, low word first (0: not said)
+ *                                  word 8-9  XXH3-64 of the token bytes, low word first (0: unknown)
  *
- * Words 0-2 are llm.c's layout, so its readers, and numpy.memmap(path, '<u2', 'r', offset=1024),
- * read ours. Of others:
+ * Words 0-2 are llm.c's layout, so llm.c's readers, and numpy.memmap(path, '<u2', 'r',
+ * offset=1024), read these files. Files of other programs:
  *
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
- *   nanoGPT                 ids and nothing else, which only who asks for it is given (`raw`) */
+ *   nanoGPT                 only ids; read only if the caller asks for it (`raw`) */
 #ifndef SGT_SHARD_H
 #define SGT_SHARD_H
 
@@ -26,8 +26,9 @@ extern "C" {
 #endif
 
 #define SGT_SHARD_MAGIC 20240520
-#define SGT_SHARD_LLMC_WIDE 20240801 /* llm.c's for Llama 3's ids, which have 32 bits: not read */
-#define SGT_SHARD_HEADER 1024        /* bytes */
+/* llm.c's magic number for Llama 3's 32-bit ids, which are unsupported */
+#define SGT_SHARD_LLMC_WIDE 20240801
+#define SGT_SHARD_HEADER 1024 /* bytes */
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
 typedef enum sgt_shard_format {
@@ -42,14 +43,14 @@ typedef struct sgt_shard_header {
     uint64_t tokens;
     sgt_shard_format format;
     uint32_t revision;
-    uint32_t vocab; /* 0: not said */
+    uint32_t vocab; /* 0: unknown */
     uint32_t eot;
-    uint64_t fingerprint; /* of the vocabulary; 0: not said */
-    uint64_t xxh3;        /* of the token bytes; 0: not said */
+    uint64_t fingerprint; /* fingerprint of the vocabulary; 0: unknown */
+    uint64_t xxh3;        /* of the token bytes; 0: unknown */
     uint64_t data;        /* byte offset of the first token: 1024, or 0 for a raw file */
 } sgt_shard_header;
 
-/* Of the whole file. */
+/* bytes of the whole file */
 static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 {
     return h->data + 2 * h->tokens;
@@ -57,34 +58,34 @@ static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
-/* Reads and checks the header of the file at `fd` against its size (a file longer or shorter than
- * header + 2*tokens is SGT_EFORMAT, saying both sizes). raw: 1 no header, every byte is a token's;
- * 0 there must be a header, or Megatron's .idx beside it (of which the beginning is checked); -1
- * whichever it is. */
+/* Read the header of the file at `fd` and check it against the file's size. SGT_EFORMAT, with both
+ * sizes, if the file is not header + 2*tokens bytes long. raw: 1: there is no header, every byte
+ * belongs to a token; 0: there must be a header, or Megatron-LM's .idx beside the file (only its
+ * beginning is checked); -1: either. */
 int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err);
 
-/* Opens, checks, returns the descriptor (>= 0) or a negative SGT_E*. */
+/* Open and check a shard. Returns the descriptor (>= 0) or a negative SGT_E*. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Is shown all tokens of a shard in turn: ids[n], of which the first is token number `first`,
- * before it is known that the checksum holds. A negative SGT_E* with *err filled in ends the
- * reading. */
+/* Called with all tokens of a shard in turn: ids[n], beginning with token number `first`, before
+ * the checksum is known to be right. If it returns a negative SGT_E*, with *err filled in, reading
+ * ends. */
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
 } sgt_shard_visitor;
 
-/* Reads the whole shard: checksum against the header (where it is said) and every id below `vocab`.
- * The page cache is asked ahead for what comes next, and lets go of what was read. visitor NULL:
- * nobody sees the tokens. */
+/* Read the whole shard. Compares its checksum with the header's, if there is one, and checks that
+ * every id is below `vocab`. Requests readahead, and drops what was read from the page cache.
+ * visitor may be NULL. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
-/* The shards of a folder in order of their names: "SPLIT_*.bin"; where there are none, those of
- * others: "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; or else Megatron's, any
- * *.bin with such an .idx, of which those with the word val, valid or validation in their names are
- * the split "val", those with test no split, and all others "train". *paths is malloc'd, each entry
- * malloc'd. 0 found is no error. */
+/* List the shards of a folder in the order of their names: "SPLIT_*.bin"; else those of other
+ * programs: "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any
+ * *.bin with such an .idx. Of the latter, names with the word val, valid or validation are the
+ * split "val", those with test are in no split, and all others are "train". *paths and each entry
+ * are malloc'd. Finding none is not an error. */
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
                    sgt_error *err);
 void sgt_shard_list_free(char **paths, size_t count);
