@@ -18,23 +18,23 @@ extern "C" {
 #endif
 
 #define SGT_ARENA_ALIGN 64               /* bytes: a cache line and an AVX-512 vector */
-#define SGT_ARENA_PAGE ((size_t)2 << 20) /* a map is as many whole ones: a huge page of x86-64 */
+#define SGT_ARENA_PAGE ((size_t)2 << 20) /* maps are rounded up to this: a huge page of x86-64 */
 
 typedef struct sgt_arena {
     char *base;  /* 2 MiB-aligned, zeroed; NULL while measuring */
     size_t size; /* bytes mapped */
-    size_t used; /* bytes handed out, or wanted so far */
+    size_t used; /* bytes handed out; while measuring, bytes needed so far */
 } sgt_arena;
 
-/* Maps `size` zeroed bytes with huge pages advised, and starts handing out from 0. prefault != 0
+/* Map `size` zeroed bytes with huge pages advised, and start handing out from 0. prefault != 0
  * touches every page now. */
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
 
-/* `count` items of `size` bytes, SGT_ARENA_ALIGN-aligned. NULL while measuring. More than was
- * mapped is a bug (assert). */
+/* Hand out `count` items of `size` bytes, aligned to SGT_ARENA_ALIGN. Returns NULL while measuring.
+ * Taking more than was mapped is a bug (assert). */
 void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
-void sgt_arena_unmap(sgt_arena *a); /* frees everything; an unmapped or zeroed arena is fine */
+void sgt_arena_unmap(sgt_arena *a); /* Free everything. An unmapped or zeroed arena is fine. */
 
 #ifdef __cplusplus
 }

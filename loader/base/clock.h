@@ -1,4 +1,4 @@
-/* clock.h: time that only goes forward, and waiting in short extents. */
+/* clock.h: a clock that never goes back, durations as text, and waits with a limit. */
 #ifndef SGT_BASE_CLOCK_H
 #define SGT_BASE_CLOCK_H
 
@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-double sgt_now(void); /* seconds, from some moment on */
+double sgt_now(void); /* seconds since some fixed moment */
 
-/* "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days": into buf, which is returned. */
+/* Format a duration: "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days". Returns buf. */
 char *sgt_format_duration(char *buf, size_t n, double seconds);
 
-/* Waits for *c to be signalled, a tenth of a second at most: a signal to the process wakes nobody,
- * so that whoever may be asked to stop has to look up. As with pthread_cond_wait the caller holds
- * *m, and looks whether what it waits for is true. */
+/* Wait for *c to be signalled, for at most a tenth of a second. A signal to the process wakes no
+ * waiting thread, so a thread that may be asked to stop has to check regularly. As with
+ * pthread_cond_wait, the caller holds *m and checks its condition again. */
 void sgt_wait_briefly(pthread_cond_t *c, pthread_mutex_t *m);
 
 #ifdef __cplusplus

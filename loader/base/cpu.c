@@ -1,4 +1,4 @@
-/* cpu.c: which instructions, how many cores. */
+/* cpu.c: the CPU's instructions, caches and cores. */
 #include "loader/base/cpu.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
 
-/* Both are decided before any thread starts or by identical answers of several: relaxed atomics
+/* Decided before any thread starts, or by several threads with the same result: relaxed atomics
  * suffice. */
 static int detected = -1, limit = -1;
 
@@ -38,7 +38,7 @@ static int machine(void)
     int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (level >= 0) return level;
     level = detect();
-#ifdef SGT_CPU_MOST /* make CPU=plain: a lesser machine, for tests */
+#ifdef SGT_CPU_MOST /* make CPU=plain imitates a lesser machine, for tests */
     while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
 #endif
     __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
@@ -51,9 +51,8 @@ sgt_cpu_level sgt_cpu(void)
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
 }
 
-/* Bits of CPUID's leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0 hold them. Not all are in
- * every compiler's list of names. Asked once: under a hypervisor each question takes as long as a
- * small product. */
+/* Bits of CPUID leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0. Not every compiler has names
+ * for all of them. Asked once: under a hypervisor each CPUID takes as long as a small product. */
 enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
@@ -90,8 +89,8 @@ int sgt_cpu_neon(void)
 #endif
 }
 
-/* The kernel's word on the caches of core 0: sysconf counts those of the whole package on some
- * machines. */
+/* Read the caches of core 0 from the kernel's files: on some machines sysconf returns those of the
+ * whole package. */
 static int cache_line(char *line, int size, int index, const char *what)
 {
     char path[80];
@@ -109,7 +108,7 @@ size_t sgt_cpu_cache(int level)
         if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") ||
             line[0] == 'I')
             continue;
-        /* 1024K */
+        /* such as "1024K" */
         size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0;
         if (kib) return kib << 10;
     }

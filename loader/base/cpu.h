@@ -1,6 +1,6 @@
-/* cpu.h: the one place that asks what the CPU is. Each library's table of fast functions takes its
- * level from here. The level is decided once: detected at the first question, lowered by
- * sgt_cpu_limit (the programs' --cpu) before it. */
+/* cpu.h: everything that sgt asks about the CPU. Each library chooses its fast functions by the
+ * level that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered
+ * before it by sgt_cpu_limit (the programs' --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -19,18 +19,18 @@ typedef enum sgt_cpu_level {
     SGT_CPU_LEVELS
 } sgt_cpu_level;
 
-/* what to use: the machine's level, or the limit if lower */
+/* Return the level to use: the machine's, or the limit if that is lower. */
 sgt_cpu_level sgt_cpu(void);
 const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
 
-/* What AVX-512 alone does not say, all 0 below that level: products of bfloat16 in vectors
- * (AVX512-BF16), and in tiles (AMX-BF16); bytes looked up in 128, compressed and expanded
- * (AVX512-VBMI and VBMI2: Ice Lake and Zen 4 have both). */
+/* Features beyond AVX-512; all 0 below that level: bfloat16 products in vectors (AVX512-BF16) and
+ * in tiles (AMX-BF16); look-up, compression and expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake
+ * and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
 
-/* The vectors of aarch64, which each of those machines has: 0 elsewhere, and where a limit is
+/* The vectors of aarch64, which all of its CPUs have. 0 on other machines, and if a limit is
  * set. */
 int sgt_cpu_neon(void);
 
@@ -39,11 +39,11 @@ int sgt_cpu_neon(void);
  * is made. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
 
-/* Bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 where there is none, or
- * nobody says. Reads files of the kernel each time. */
+/* Return the bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 if there is
+ * none, or it is unknown. Reads the kernel's files at each call. */
 size_t sgt_cpu_cache(int level);
 
-/* cores this process may run on, at least 1 */
+/* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
 const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
 

@@ -1,4 +1,4 @@
-/* error.c: messages, made safe to print in the one place they all pass through. */
+/* error.c: format messages, and make them safe to print. */
 #include "loader/base/error.h"
 
 #include <errno.h>
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at s that may go to a terminal as it is, or 0: controls
- * (C0, DEL, C1) and everything Unicode's table 3-7 does not list. */
+/* Return the length of the well-formed UTF-8 sequence at s if it may be sent to a terminal, else 0:
+ * for controls (C0, DEL, C1) and everything that Unicode's table 3-7 does not list. */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
@@ -39,8 +39,8 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* `from` into text[size]; what does not fit is left out in the middle: a path may have 4,096 bytes,
- * and what is wrong with it stands behind it. */
+/* Copy `from` into text[size]. If it does not fit, leave out its middle: a path may have 4,096
+ * bytes, and the message says after it what is wrong. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";
@@ -50,7 +50,7 @@ static void cut_middle(char *text, size_t size, const char *from)
         return;
     }
     size_t tail = n - (keep - head);
-    while (head && (from[head] & 0xc0) == 0x80) head--; /* between characters */
+    while (head && (from[head] & 0xc0) == 0x80) head--; /* cut between characters */
     while ((from[tail] & 0xc0) == 0x80) tail++;
     memcpy(text, from, head);
     memcpy(text + head, gap, sizeof gap - 1);
@@ -59,7 +59,8 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void say_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
 {
-    char raw[9000], shown[4 * sizeof raw]; /* two paths and some words, each byte as \xNN at most */
+    /* bytes: two paths and some words, each byte written as \xNN at most */
+    char raw[9000], shown[4 * sizeof raw];
     int n = vsnprintf(raw, sizeof raw, fmt, args);
     if (n < 0) n = 0;
     if ((size_t)n >= sizeof raw) n = (int)sizeof raw - 1;
@@ -83,7 +84,8 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     int saved = errno, code = saved == ENOMEM ? SGT_ENOMEM : SGT_EIO;
     if (!err) return code;
     char reason[128];
-    const char *text = strerror_r(saved, reason, sizeof reason); /* GNU's, which returns the text */
+    /* GNU's strerror_r, which returns the text */
+    const char *text = strerror_r(saved, reason, sizeof reason);
     va_list args;
     va_start(args, fmt);
     err->code = code;

@@ -1,5 +1,5 @@
-/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever
- * happens, the name shows the old content or the whole of the new. */
+/* file.c: atomic files: write a temporary beside the target, fsync it, rename it, fsync the folder.
+ * Whatever happens, the name has either the old content or all of the new. */
 #include "loader/base/file.h"
 
 #include <dirent.h>
@@ -60,7 +60,7 @@ char *sgt_own_library(const char *name)
     return strdup(name);
 }
 
-/* The folder part of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
+/* Return the folder of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
 static char *parent_of(const char *path)
 {
     size_t n = strlen(path);
@@ -89,7 +89,8 @@ int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
         return sgt_fail_memory(err, path);
     }
     for (int tries = 0; tries < 100 && f->fd < 0; tries++) {
-        uint64_t r; /* unguessable, so that nobody in a shared folder can lay a trap at the name */
+        /* unguessable, so that no other user of a shared folder can put a link at the name */
+        uint64_t r;
         if (getrandom(&r, sizeof r, 0) != sizeof r) break;
         snprintf(f->temporary, n + 32, "%s.%016llx.tmp", path, (unsigned long long)r);
         f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -143,7 +144,7 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
-    /* a pipe by that name must not make us wait */
+    /* opening a FIFO of that name must not wait */
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *buf = NULL;
     struct stat st;
@@ -243,8 +244,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
         char end = *p;
         struct stat st;
         *p = 0;
-        /* What will be durable in it is so only if its own name is; a parent that may not be read
-         * cannot be flushed. */
+        /* Files in a new folder are durable only if the folder's own name is. A parent that may not
+         * be read cannot be flushed. */
         if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
         else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
         else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -260,8 +261,8 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 {
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    /* Some file systems know no fsync of a folder and say EINVAL: there a rename is as durable as
-     * it gets. */
+    /* Some file systems cannot fsync a folder and return EINVAL: there, nothing more can be done
+     * for a rename. */
     if (fsync(fd) < 0 && errno != EINVAL)
         rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     close(fd);
@@ -279,7 +280,7 @@ int sgt_sync_parent(const char *path, sgt_error *err)
 
 static int remove_entries(int fd, const char *path, sgt_error *err);
 
-/* One name in the folder `dir`, whatever it is. */
+/* Remove one name in the folder `dir`, whatever it is. */
 static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return SGT_OK;
@@ -292,7 +293,7 @@ static int remove_at(int dir, const char *name, const char *shown, sgt_error *er
     return rc;
 }
 
-/* Everything in the folder open at fd, which is closed. */
+/* Remove everything in the folder open at fd, and close fd. */
 static int remove_entries(int fd, const char *path, sgt_error *err)
 {
     int rc = SGT_OK;

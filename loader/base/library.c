@@ -21,20 +21,20 @@ void *sgt_library_open(const char *name, int flags, char *why, size_t n)
         if (library) return library;
         const char *text = dlerror();
         sgt_printable(why, n, text ? text : name);
-        int interrupted = text && strstr(text, strerror(EINTR)); /* dlopen promises no errno */
+        int interrupted = text && strstr(text, strerror(EINTR)); /* dlopen need not set errno */
         if (i >= (interrupted ? INTERRUPTED_TRIES : TRIES)) return NULL;
     }
 }
 
-/* "NAME: cannot open shared object file: No such file or directory": nothing is wrong with it, it
- * is not there. */
+/* "NAME: cannot open shared object file: No such file or directory" means that the library is not
+ * installed, not that it is damaged. */
 static int absent(const char *name, const char *why)
 {
     size_t n = strlen(name);
     return strncmp(why, name, n) == 0 && why[n] == ':' && strstr(why, "No such file");
 }
 
-/* The name of the first function that is missing, or NULL. */
+/* Return the name of the first missing function, or NULL. */
 static const char *look_up(const sgt_library *l, void *library)
 {
     for (const sgt_symbol *s = l->symbols; s->name; s++) {
@@ -51,10 +51,10 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* How well a candidate did, from the least that is worth telling. */
+/* Results of trying a candidate, from the least worth reporting to the most. */
 enum { ABSENT, BROKEN, UNFIT, FITS };
 
-/* One file, or one name for the system to find. */
+/* Try one file, or one name for the system to find. */
 static int try_one(sgt_library *l, const char *name, sgt_error *err)
 {
     char why[384];
@@ -73,8 +73,8 @@ static int try_one(sgt_library *l, const char *name, sgt_error *err)
     return rc < 0 ? UNFIT : FITS;
 }
 
-/* The next folder of a list with colons between, and a name in it; moves *at behind it. 0: there is
- * none that fits. */
+/* Build the path of `name` in the next folder of a list separated by colons, and move *at past that
+ * folder. Return 0 if no folder is left whose path fits. */
 static int in_next(char *path, size_t n, const char **at, const char *name)
 {
     size_t folder = strcspn(*at, ":");
@@ -83,8 +83,8 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Every name as the system finds it, then in the folders; of those that fail the first is told that
- * was there, and of these one that could be loaded. */
+/* Try every name as the system finds it, then in the folders. If all fail, report the first that
+ * exists; rather one that could be loaded. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

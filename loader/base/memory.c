@@ -1,4 +1,4 @@
-/* memory.c: see memory.h. Files of the kernel's, a few numbers in each. */
+/* memory.c: read free memory and its limits from the kernel's files; see memory.h. */
 #include "loader/base/memory.h"
 
 #include <limits.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number that follows `name` at the beginning of a line of `path` ("" for the first line);
- * UINT64_MAX where there is none, which "max" of a group without a limit is too. */
+/* Return the number after `name` at the beginning of a line of `path` ("" for the first line);
+ * UINT64_MAX if there is none. A group without a limit says "max", which gives UINT64_MAX too. */
 static uint64_t read_number(const char *path, const char *name)
 {
     char line[256];
@@ -34,7 +34,7 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return read_number(path, name);
 }
 
-/* One group's file names, of both versions. */
+/* File names of a group, for both versions. */
 typedef struct names {
     const char *mount, *limits[2], *used, *inactive, *active;
 } names;
@@ -50,8 +50,8 @@ static const names version2 = {"sys/fs/cgroup",
                                "inactive_file ",
                                "active_file "};
 
-/* What is left below the limits of the group in `folder`. Its page cache is used memory that gives
- * way. */
+/* Return what is left below the limits of the group in `folder`. Its page cache counts as free,
+ * because the kernel reclaims it. */
 static uint64_t room_in(const char *folder, const names *v)
 {
     uint64_t limit = UINT64_MAX, used = read_in(folder, v->used, "");
@@ -67,8 +67,8 @@ static uint64_t room_in(const char *folder, const names *v)
     return used < limit ? limit - used : 0;
 }
 
-/* From the group itself up to the mount. A container may see its own group as the mount, and none
- * of the path to it: what is not there bounds nothing. */
+/* Look at the group itself and at every group above it, up to the mount. A container may see its
+ * own group as the mount, and nothing of the path to it: missing files set no bound. */
 static uint64_t room_along(const char *root, const char *group, const names *v)
 {
     char folder[PATH_MAX];

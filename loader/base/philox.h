@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* A function of C, of C++ and of a CUDA kernel, from one source. */
+/* Mark a function that C, C++ and CUDA kernels share. */
 #ifdef __CUDACC__
 #define SGT_EVERYWHERE static __host__ __device__ __forceinline__
 #else
@@ -36,7 +36,7 @@ SGT_EVERYWHERE sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_
     return r;
 }
 
-/* The first 64 bits of one draw. */
+/* Return the first 64 bits of one draw. */
 SGT_EVERYWHERE uint64_t sgt_philox_u64(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
 {
     sgt_philox4 r = sgt_philox(key, counter_lo, counter_hi);

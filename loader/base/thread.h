@@ -1,4 +1,4 @@
-/* thread.h: threads of a library, of which a program need not know. */
+/* thread.h: the threads that a library starts. */
 #ifndef SGT_BASE_THREAD_H
 #define SGT_BASE_THREAD_H
 
@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* pthread_create, and the error number that it returns, with signals blocked in the new thread:
- * they are the program's business, whose own threads are to be interrupted by them. But for those
- * that a thread brings upon itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL), which a handler may mend:
- * sgt_loader_guard_sigbus's does. */
+/* Call pthread_create, with signals blocked in the new thread: they are for the program's own
+ * threads. Only the signals that a thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL) are not
+ * blocked, because a handler may act on them, as that of sgt_loader_guard_sigbus does. Returns its
+ * error number. */
 int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* version.h: of all of sgt. */
+/* version.h: the version of all of sgt. */
 #ifndef SGT_BASE_VERSION_H
 #define SGT_BASE_VERSION_H
 

@@ -1,5 +1,5 @@
-/* train.c: a trainer of one's own around libsgt-loader: a thread prefetches batches, the loop
- * consumes them, and one integer is all there is to resume from.
+/* train.c: an example of a training loop around libsgt-loader. A thread prefetches batches, the
+ * loop consumes them, and one integer is enough to resume.
  *
  *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
  *
@@ -16,7 +16,7 @@ enum { BATCH = 16, SEQ = 128, CLASSES = 128 };
 
 static float follows[CLASSES][CLASSES], rows[CLASSES];
 
-/* The mean loss of a batch, in nats, before the model learns from it. */
+/* Return the mean loss of a batch, in nats, before the model learns from it. */
 static double step(const int32_t *inputs, const int32_t *targets)
 {
     double loss = 0;
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         return 2;
     }
     order.count = strtoull(argv[2], NULL, 10);
-    /* what a checkpoint would have kept */
+    /* a checkpoint would store this */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, argv[1], &options, &err) < 0) return fail(&err);
@@ -70,9 +70,9 @@ int main(int argc, char **argv)
     while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
         double loss = step(batch.inputs, batch.targets);
         printf("batch %" PRIu64 " loss %.4f\n", batch.index, loss);
-        sgt_stream_release(stream, &batch); /* the thread may fill it again */
+        sgt_stream_release(stream, &batch); /* the thread may fill the buffer again */
     }
-    sgt_stream_close(stream); /* before its loader */
+    sgt_stream_close(stream); /* close it before its loader */
     sgt_loader_close(loader);
     return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }

@@ -6,16 +6,16 @@
 
 struct sgt_blocks {
     const sgt_mix *mix;
-    uint32_t windows; /* of a fetch */
+    uint32_t windows; /* windows of a fetch */
     sgt_pool *pools[SGT_BLOCKS_SETS];
 };
 
 struct sgt_blocks_cursor {
     sgt_blocks *b;
-    uint32_t n; /* left by the last fetch */
+    uint32_t n; /* number of windows left over by the last fetch */
     sgt_pool_cursor *pooled[SGT_BLOCKS_SETS];
-    sgt_window *some; /* of one set; then those left */
-    uint32_t *places; /* of these among those fetched */
+    sgt_window *some; /* the windows of one set; then those left over */
+    uint32_t *places; /* their indices among the fetched windows */
     const uint16_t **tokens;
 };
 
@@ -38,7 +38,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
         int rc = sgt_pool_open(&b->pools[i], rings, set, &o->mix->samplers[i],
                                o->mix->shards_before[i], err);
         if (rc == 0 && b->pools[i]) continue;
-        sgt_blocks_close(b); /* T is the same for all: no pool for one is no pool for any */
+        sgt_blocks_close(b); /* T is the same for all sets: either all have a pool or none has */
         return rc;
     }
     *out = b;
@@ -81,7 +81,7 @@ void sgt_blocks_cursor_close(sgt_blocks_cursor *c)
     free(c);
 }
 
-/* The windows of one set among several. */
+/* Fetch the windows of one set among several. */
 static void fetch_set(sgt_blocks_cursor *c, uint32_t set, const sgt_window *windows, uint32_t n,
                       const uint16_t **tokens)
 {

@@ -1,5 +1,5 @@
-/* files.c: a table of all shards and, of those that are open and in nobody's hands, a list by when
- * they were given back. */
+/* files.c: a table of all shards, and a list of the open ones without a user, least recently used
+ * first. */
 #include "loader/read/files.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #define NOBODY UINT32_MAX
-#define FEWEST 8 /* descriptors that are kept open, however few a process may have */
+#define FEWEST 8 /* descriptors kept open, even if the process may have very few */
 
 typedef struct file {
     int fd; /* -1: closed */
     uint32_t users;
-    uint32_t older, newer; /* in the list of those without users */
-    unsigned align;        /* 0: not known yet; read without the lock too */
+    uint32_t older, newer; /* links of the list of shards without users */
+    unsigned align;        /* 0: unknown yet; also read without the lock */
 } file;
 
 struct sgt_files {
@@ -27,13 +27,14 @@ struct sgt_files {
     unsigned kind;
     pthread_mutex_t lock;
     uint32_t most, open, oldest, newest;
-    unsigned align; /* shard 0's, which bounds the others' */
+    unsigned align; /* shard 0's alignment, which bounds the others' */
     file files[];
 };
 
 /* ---- direct reads ---- */
 
-/* Without statx's word: the smallest read that works. 0 with errno when none does. */
+/* Used if statx reports no alignment: return the size of the smallest read that works; 0 with errno
+ * if none does. */
 static unsigned try_reads(int fd)
 {
     unsigned align = 512;
@@ -44,7 +45,7 @@ static unsigned try_reads(int fd)
     return align <= SGT_FILES_ALIGN ? align : 0;
 }
 
-/* Turns fd to direct reads and returns their alignment; 0 with errno where that cannot be. */
+/* Switch fd to direct reads and return their alignment; 0 with errno if that is impossible. */
 static unsigned go_direct(const sgt_files *f, int fd)
 {
     struct statx s = {0};
@@ -56,7 +57,7 @@ static unsigned go_direct(const sgt_files *f, int fd)
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_DIRECT) < 0) return 0;
     unsigned align = 0;
     int known = !f->fault->align_unknown && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
-                s.stx_mask & STATX_DIOALIGN; /* Linux 6.1 */
+                s.stx_mask & STATX_DIOALIGN; /* since Linux 6.1 */
     errno = EINVAL;
     if (!known) align = try_reads(fd);
     else if (s.stx_dio_mem_align && s.stx_dio_offset_align &&
@@ -85,8 +86,8 @@ unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
     return __atomic_load_n(&f->files[shard].align, __ATOMIC_RELAXED);
 }
 
-/* A shard may turn out coarser than shard 0, by which everybody has measured his memory: it is read
- * through the page cache. */
+/* All buffers are aligned for shard 0. A shard that needs a coarser alignment is read through the
+ * page cache. */
 static void settle_align(sgt_files *f, uint32_t shard, int fd)
 {
     file *e = &f->files[shard];
@@ -137,8 +138,8 @@ static void close_oldest(sgt_files *f)
     f->open--;
 }
 
-/* Where it fails it is tried again without those that nobody uses, which may be what the process is
- * short of. */
+/* If opening fails, close the descriptors without users and try again: the process may be out of
+ * descriptors. */
 static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
 {
     while (f->open >= f->most && f->oldest != NOBODY) close_oldest(f);
@@ -175,7 +176,7 @@ void sgt_files_give(sgt_files *f, uint32_t shard)
 
 /* ---- all of them ---- */
 
-/* Half of what a process may have: the other half is the program's. */
+/* Half of the descriptors that the process may have; the program keeps the other half. */
 static uint32_t most_open(const sgt_reader_fault *fault)
 {
     struct rlimit limit;

@@ -1,9 +1,9 @@
-/* guard.c: the handler of SIGBUS, and what it has to know: the library's only global. Signal
- * handlers get no argument of ours, so that there is no other way.
+/* guard.c: the SIGBUS handler and its state, which is the library's only global, because a
+ * signal handler gets no argument.
  *
- * The handler takes no lock. It walks a list whose nodes are never freed (they are used again, so
- * there are as many as loaders were ever open at once), and it counts itself while it looks at what
- * they hold: whoever takes his maps off the list waits for that count to come to nothing. */
+ * The handler takes no lock. It walks a list whose nodes are never freed. Nodes are reused, so
+ * there are only as many as loaders that were open at the same time. While it reads what a node
+ * holds, the handler counts itself; sgt_guard_remove waits until this count is zero. */
 #include "loader/read/guard.h"
 
 #include <errno.h>
@@ -18,16 +18,16 @@
 #include "loader/sgt_loader.h"
 
 typedef struct node {
-    sgt_guarded *holds; /* atomic; NULL: free to be used */
+    sgt_guarded *holds; /* atomic; NULL: the node is free */
     struct node *next;  /* never changes */
 } node;
 
 static struct {
     node *first; /* atomic */
-    int looking; /* atomic: handlers that may be looking at what nodes hold */
-    /* atomic: somebody has begun to install the handler; what follows is written */
+    int looking; /* atomic: number of handlers that may be reading what nodes hold */
+    /* atomic: 1 once installing the handler has begun; the fields below are then written */
     int claimed, ready;
-    struct sigaction before; /* whose SIGBUS all others are */
+    struct sigaction before; /* the handler before ours, for every other SIGBUS */
     uintptr_t page;          /* bytes */
 } guard;
 
@@ -78,22 +78,21 @@ void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at)
     __atomic_store_n(&g->torn, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Zeros from the page of `at` to the map's end, so that one tear takes one call however long the
- * rest is. It is marked first: a thread that reads these zeros without having faulted itself finds
- * the mark afterwards. */
+/* Map zeros from the page of `at` to the map's end, so that a torn map faults only once. Mark the
+ * map first: a thread that reads these zeros without a fault of its own then finds the mark. */
 static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
 {
     sgt_guard_map *m = &g->maps[map];
     uintptr_t from = at & ~(guard.page - 1), end = (uintptr_t)m->base + m->size;
     sgt_guard_tear(g, map, from - (uintptr_t)m->base);
     end = (end + guard.page - 1) & ~(guard.page - 1);
-    /* The system call itself, as what a handler may do; and the thread sanitizer would take mmap()
-     * for a write. */
+    /* The bare system call, which is safe in a signal handler. The thread sanitizer would also
+     * treat mmap() as a write. */
     return syscall(SYS_mmap, from, end - from, PROT_READ,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* Was the fault at one of our maps, and can whoever met it go on? */
+/* Return whether the fault was in one of our maps, so that its thread can continue. */
 static int mended(uintptr_t at)
 {
     int done = 0;
@@ -107,7 +106,7 @@ static int mended(uintptr_t at)
     return done;
 }
 
-/* To whom it would have gone without us. */
+/* Pass the signal on to the handler before ours. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     struct sigaction to = guard.before;
@@ -120,7 +119,8 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
         none.sa_handler = SIG_DFL;
         sigaction(SIGBUS, &none, NULL);
     }
-    /* a fault comes again by itself; what was sent is sent again, and is due when this returns */
+    /* A fault repeats by itself. A signal that was sent is sent again, and is delivered when this
+     * returns. */
     if (special) {
         if (!faulted) raise(number);
     } else if (to.sa_flags & SA_SIGINFO) {
@@ -132,16 +132,16 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-    /* pairs with the installer's */
+    /* pairs with the installer's store */
     int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
     (void)ready;
-    /* else it was sent, or is a mere warning */
+    /* otherwise it was sent by a process, or only warns */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
 }
 
-/* Whoever asks again tries again. */
+/* the next call tries again */
 static int give_up(sgt_error *err)
 {
     __atomic_store_n(&guard.claimed, 0, __ATOMIC_RELAXED);
@@ -156,7 +156,8 @@ int sgt_loader_guard_sigbus(sgt_error *err)
     if (sigaction(SIGBUS, NULL, &guard.before) < 0) return give_up(err);
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_sigbus;
-    ours.sa_mask = guard.before.sa_mask; /* whoever had it finds things as they would have been */
+    /* the previous handler sees what it would have seen without ours */
+    ours.sa_mask = guard.before.sa_mask;
     ours.sa_flags =
         SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
     __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);

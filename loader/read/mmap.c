@@ -1,14 +1,14 @@
-/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share
- * it.
+/* mmap.c: every shard is mapped whole, once. What was read stays in the page cache, which other
+ * processes share.
  *
- * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of
- * which a window uses two kilobytes. And a fault waits for its page, one after another;
- * MADV_WILLNEED begins reading the windows of coming batches, all at once, and waits for none. (In
- * memory that advice is not missed: to touch the first line of coming windows in its place made
- * batches slower.)
+ * Random windows need two kinds of advice. Without MADV_RANDOM, each fault reads ahead
+ * megabytes, of which a window uses two kilobytes. And faults wait for their pages one after
+ * another; MADV_WILLNEED starts reading the windows of coming batches, all at once, and does not
+ * wait. (For a set in memory this is enough: prefetching the first line of coming windows as
+ * well made batches slower.)
  *
- * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised,
- * guard.h for how. */
+ * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
+ * guard.h how. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,47 +22,47 @@
 #include "loader/read/guard.h"
 #include "loader/read/reader.h"
 
-#define AHEAD 128 /* windows that are being read: where the study's disk reached its limit */
-/* between two looks at the sizes of a batch's shards; each is a system call */
+#define AHEAD 128 /* windows being read at once: more did not help the disk that was measured */
+/* seconds between two checks of the sizes of a batch's shards; each is a system call */
 #define LOOK_S .01
-#define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
-/* bytes of advice at once, where the windows beside a window come soon too */
+#define LOOK_BATCHES 8 /* seconds between two checks of what this thread has read from the disk */
+/* bytes per advice, if the neighbours of a window are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
-#define CHUNKS 4096 /* that a cursor remembers: 4 times a pool of `block` */
+#define CHUNKS 4096 /* chunks that a cursor remembers: 4 times a pool of `block` */
 #define PATIENCE_LEAST 4
 #define PATIENCE_MOST 64
 
 typedef struct file {
     const uint16_t *tokens;
-    dev_t device; /* which file is mapped: another may have its name by now */
+    dev_t device; /* identity of the mapped file: another may have its name by now */
     ino_t inode;
 } file;
 
 typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
-    int random;           /* windows come in no order that the kernel could guess ... */
-    int chunks;           /* ... but many from the same blocks */
+    int random;           /* windows come in random order ... */
+    int chunks;           /* ... but many come from the same blocks */
     uintptr_t page;       /* bytes */
     file files[];
 } reader;
 
 typedef struct cursor {
     reader *r;
-    double looked; /* when sizes were looked at */
-    /* Advice is a system call for every window, half of the time of a batch that is in the page
-     * cache already: it is given while that makes this thread read from the disk, of which the
-     * kernel keeps count, and again as soon as a fault did. */
+    double looked; /* when the sizes were last checked */
+    /* Advice is a system call per window: half of the time of a batch that is already in the page
+     * cache. So it is given only while it makes this thread read from the disk, which the kernel
+     * counts. It is given again as soon as a fault has read from the disk. */
     int advising;
-    unsigned batches; /* since the last look */
-    unsigned given;   /* advice, since then */
-    unsigned told;    /* batches that are expected */
-    unsigned idle;    /* looks that found no reading */
-    /* as many of them end the advice; more each time that this was a mistake */
+    unsigned batches; /* windows since the last check */
+    unsigned given;   /* advice given since then */
+    unsigned told;    /* number of batches expected */
+    unsigned idle;    /* consecutive checks without any reading */
+    /* after so many of them advice ends; grows each time that this was a mistake */
     unsigned patience;
-    pthread_t thread;    /* whose counts these are: */
-    long faults, blocks; /* pages it waited for; all that was read for it, by advice too */
-    /* with chunks: those that were asked for, each at a place that goes by its address */
+    pthread_t thread;    /* the thread that the counts below belong to: */
+    long faults, blocks; /* pages that it waited for; all pages read for it, by advice too */
+    /* for chunks: those already requested, in a hash table by address */
     uintptr_t asked[];
 } cursor;
 
@@ -98,13 +98,13 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
                       " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
                       h->path, size)
                 : sgt_fail_errno(err, "%s: mapping it", h->path);
-    close(fd); /* a map keeps its file */
+    close(fd); /* a map keeps its file open */
     if (rc < 0) return rc;
     r->guarded->maps[shard].base = base;
     r->guarded->maps[shard].size = (size_t)size;
     r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data),
                              st.st_dev, st.st_ino};
-    /* advice: refused, it is only slower */
+    /* only advice: if it is refused, reading is slower */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -152,13 +152,13 @@ static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
-/* Marks a shard whose file is shorter than its map. */
+/* Mark a shard whose file has become shorter than its map. */
 static void look_at_size(const reader *r, uint32_t shard)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     const file *f = &r->files[shard];
     struct stat st;
-    /* the map has the old one */
+    /* the map still has the old file */
     if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return;
     if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head))
         sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
@@ -180,8 +180,8 @@ static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
                     h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
 }
 
-/* Windows before the tear are whole, whoever found it: a stream's earlier batches do not fail for a
- * later one. */
+/* Windows before the tear are whole, whichever cursor found it, so the earlier batches of a stream
+ * do not fail because of a later one. */
 static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
@@ -194,7 +194,7 @@ static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt
     return SGT_OK;
 }
 
-/* Zeros to the end of the last page are all that is seen of some cuts. */
+/* Some cuts show only as zeros up to the end of the last page. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err)
 {
@@ -212,7 +212,8 @@ static void look_at_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    int known = pthread_equal(c->thread, pthread_self()); /* threads may hand a cursor on */
+    /* threads may hand a cursor over to each other */
+    int known = pthread_equal(c->thread, pthread_self());
     int waited = used.ru_majflt != c->faults, reading = waited || used.ru_inblock != c->blocks;
     if (known && c->advising) {
         c->idle = reading ? 0 : c->idle + (c->given > 0);
@@ -234,9 +235,9 @@ static void advise(cursor *c, uintptr_t from, uintptr_t end)
     c->given++;
 }
 
-/* Windows of `block` come from 64 MiB of blocks in turn: the chunks that a window touches are read
- * whole, once. Which parts of them are blocks is the sampler's to know; a quarter of what is read,
- * at most, is not. */
+/* With `block`, windows come from one 64 MiB pool of blocks after another. So the chunks that a
+ * window touches are read whole, once. Only the sampler knows which parts of them belong to blocks;
+ * at most a quarter of what is read does not. */
 static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uintptr_t end)
 {
     uintptr_t first = (uintptr_t)m->base, last = first + m->size;
@@ -248,7 +249,7 @@ static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uin
     }
 }
 
-/* Advice is for whole pages; the two that a window begins and ends in are its own too. */
+/* Advice covers whole pages, including the two in which a window begins and ends. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -273,14 +274,13 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
 {
     cursor *c = p;
     double now = sgt_now();
-    if (now < c->looked || now - c->looked >= LOOK_S) { /* or a clock that went back */
+    if (now < c->looked || now - c->looked >= LOOK_S) { /* or the clock went back */
         c->looked = now;
         for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
     }
     look_at_reads(c);
     if (c->told) c->told--;
-    else
-        advise_all(c, windows, n); /* nobody said that it would come: its pages at once, at least */
+    else advise_all(c, windows, n); /* it was not announced: request at least its own pages now */
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
     return find_torn(c->r, windows, n, err);

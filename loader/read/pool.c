@@ -1,17 +1,19 @@
 /* pool.c: see pool.h.
  *
- * There are two halves, each with the blocks of one pool, and one thread that fills them, pool
- * after pool, block after block. `wanted` is the pool that is drawn from: the halves are to have
- * that one and the next. Fetches move it on:
+ * There are two halves, each with the blocks of one pool. One thread fills them, pool after
+ * pool, block after block. `wanted` is the pool that windows are drawn from; the halves should
+ * hold this pool and the next one. Fetches advance it:
  *
- *     all windows are in the next pool     as many fetches in a row as there are cursors (nobody is left behind): the
- *                                          next pool is the wanted one. And so it is when one has come to its end
- *     no window is in either of the two    twice in a row, at the same place: that place is the wanted one
+ *     all windows are in the next pool     in as many consecutive fetches as there are cursors, so
+ *                                          that no cursor is left behind: the next pool becomes
+ *                                          wanted. A fetch that reaches its end does so too
+ *     no window is in either of the two    twice in a row, at the same place: the pool there
+ *                                          becomes wanted
  *
- * A half gets another pool when its own is neither wanted nor next, nobody is copying from it or
- * waiting for it (pins), and no read into it is in flight. Blocks of a half come in order: those
- * below `landed` are there, or lost. They are written before `landed` is raised, under the lock,
- * and not after. */
+ * A half is given another pool if its own is neither wanted nor next, no cursor copies from it
+ * or waits for it (pins), and no read into it is in flight. The blocks of a half arrive in
+ * order: those below `landed` have arrived or are lost. They are written before `landed` is
+ * raised, under the lock, and not afterwards. */
 #include "loader/read/pool.h"
 
 #include <pthread.h>
@@ -24,8 +26,8 @@
 #include "loader/read/prefault.h"
 
 #define DEPTH 32u    /* reads in flight: 8 MiB */
-#define PARTS 4u     /* extents that a block may consist of */
-#define PATIENCE 16u /* cursors that may be left behind are no more than this */
+#define PARTS 4u     /* extents per block, at most */
+#define PATIENCE 16u /* at most so many cursors may be left behind */
 #define NONE UINT64_MAX
 
 typedef struct part {
@@ -35,20 +37,20 @@ typedef struct part {
 
 typedef struct block {
     uint32_t parts;
-    int lost; /* could not be read, or not be placed */
+    int lost; /* 1: could not be read, or did not fit */
     part part[PARTS];
 } block;
 
 typedef struct half {
-    uint64_t pool, first; /* NONE: none yet; its first block, and how many it has */
+    uint64_t pool, first; /* NONE: none yet; its first block, and its number of blocks */
     uint32_t count, asked, landed;
-    uint32_t awaited; /* the lowest block that somebody waits for */
+    uint32_t awaited; /* the lowest block that a cursor waits for */
     uint32_t pins;
     block *blocks;
     char *memory;
 } half;
 
-/* A part on its way; or, in its place in the order, a block that is lost. */
+/* A part of a block being read; or, in its place in the order, a block that is lost. */
 typedef struct flight {
     sgt_ring_read read;
     half *h;
@@ -60,9 +62,9 @@ struct sgt_pool {
     sgt_rings *rings;
     const sgt_set *set;
     const sgt_sampler *sampler;
-    uint32_t shard0; /* the sampler's first, in the set */
-    size_t room;     /* bytes of memory that a block has */
-    uint64_t pools;  /* in an epoch */
+    uint32_t shard0; /* the sampler's first shard, in the set */
+    size_t room;     /* bytes of memory per block */
+    uint64_t pools;  /* pools in an epoch */
     sgt_arena arena;
     sgt_prefault prefault;
     pthread_mutex_t lock;
@@ -70,12 +72,12 @@ struct sgt_pool {
     pthread_t thread;
     pid_t pid;
     int running, closing;
-    int ended_early; /* the thread could not be of use: nothing will ever arrive */
-    int leaked;      /* nobody can tell when the last read into the arena ends */
+    int ended_early; /* the thread has failed: nothing will ever arrive */
+    int leaked;      /* it is unknown when the last read into the arena ends */
     half halves[2];
     uint64_t wanted, stray, blocks_read;
     uint32_t cursors, late;
-    /* the thread's own */
+    /* used by the thread only */
     sgt_sampler_memo memo;
     flight *flights; /* DEPTH */
     uint64_t taken, ended;
@@ -83,7 +85,7 @@ struct sgt_pool {
 
 struct sgt_pool_cursor {
     sgt_pool *p;
-    size_t width; /* tokens of a window */
+    size_t width; /* tokens per window */
     uint16_t *rows;
 };
 
@@ -126,7 +128,7 @@ static int is_spare(const sgt_pool *p, const half *h)
     return !is_wanted(p, h->pool) && !h->pins && h->asked == h->landed;
 }
 
-/* The wanted pools that no half has yet go to halves that can be spared. */
+/* Give halves that can be spared to the wanted pools that have none. */
 static void give_pools(sgt_pool *p)
 {
     for (uint64_t pool = p->wanted; is_wanted(p, pool); pool++) {
@@ -140,8 +142,8 @@ static void give_pools(sgt_pool *p)
     }
 }
 
-/* Whose block is to be asked for next: the lower pool's first, and what nobody wants any more only
- * where somebody waits for it. */
+/* Return the half whose block is read next: the lower pool's first. A pool that is no longer wanted
+ * is read only if a cursor waits for it. */
 static half *half_to_fill(sgt_pool *p)
 {
     half *best = NULL;
@@ -152,7 +154,7 @@ static half *half_to_fill(sgt_pool *p)
     return best;
 }
 
-/* Where the parts of a block go, one behind the other; 0: they do not fit. */
+/* Lay out the parts of a block one after the other. Return 0 if they do not fit. */
 static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
 {
     size_t align = sgt_rings_align(p->rings), used = 0;
@@ -170,7 +172,7 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
     return 1;
 }
 
-/* The next block of h, with a flight for each part. */
+/* Start reading the next block of h, with a flight for each part. */
 static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
 {
     sgt_extent parts[PARTS];
@@ -191,12 +193,13 @@ static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
     p->taken += b->parts;
 }
 
-/* The first of the flights. */
+/* Finish the first of the flights. */
 static void land(sgt_pool *p, sgt_ring *r)
 {
     flight *f = &p->flights[p->ended++ % DEPTH];
     half *h = f->h;
-    sgt_error err; /* whoever needs one of its windows will be told when he reads it himself */
+    /* a caller that needs one of its windows reads it itself, and gets the error then */
+    sgt_error err;
     if (f->read.bytes && sgt_ring_wait(r, &f->read, 1, &err) < 0) f->b->lost = 1;
     f->b->part[f->part].tokens = (const uint16_t *)(const void *)f->read.data;
     if (f->part + 1 < f->b->parts) return;
@@ -209,8 +212,8 @@ static void land(sgt_pool *p, sgt_ring *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Asks as long as there is room for a block's parts, else waits: for the first flight, or for
- * work. */
+/* Start reads as long as there is room for a block's parts. Otherwise wait for the first flight, or
+ * for work. */
 static void keep_full(sgt_pool *p, sgt_ring *r)
 {
     pthread_mutex_lock(&p->lock);
@@ -257,7 +260,8 @@ static int start(sgt_pool *p, sgt_error *err)
 
 /* ---- opening ---- */
 
-/* A child after fork has a copy of the pool, and not the thread that fills it: it has no pool. */
+/* After a fork, the child has a copy of the pool but not the thread that fills it. So it has no
+ * pool. */
 static int is_childs(const sgt_pool *p) { return p->pid != getpid(); }
 
 static size_t room_of(const sgt_pool *p)
@@ -320,11 +324,11 @@ void sgt_pool_close(sgt_pool *p)
         pthread_join(p->thread, NULL);
         sgt_prefault_end(&p->prefault);
     }
-    /* else the kernel may yet write into it: better lost than written to */
+    /* otherwise the kernel may still write into it: rather leak it */
     if (!p->leaked) sgt_arena_unmap(&p->arena);
     for (int i = 0; i < 2; i++) free(p->halves[i].blocks);
     free(p->flights);
-    if (!child) { /* there the thread's copy would be waited for */
+    if (!child) { /* in the child this would wait for a copy of the thread */
         pthread_cond_destroy(&p->work);
         pthread_cond_destroy(&p->arrived);
         pthread_mutex_destroy(&p->lock);
@@ -371,7 +375,8 @@ void sgt_pool_cursor_close(sgt_pool_cursor *c)
 
 /* ---- fetching ---- */
 
-/* Who waits for a pool that was wanted until now is told, also where no half is begun anew. */
+/* Wake the cursors that wait for the pool that was wanted until now, even if no half changes its
+ * pool. */
 static void want(sgt_pool *p, uint64_t pool)
 {
     p->wanted = pool;
@@ -382,7 +387,7 @@ static void want(sgt_pool *p, uint64_t pool)
     pthread_cond_broadcast(&p->arrived);
 }
 
-/* A fetch whose windows lie in pools from `low` to `high`: see above. */
+/* Account for a fetch whose windows are in pools `low` to `high`: see above. */
 static void steer(sgt_pool *p, uint64_t low, uint64_t high)
 {
     uint32_t others = p->cursors < PATIENCE ? p->cursors : PATIENCE;
@@ -392,15 +397,15 @@ static void steer(sgt_pool *p, uint64_t low, uint64_t high)
         return;
     }
     p->stray = NONE;
-    /* whoever is two pools behind has been left behind */
+    /* a cursor that is two pools behind counts as left behind */
     if (high == p->wanted + 2) want(p, p->wanted + 1);
     if (low == p->wanted) p->late = 0;
     else if (low == p->wanted + 1 && ++p->late >= others) want(p, low);
 }
 
-/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old
- * ones for a moment. None of the pins is the caller's: who waits here keeps nobody else from going
- * on. */
+/* Wait until the wanted pools have halves, if they can have any. Pins and reads in flight may hold
+ * the old pools for a moment. The caller holds no pin, so its waiting keeps no other cursor from
+ * continuing. */
 static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
 {
     while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) &&
@@ -408,7 +413,7 @@ static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
         pthread_cond_wait(&p->arrived, &p->lock);
 }
 
-/* Until the blocks of h that the windows lie in are there. */
+/* Wait until the blocks of h that hold the windows have arrived. */
 static void await_blocks(sgt_pool *p, half *h, const sgt_window *windows, uint32_t n)
 {
     uint32_t last = 0;
@@ -433,7 +438,7 @@ static const uint16_t *find(const half *h, const sgt_window *w)
     return NULL;
 }
 
-/* Where the windows are, as far as these two halves (NULL: none) have them. */
+/* Return where the windows are, as far as these two halves (NULL: none) hold them. */
 static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n,
                        const uint16_t **tokens)
 {

@@ -1,9 +1,9 @@
-/* preload.c: the whole set in memory, in one block of huge pages filled by large reads, many of
- * them in flight; after that there is nothing left that can fail. Ids are checked as they come in,
- * so that a bad one ends a run before it begins.
+/* preload.c: the whole set in memory, in one block of huge pages, filled by large reads, many of
+ * them in flight. After that nothing can fail. Ids are checked as they arrive, so a bad one ends
+ * a run before it begins.
  *
- * A shard's file lies in memory as it is, header and all, from a multiple of SGT_RING_ALIGN on:
- * what is aligned in the file is aligned in memory, wherever its tokens begin. */
+ * A shard's file lies in memory as it is, with its header, from a multiple of SGT_RING_ALIGN on.
+ * So what is aligned in the file is aligned in memory, wherever its tokens begin. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +17,18 @@
 #include "loader/read/prefault.h"
 #include "loader/rows/rows.h"
 
-#define READ_BYTES ((size_t)1 << 20) /* a read, and ... */
-/* ... how many are in flight: where the study's disk reached its limit */
+#define READ_BYTES ((size_t)1 << 20) /* bytes per read, and ... */
+/* ... reads in flight: more did not help the disk that was measured */
 #define DEPTH 16u
 
 typedef struct reader {
     sgt_arena arena;
     char detail[288];
-    const uint16_t *tokens[]; /* of each shard */
+    const uint16_t *tokens[]; /* where each shard lies in memory */
 } reader;
 
-/* Pieces of shards, in order; those from `landed` to `asked` are on their way, number n in reads[n
- * % DEPTH]. */
+/* Pieces of shards, in order. Those from `landed` to `asked` are being read: number n in reads[n %
+ * DEPTH]. */
 typedef struct filling {
     const sgt_set *set;
     const reader *r;
@@ -36,10 +36,10 @@ typedef struct filling {
     sgt_ring *ring;
     uint32_t shard; /* where the next piece begins */
     uint64_t at;
-    int fd; /* that shard through the page cache; -1: not open */
+    int fd; /* descriptor of that shard, through the page cache; -1: not open */
     uint64_t asked, landed;
     sgt_ring_read reads[DEPTH];
-    int here[DEPTH]; /* it was in the page cache */
+    int here[DEPTH]; /* the piece was in the page cache */
 } filling;
 
 static void close_reader(void *p)
@@ -52,7 +52,7 @@ static void close_reader(void *p)
 
 /* ---- reading ---- */
 
-/* What a shard takes in memory, with what a read of its end may fill. */
+/* Return the bytes that a shard takes in memory, including what the read of its end may fill. */
 static uint64_t image_size(const sgt_set_shard *h)
 {
     return (sgt_shard_bytes(&h->head) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
@@ -63,10 +63,10 @@ static char *image(const filling *f, uint32_t shard)
     return (char *)(uintptr_t)f->r->tokens[shard] - f->set->shards[shard].head.data;
 }
 
-/* What the page cache has comes from there: copying is faster than reading, and the disk meanwhile
- * goes on with the reads before it. What it does not have is better not put there: it would be
- * copied, and would push out what others need. What it does not give after all (the file was cut,
- * the disk failed) is the ring's to read, and to say what is wrong with it. */
+/* Copy a piece from the page cache if it is there: this is faster than reading, and the disk
+ * continues with earlier reads. A piece that is not there is read around the page cache: otherwise
+ * it would be copied once more, and evict what others need. If copying fails (the file was cut
+ * short, or the disk failed), the ring reads the piece and reports the error. */
 static int ask(filling *f, sgt_error *err)
 {
     const sgt_set_shard *h = &f->set->shards[f->shard];
@@ -91,7 +91,7 @@ static int ask(filling *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Waits for the oldest piece and looks at its ids. */
+/* Wait for the oldest piece and check its ids. */
 static int land(filling *f, sgt_error *err)
 {
     unsigned slot = (unsigned)(f->landed++ % DEPTH);
@@ -131,7 +131,7 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
     sgt_prefault_end(&prefault);
-    /* better lost than written to by a late read */
+    /* rather leak the memory than let a late read write into it */
     if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
     sgt_rings_close(rings);
     return rc;
@@ -148,8 +148,7 @@ static void lay_out(reader *r, const sgt_set *set)
     }
 }
 
-/* The kernel would promise the memory and end the process when it is touched: better to say so
- * now. */
+/* The kernel would grant the memory and kill the process when it is touched, so check now. */
 static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
 {
     sgt_memory m;
@@ -184,7 +183,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
 
 static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
-/* The arena is all that a cursor needs. */
+/* A cursor needs nothing but the arena. */
 static int open_cursor(void **cursor, void *p, sgt_error *err)
 {
     (void)err;

@@ -1,10 +1,10 @@
 /* ring.c: reads in flight.
  *
- * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued; what
- * comes back is looked at in `ended`, and either issued again (interrupted, or only a part of it
- * arrived) or over. Slots say which reads the kernel has, so that all of them can be issued anew:
- * to a ring that any thread may use, once a second thread has come to one that is its first
- * thread's alone; or to a thread pool, once the ring has failed. */
+ * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued. When
+ * it comes back, `ended` either issues it again (it was interrupted, or only a part arrived) or
+ * completes it. Slots record which reads the kernel has, so that all of them can be issued
+ * again: to a ring that any thread may use, if a second thread arrives at a ring that only its
+ * first thread may use; or to a thread pool, if the ring has failed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,9 +14,9 @@
 #include "loader/read/setup.h"
 
 #define MOST_DEPTH 4096u
-#define MOST_BYTES ((size_t)1 << 30) /* of one read: what every kernel takes */
+#define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
 
-/* ENDED: at the file's end. REFUSED: it was not opened */
+/* ENDED: at the file's end. REFUSED: the file was not opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
 static const char *path_of(const sgt_ring *r, uint32_t shard)
@@ -28,7 +28,8 @@ static const char *path_of(const sgt_ring *r, uint32_t shard)
 
 static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
 
-/* What is asked for next: all that is missing, to the next multiple of the alignment. */
+/* Return the bytes to request next: all that is missing, up to the next multiple of the
+ * alignment. */
 static size_t ask_bytes(const sgt_ring *r, const sgt_ring_read *d)
 {
     size_t most = r->all->fault.most_bytes ? r->all->fault.most_bytes : MOST_BYTES;
@@ -45,7 +46,8 @@ static int into_registered(const sgt_ring *r, const char *to, size_t bytes)
            (size_t)(to - r->memory) <= r->memory_bytes - bytes;
 }
 
-/* Its descriptor, or the number of its file in the ring's table, and where it begins. */
+/* Find the descriptor, or the number of the file in the ring's table, and the offset of the
+ * read. */
 static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
 {
     d->registered = r->registered && r->registered[d->shard];
@@ -56,7 +58,7 @@ static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
         d->taken = 1;
         if (r->registered && io_uring_register_files_update(&r->ring, d->shard, &d->fd, 1) == 1) {
             r->registered[d->shard] = 1;
-            sgt_files_give(r->all->files, d->shard); /* the table holds it open */
+            sgt_files_give(r->all->files, d->shard); /* the table keeps it open */
             d->taken = 0;
             d->registered = 1;
             d->fd = (int)d->shard;
@@ -97,7 +99,7 @@ static void shift(sgt_ring *r)
 
 /* ---- issuing ---- */
 
-/* 0: no room for it now. */
+/* Return 0 if there is no room for it now. */
 static int issue(sgt_ring *r, sgt_ring_read *d)
 {
     unsigned slot = r->slots[r->flying];
@@ -122,8 +124,8 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
     return 1;
 }
 
-/* Issues those that wait, as many as may fly; 0: there is no room for one in the ring, or no
- * descriptor as long as others fly. */
+/* Issue as many waiting reads as may be in flight. Return 0 if the ring has no room for one, or if
+ * no descriptor is available while others are in flight. */
 static int issue_waiting(sgt_ring *r)
 {
     while (r->first && r->flying < r->depth) {
@@ -152,8 +154,8 @@ static int faulty(sgt_ring *r, sgt_ring_read *d, int result)
     return result;
 }
 
-/* Direct reads are refused, or were to another ring, and this one's table has the file as it was
- * before that: it goes there anew, turned to other reads. */
+/* Direct reads are refused, now or in another ring, and this ring's table still has the file opened
+ * for them. Register it again, opened for other reads. */
 static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
 {
     if (d->align > 1) sgt_files_refuse(r->all->files, d->shard, EINVAL);
@@ -163,7 +165,7 @@ static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
     append(r, d);
 }
 
-/* A direct read that ends within its alignment has met the file's end. */
+/* A direct read that ends within its alignment has reached the file's end. */
 static void ended(sgt_ring *r, unsigned slot, int result)
 {
     sgt_ring_read *d = r->flights[slot].read;
@@ -176,7 +178,7 @@ static void ended(sgt_ring *r, unsigned slot, int result)
     } else if (result == 0 || d->done % d->align) {
         finish(r, d, ENDED);
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-        append(r, d); /* cancelled: the thread that asked for it has ended */
+        append(r, d); /* cancelled, because the thread that issued it has ended */
     } else if (result == -EINVAL && !d->turned) {
         read_otherwise(r, d);
     } else {
@@ -206,8 +208,8 @@ static void reap_pool(sgt_ring *r, unsigned wait)
     }
 }
 
-/* Everything in flight is issued anew: to a ring that any thread may use, since another thread uses
- * this one now; or, since it failed with this errno, to a thread pool. */
+/* Issue everything in flight again: to a ring that any thread may use, because another thread uses
+ * this one now; or to a thread pool, because the ring failed with this errno. */
 static void move(sgt_ring *r, int error)
 {
     if (!sgt_setup_leave_from_afar(r)) {
@@ -222,12 +224,12 @@ static void move(sgt_ring *r, int error)
         if (r->flights[i].read) append(r, r->flights[i].read);
         r->flights[i].read = NULL;
     }
-    /* the table that it is in is no more */
+    /* the table that it was registered in is gone */
     for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d);
 }
 
-/* How many reads to wait for where `pending` are wanted. While others wait for their turn, a
- * quarter of the depth: theirs comes before the disk runs out of work. */
+/* Return how many reads to wait for if `pending` are wanted. While other reads wait for a slot,
+ * that is a quarter of the depth, so that they are issued before the disk runs out of work. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->first ? (r->depth + 3) / 4 : r->flying;
@@ -251,8 +253,8 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
                   : io_uring_submit(&r->ring);
 }
 
-/* Hands over what waits, and takes note of what has ended; where `pending` reads are wanted, of one
- * at least. */
+/* Submit the waiting reads and collect the completed ones. If `pending` reads are wanted, wait for
+ * at least one. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
@@ -303,7 +305,7 @@ uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n)
 
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
-    /* the latter is the child's, which waits for nothing */
+    /* the latter belongs to the child, which waits for nothing */
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
     d->taken = d->tried = d->turned = d->error = 0;
@@ -340,7 +342,7 @@ static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path_of(r, d->shard), at);
 }
 
-/* One that was not opened is tried again, now that no other read holds a descriptor. */
+/* A read whose file was not opened is tried again, now that no other read holds a descriptor. */
 static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 {
     int again = 0;
@@ -348,7 +350,7 @@ static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error
         if (reads[i].state != REFUSED) continue;
         int fd = sgt_files_take(r->all->files, reads[i].shard, 1, err);
         if (fd < 0) {
-            /* those before it, which wait again by now: nobody else will wait for them */
+            /* the reads before it wait again by now, and no other call waits for them */
             sgt_ring_drop(r, reads, i);
             return fd;
         }
@@ -382,7 +384,7 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* A child has copies of what its parent goes on with: it lets go of them and waits for nothing. */
+/* A child has copies of what its parent still uses. It drops them and waits for nothing. */
 static int stop(sgt_ring *r)
 {
     int child = r->pid != getpid();

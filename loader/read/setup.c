@@ -1,11 +1,11 @@
-/* setup.c: rings made, with all that is granted of what makes them fast, and left.
+/* setup.c: make rings with every available feature that makes them fast, and leave them.
  *
- * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring:
- * the kernel does the work of a completion when that thread asks for completions, and not by
- * interrupting it. Should another thread come (or close the ring), or the ring fail, the reads in
- * flight cannot be waited for through the ring. But the kernel lets go of a ring's registered files
- * when its last read has ended: each ring has the one end of a pipe among them, and once the ring
- * is closed the other end tells when that is. */
+ * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the
+ * ring. The kernel then does the work of a completion when that thread asks for completions,
+ * without interrupting it. If another thread arrives (or closes the ring), or the ring fails,
+ * the reads in flight cannot be waited for through the ring. But the kernel releases a ring's
+ * registered files when its last read has ended. So one end of a pipe is registered with each
+ * ring; once the ring is closed, the other end tells when no read is in flight. */
 #include "loader/read/setup.h"
 
 #include <errno.h>
@@ -21,9 +21,9 @@
 
 #include "loader/base/arena.h"
 
-#define USUAL_DEPTH 128u  /* of the ring that is tried first */
-#define POOL_THREADS 16u  /* threads in the place of an io_uring */
-#define PATIENCE_MS 10000 /* for reads in flight to end after their ring is closed */
+#define USUAL_DEPTH 128u  /* flags of the ring that is tried first */
+#define POOL_THREADS 16u  /* threads used instead of an io_uring */
+#define PATIENCE_MS 10000 /* seconds to wait for reads in flight after their ring was closed */
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)
@@ -48,7 +48,7 @@ static const char *why_no_ring(int error)
     }
 }
 
-/* A ring with these flags, or a negative errno. */
+/* Make a ring with these flags; return 0 or a negative errno. */
 static int make_ring(sgt_ring *r, unsigned flags)
 {
     sgt_rings *all = r->all;
@@ -59,7 +59,7 @@ static int make_ring(sgt_ring *r, unsigned flags)
     int rc =
         io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
     if (rc < 0) return rc;
-    /* plain reads came with Linux 5.6 */
+    /* plain reads need Linux 5.6 */
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
     int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
     if (probe) io_uring_free_probe(probe);
@@ -69,8 +69,8 @@ static int make_ring(sgt_ring *r, unsigned flags)
     }
     __atomic_fetch_add(&all->made, 1, __ATOMIC_RELAXED);
     /* The kernel may give this ring the memory of one that another thread closed, and only the
-     * kernel knows the order of the two. Acquires what sgt_setup_leave released, for those (the
-     * thread sanitizer) who know of atomics alone. */
+     * kernel knows their order. This load acquires what sgt_setup_leave released, for the thread
+     * sanitizer, which knows only atomics. */
     __atomic_fetch_add(&all->order, 1, __ATOMIC_ACQUIRE);
     r->has_ring = 1;
     r->flags = flags;
@@ -80,7 +80,7 @@ static int make_ring(sgt_ring *r, unsigned flags)
 
 void sgt_setup_leave(sgt_ring *r)
 {
-    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with make_ring's */
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with the load in make_ring */
     io_uring_queue_exit(&r->ring);
     r->has_ring = 0;
     free(r->registered);
@@ -88,17 +88,17 @@ void sgt_setup_leave(sgt_ring *r)
     r->memory_registered = 0;
 }
 
-/* A table of `n` files, none of them there yet. */
+/* Register a table of `n` files, all of them empty. */
 static int make_table(sgt_ring *r, unsigned n)
 {
     struct rlimit limit;
     if (r->all->fault.files_error && n > 1) return -r->all->fault.files_error;
-    /* what newer kernels say too */
+    /* newer kernels return this too */
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE;
     return io_uring_register_files_sparse(&r->ring, n);
 }
 
-/* The pipe's one end becomes file `at` of the table; the other is kept. */
+/* Register one end of the pipe as file `at` of the table, and keep the other end. */
 static int put_pipe(sgt_ring *r, unsigned at)
 {
     int ends[2];
@@ -111,8 +111,7 @@ static int put_pipe(sgt_ring *r, unsigned at)
     return rc == 1 ? 0 : rc < 0 ? rc : -EINVAL;
 }
 
-/* Where there are too many shards for a table, one of the pipe alone is made: without it there are
- * no FLAGS. */
+/* If there are too many shards for a table, register the pipe alone: FLAGS need it. */
 static int register_files(sgt_ring *r)
 {
     char buf[128];
@@ -144,7 +143,7 @@ static void register_memory(sgt_ring *r)
                       r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
 }
 
-/* As good a ring as can be had, for any thread if `plain`; 0, or a negative errno. */
+/* Make the best ring available; one for any thread if `plain`. Return 0, or a negative errno. */
 static int get_ring(sgt_ring *r, int plain)
 {
     char buf[128];
@@ -161,7 +160,7 @@ static int get_ring(sgt_ring *r, int plain)
                 &r->all->once, SAID_FLAGS,
                 "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
                 strerror_r(-refused, buf, sizeof buf));
-        register_files(r); /* without a table or a pipe it is good enough */
+        register_files(r); /* without a table or a pipe it still works */
     }
     register_memory(r);
     return 0;
@@ -196,7 +195,7 @@ int sgt_setup_replace(sgt_ring *r, int error)
 
 /* ---- using and leaving one ---- */
 
-/* By hand: liburing 2.3 declares this call and leaves it out of its library. */
+/* Call io_uring_enter directly: liburing 2.3 declares it and leaves it out of its library. */
 int sgt_setup_enable(sgt_ring *r)
 {
     if (r->enabled) return 0;
@@ -239,7 +238,7 @@ static void describe(sgt_rings *all, int error)
         }
 }
 
-/* Makes a ring, to see what can be had. */
+/* Make a ring once, to find out what is available. */
 static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
 {
     sgt_arena memory = {0};

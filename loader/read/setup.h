@@ -1,6 +1,7 @@
 /* setup.h: the base of a ring of ring.h: an io_uring with the features that the machine grants, or
  * a pool of threads that call pread; and the state that the rings of a reader share. Only for
- * ring.c and setup.c. */
+ * ring.c and setup.c, which call each other: setup.c opens a ring to find out what is available,
+ * and ring.c makes and replaces rings through setup.c. */
 #ifndef SGT_SETUP_H
 #define SGT_SETUP_H
 

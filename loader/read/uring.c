@@ -1,9 +1,9 @@
 /* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The
- * windows of the batches that are expected are on their way while rows of the one before them are
- * made, which is done straight from where the disk has put them.
+ * windows of the expected batches are being read while the rows of the batch before them are
+ * made, straight from where the disk has put them.
  *
- * A cursor has places, a ring of them, each for the windows of one fetch. The one in use is that of
- * the last fetch; those after it hold what is expected, in order. */
+ * A cursor has a ring of places, each for the windows of one fetch. The current one belongs to
+ * the last fetch; the ones after it hold the expected windows, in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 #include "loader/read/blocks.h"
 #include "loader/read/ring.h"
 
-/* reads in flight at most: where the study's disk reached its limit */
+/* reads in flight, at most: more did not help the disk that was measured */
 #define DEPTH 128
 /* windows: DEPTH are in flight even while a batch of 32 is waited for */
 #define AHEAD 160
-#define MOST_AHEAD ((size_t)64 << 20) /* bytes of windows that are read ahead; a batch at least */
+#define MOST_AHEAD ((size_t)64 << 20) /* bytes of windows that are read ahead; at least a batch */
 
 typedef struct reader {
     sgt_rings *rings;
-    sgt_blocks *blocks; /* of that sampling; else NULL */
+    sgt_blocks *blocks; /* for sampling `block`, else NULL */
     const sgt_set *set;
-    uint32_t windows; /* of a fetch */
+    uint32_t windows; /* windows of a fetch */
     uint32_t places;
     size_t room;
     char detail[288];
@@ -37,9 +37,9 @@ typedef struct place {
 typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
-    sgt_blocks_cursor *blocks; /* NULL where the reader has none */
+    sgt_blocks_cursor *blocks; /* NULL if the reader has none */
     sgt_arena memory;
-    uint32_t used, known; /* the place of the last fetch; how many after it are expected */
+    uint32_t used, known; /* the place of the last fetch; the number of expected fetches after it */
     sgt_window *windows;
     sgt_ring_read *reads;
     place places[];
@@ -85,7 +85,7 @@ static void close_cursor(void *p)
     cursor *c = p;
     if (!c) return;
     sgt_blocks_cursor_close(c->blocks);
-    /* else better lost than written to by a late read */
+    /* otherwise rather leak the memory than let a late read write into it */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->windows);
     free(c->reads);
@@ -155,7 +155,7 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
-    if (c->blocks) return 1; /* they know by themselves */
+    if (c->blocks) return 1; /* the blocks need no announcement */
     if (!n) {
         for (; c->known; c->known--)
             sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);

@@ -1,4 +1,4 @@
-/* draws.c: the table, and the plain C that defines it. */
+/* draws.c: choose the functions for this CPU, and define them in plain C. */
 #include "loader/sample/draws.h"
 
 #include "loader/base/cpu.h"

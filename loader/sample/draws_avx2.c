@@ -1,4 +1,4 @@
-/* draws_avx2.c: four rows a vector. */
+/* draws_avx2.c: four rows per vector. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* draws_avx512.c: eight rows a vector. */
+/* draws_avx512.c: eight rows per vector. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* mix.c: see mix.h for the definition, which this follows name by name. */
+/* mix.c: implements the definition in mix.h, with its names. */
 #include "loader/sample/mix.h"
 
 #include <assert.h>
@@ -7,9 +7,10 @@
 
 #include "loader/base/philox.h"
 
-enum { TURN = 7, SET = 8 }; /* purposes, after the samplers' */
+enum { TURN = 7, SET = 8 }; /* purposes of draws, after those of the samplers */
 
-/* Rows end at 2^64, shares add up to 2^63 at most: products have 127 bits. */
+/* Row numbers are below 2^64 and shares add up to at most 2^63, so products have at most 127
+ * bits. */
 __extension__ typedef unsigned __int128 wide;
 
 /* ---- shares ---- */
@@ -21,7 +22,7 @@ int sgt_mix_weight(double weight)
 
 uint64_t sgt_mix_billionths(double weight)
 {
-    return (uint64_t)(weight * 1e9 + 0.5); /* at most 10^15, where halves are exact */
+    return (uint64_t)(weight * 1e9 + 0.5); /* at most 10^15, where a double is exact to halves */
 }
 
 uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
@@ -110,15 +111,15 @@ void sgt_mix_memo_free(sgt_mix_memo *memo)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* Of `rows` rows of sets first ... end-1, how many are of the first half. */
+/* Of `rows` rows of sets first .. end-1, return how many belong to the first half. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* Rows from ... to-1 of sets first ... end-1, at most a turn of them, put into memo from place `at`
- * on, set after set. Sets without a row in it are passed by, half by half. */
+/* Write rows from .. to-1 of sets first .. end-1, at most one turn, into memo from place `at` on,
+ * set after set. Halves without a row in the range are skipped. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -136,11 +137,11 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* The rows of a set keep their order: as many as stand before a place, in the shuffled list, are
- * smaller. */
+/* The rows of a set keep their order: the number of a row within its set is the number of places
+ * before its own, in the shuffled list, that belong to the set. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    /* the place where a set's rows begin, of each place before */
+    /* for each place: the place where the rows of its set begin before the shuffle */
     uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN];
     uint8_t place[SGT_MIX_TURN];
     uint64_t row[SGT_MIX_TURN];
@@ -204,8 +205,7 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
 
 enum { SOME = 64 };
 
-/* n rows, SOME at most: those of one set are one after the other among its own, and are drawn at
- * once. */
+/* Up to SOME rows. Rows of one set are consecutive among its own rows, and are drawn at once. */
 static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n,
                       sgt_window *windows)
 {
@@ -237,7 +237,7 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     } else if (step == 1) {
         for (uint32_t done = 0; done < n; done += SOME)
             draw_some(m, memo, row + done, n - done < SOME ? n - done : SOME, windows + done);
-    } else { /* of several ranks' rows: a set's are not one after the other */
+    } else { /* with several ranks, the rows of a set are not consecutive */
         for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
     }
 }

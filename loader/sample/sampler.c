@@ -1,4 +1,4 @@
-/* sampler.c: see sampler.h for the definition, which this follows name by name. */
+/* sampler.c: implements the definition in sampler.h, with its names. */
 #include "loader/sample/sampler.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include "loader/base/philox.h"
 #include "loader/sample/draws.h"
 
-/* purposes: no draw for one is ever a draw for another */
+/* purposes of draws: the draws of different purposes never coincide */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
@@ -23,7 +23,9 @@ static uint64_t below(uint64_t u, uint64_t n) { return (uint64_t)((wide)u * n >>
 
 static uint64_t ceil_sqrt(uint64_t n)
 {
-    uint64_t root = 0; /* the largest with root^2 < n, bit by bit: exact, and the same everywhere */
+    /* Compute the largest root with root^2 < n, bit by bit: exact, and the same on every
+     * machine. */
+    uint64_t root = 0;
     for (uint64_t bit = (uint64_t)1 << 31; bit; bit >>= 1)
         if ((root | bit) * (root | bit) < n) root |= bit;
     return root + 1;
@@ -65,7 +67,7 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Of a shard with n tokens, or n documents: its windows. */
+/* Return the number of windows of a shard with n tokens, or n documents. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (s->sampling == SGT_SAMPLING_DOCUMENTS) return n;
@@ -108,7 +110,8 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* The shard that item `item` falls in, without a branch that could be guessed wrong. */
+/* Return the shard that holds item `item`. The binary search has no branch that could be
+ * mispredicted. */
 static uint32_t shard_of(const sgt_sampler *s, uint64_t item)
 {
     uint32_t first = 0, n = s->shards;
@@ -140,15 +143,15 @@ uint64_t sgt_sampler_blocks(const sgt_sampler *s)
     return s->windows / K + (s->windows % K != 0);
 }
 
-/* The number of windows in the first `place` blocks of the order. */
+/* Return the number of windows in the first `place` blocks of the order. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* The place in the order of the block that position `at` falls in: as if all blocks were whole, but
- * for the gap that the short one leaves behind it. */
+/* Return the place in the order of the block that position `at` is in: as if all blocks were whole,
+ * corrected for the gap that the short one leaves. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -156,14 +159,14 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Which block, in the order that the set has them, stands at this place. */
+/* Return the block, numbered as in the set, at this place of the order. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* The pool that position i is in becomes m's; where it starts. */
+/* Make the pool of position i the one in m; return where it starts. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -177,7 +180,7 @@ static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i
     return start;
 }
 
-/* The i-th window of the epoch, and the place of its block. */
+/* Return the i-th window of the epoch, and the place of its block. */
 static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i, uint64_t *place)
 {
     uint64_t start = ready_pool(s, m, i), at = start + sgt_permute(&m->within, i - start);
@@ -250,11 +253,11 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch, whose numbers `at` turn step by step into those of windows. What is past n, up
- * to whole vectors, is computed for nothing. */
+/* Rows of one epoch: `at` is turned step by step from their numbers into those of windows. The
+ * arrays are computed up to a whole vector; what is beyond n is not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
-    uint32_t n, wide; /* n; the next multiple of a vector */
+    uint32_t n, wide; /* n; the next multiple of a vector's lanes */
 } rows;
 
 static void rows_init(rows *r, uint64_t first, uint64_t step, uint32_t n)
@@ -282,7 +285,7 @@ static void random_rows(const sgt_sampler *s, rows *r, sgt_window *windows)
     }
 }
 
-/* As `phased` does. */
+/* The same as `phased`, for many rows. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -314,7 +317,7 @@ static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sg
     }
 }
 
-/* As block_window does, of rows in the pool that m has, which starts at `start`. */
+/* The same as block_window, for rows in the pool that m holds, which starts at `start`. */
 static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r,
                        sgt_window *windows)
 {
@@ -327,15 +330,15 @@ static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
-    if (s->windows >= K) permute_rows(r, &m->order); /* else there is none but the short one */
+    if (s->windows >= K) permute_rows(r, &m->order); /* otherwise the short block is the only one */
     for (uint32_t k = 0; k < r->n; k++)
         r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
     phase_rows(s, m->epoch, r, windows);
     for (uint32_t k = 0; k < r->n; k++) windows[k].block = m->epoch * blocks + places[k];
 }
 
-/* Row first, first + step, ...: how many of n come before `end` and go through the arrays at
- * once. */
+/* Return how many of the n rows first, first + step, ... are below `end` and fit into the
+ * arrays. */
 static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
 {
     uint64_t left = (end - first - 1) / step + 1;
@@ -343,7 +346,7 @@ static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
     return left < n ? (uint32_t)left : n;
 }
 
-/* Some of the n rows; how many. */
+/* Compute some of the n rows; return how many. */
 static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step,
                           uint32_t n, sgt_window *windows)
 {
