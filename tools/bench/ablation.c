@@ -1,5 +1,5 @@
-/* ablation.c: sgt-bench ablation: what each technique of training brings, on the user's own data
- * and machine. */
+/* ablation.c: sgt-bench ablation: the gain of each training technique, on the user's own data and
+ * machine. */
 #include "tools/bench/ablation.h"
 
 #include <stdio.h>
@@ -119,7 +119,7 @@ static int take_options(ablation *a, sgt_error *err)
     int cuda = strcmp(a->device, "cuda") == 0;
     a->data = o.data;
     a->model_name = shape.model;
-    /* 0 on CUDA: what fits, up to 64 */
+    /* 0 on CUDA: as many as fit, up to 64 */
     a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0);
     a->seq = bench_seq(&shape, cuda, 64);
     a->threads = bench_threads(&shape);
@@ -134,13 +134,14 @@ static int take_options(ablation *a, sgt_error *err)
     return rc == SGT_OK ? take_rows(a, err) : rc;
 }
 
-/* An ablation that was interrupted is shown too: its rows took minutes. */
+/* Return whether to show the result. An interrupted ablation is shown too, because its rows took
+ * minutes. */
 static int worth(const void *bench, int rc)
 {
     return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench));
 }
 
-/* Wrong usage comes before the device that it asks for. */
+/* Usage errors are reported before errors of the device. */
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     ablation *a = bench;

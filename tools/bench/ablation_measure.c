@@ -1,5 +1,5 @@
-/* ablation_measure.c: from techniques to what a loader and a backend are asked for, and the steps
- * that show their gain. */
+/* ablation_measure.c: turn techniques into options of the loader and the backend, and measure the
+ * steps. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
 /* ---- what a row is ---- */
 
-/* With every technique up to `t`, whether it has a row of its own or not. */
+/* Choose the options with every technique up to `t`, whether or not it has a row of its own. */
 static sgt_backend_options backend_options(const ablation *a, technique t)
 {
     int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
@@ -121,7 +121,7 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
     return bytes;
 }
 
-/* A little is left to libraries and to what else runs. */
+/* Leave a little for libraries and other programs. */
 static int fits(const ablation *a, technique t, uint32_t batch)
 {
     uint64_t available, bytes = estimate(a, t, batch, &available),
@@ -141,7 +141,7 @@ static uint32_t largest_batch(const ablation *a, technique t)
     return low < ABLATION_MOST ? low : ABLATION_MOST;
 }
 
-/* The first row that is wanted holds the most. */
+/* The first wanted row holds the most memory. */
 static int settle_batch(ablation *a, sgt_error *err)
 {
     int t = 0;
@@ -157,7 +157,7 @@ static int settle_batch(ablation *a, sgt_error *err)
 int ablation_settle(ablation *a, int named, sgt_error *err)
 {
     int rc = settle_data(a, named, err);
-    /* the rest is the user's */
+    /* leave the other half to the user */
     if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
     if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
     return rc == SGT_OK ? settle_batch(a, err) : rc;
@@ -187,9 +187,10 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
     return rc;
 }
 
-enum { LEAST_STEPS = 3 }; /* of a median */
+enum { LEAST_STEPS = 3 }; /* steps of a median */
 
-/* Within `seconds`, by what a row of a micro-step took: fewer steps first, and then fewer rows. */
+/* Fit the measurement into `seconds`, by the time that a row of a micro-step took: first with fewer
+ * steps, then with fewer rows. */
 static void fit_in_time(const ablation *a, ablation_row *row, double seconds, unsigned *warmup,
                         unsigned *steps)
 {
@@ -240,7 +241,8 @@ static int measure_all_largest(ablation *a, sgt_error *err)
     return rc;
 }
 
-/* One row after the other, so that what else the machine does in a while falls on all of them. */
+/* Measure one row after the other in each round, so that other load on the machine affects all of
+ * them. */
 static int measure_round(ablation *a, unsigned round, sgt_error *err)
 {
     int rc = SGT_OK;

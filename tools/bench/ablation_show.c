@@ -8,7 +8,7 @@
 #include "tools/bench/picture.h"
 #include "tools/cli/talk.h"
 
-/* The row above `t` that was measured, or the first of all; `t` itself where it is that. */
+/* Return the measured row above `t`, or the first of all; `t` itself if it is the first. */
 static int row_before(const ablation *a, int t)
 {
     int at = t - 1;
@@ -58,7 +58,7 @@ static void show_row(const ablation *a, int t)
     printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
 }
 
-/* Of all that were measured with their largest batch, against the first of them. */
+/* Compare all rows measured with their largest batch with the first of them. */
 static double largest_factor(const ablation *a, int t)
 {
     int first = 0;
@@ -66,7 +66,7 @@ static double largest_factor(const ablation *a, int t)
     return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
 }
 
-/* Of a row, what stands for the rows that were measured in the place of the largest batch. */
+/* Write how many rows were measured if there was no time for the largest batch. */
 static const char *measured_rows(const ablation_row *row, char *buf, size_t n)
 {
     buf[0] = '\0';

@@ -1,6 +1,5 @@
-/* all.c: sgt-bench all: the options of all.sh, which runs every other bench that needs no trained
- * model and writes a page. The program carries that script, so that it works wherever the program
- * was put. */
+/* all.c: sgt-bench all: the options of all.sh, which runs every bench that needs no trained model
+ * and writes a page. The program carries that script, so it works wherever it is installed. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +76,7 @@ static void give_number(const char *name, uint64_t value)
     give(name, text);
 }
 
-/* Programs beside this one come first in PATH. */
+/* Put the folder of this program first in PATH. */
 static void give_path(const char *self)
 {
     const char *path = getenv("PATH"), *end = strrchr(self, '/');
@@ -87,7 +86,8 @@ static void give_path(const char *self)
     free(all);
 }
 
-/* What is said of the device, for the script to say once it has checked the other options. */
+/* Keep the notice about the device for the script, which prints it once it has checked the other
+ * options. */
 static void keep_line(void *ctx, const char *line)
 {
     (void)ctx;
@@ -129,7 +129,7 @@ static int bench_all(int argc, char **argv)
     give_number("cores", (uint64_t)sgt_cpu_count());
     give_number("size", o.size ? o.size : (uint64_t)256 << 20);
     give_number("ms", (uint64_t)(o.seconds * 1000));
-    signal(SIGINT, SIG_DFL); /* a shell cannot catch what was ignored before it began */
+    signal(SIGINT, SIG_DFL); /* a shell cannot catch signals that were ignored when it started */
     signal(SIGTERM, SIG_DFL);
     execl("/bin/sh", "sh", "-c", sgt_bench_all, "sgt-bench all", (char *)NULL);
     sgt_fail_errno(&err, "/bin/sh");

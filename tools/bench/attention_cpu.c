@@ -1,4 +1,4 @@
-/* attention_cpu.c: attention on a CPU: a head of a row after the other, on some threads. */
+/* attention_cpu.c: attention on a CPU, one head of a row after the other, on several threads. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,15 +10,16 @@
 #include "tools/bench/gemm.h"
 
 enum { LEAST = 3, MOST = 64 };
-#define SECONDS 0.5 /* for each direction, run LEAST times at least */
+#define SECONDS 0.5 /* runs in each direction, at least */
 
 typedef struct operands {
     const sgt_kernels *k;
     size_t B, T, H, D, C, scratch_floats;
     float scale;
     sgt_arena memory;
-    float *qkv, *out, *lse, *dqkv, *dout; /* (B, T, 3C), (B, T, C), (B, H, T), as qkv, as out */
-    float *scratch;                       /* (threads, scratch_floats) */
+    /* shapes: (B, T, 3C), (B, T, C), (B, H, T); gradients as qkv and as out */
+    float *qkv, *out, *lse, *dqkv, *dout;
+    float *scratch; /* (threads, scratch_floats) */
 } operands;
 
 static size_t rounded(size_t floats) { return (floats + 15) / 16 * 16; }
@@ -47,7 +48,7 @@ static int take_memory(operands *o, const attention_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Head `i` of all; the last round of units may go beyond them. */
+/* Compute head `i` of all. The last round of units may go beyond them. */
 static int head_forward(void *ctx, int thread, uint64_t i, sgt_error *err)
 {
     const operands *o = ctx;
@@ -84,7 +85,7 @@ static int time_heads(double *ms, operands *o, const attention_bench *b, bench_w
     bench_slice s = {
         .most = (heads + threads - 1) / threads, .seconds = 1e9, .threads = b->threads};
     uint64_t units;
-    int rc = bench_run(&s, work, o, &units, &seconds, err); /* warms up */
+    int rc = bench_run(&s, work, o, &units, &seconds, err); /* warm-up */
     while (rc == SGT_OK && (n < LEAST || (n < MOST && sgt_now() - began < SECONDS))) {
         if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         rc = bench_run(&s, work, o, &units, &seconds, err);

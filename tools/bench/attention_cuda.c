@@ -1,5 +1,5 @@
-/* attention_cuda.c: attention on CUDA: ours, cuDNN's and the naive one, each in a backend of one
- * layer. */
+/* attention_cuda.c: attention on CUDA: sgt's own, cuDNN's and the naive one, each in a backend with
+ * one layer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static sgt_backend_options options(const attention_bench *b, sgt_attention way)
     return (sgt_backend_options){.model = {.layers = 1,
                                            .channels = (uint32_t)(b->H * b->D),
                                            .heads = (uint32_t)b->H,
-                                           .vocab = 64, /* what is not attention is kept small */
+                                           .vocab = 64, /* everything but attention is kept small */
                                            .positions = (uint32_t)b->T,
                                            .eps = 1e-5f},
                                  .optim = {.kind = SGT_SGD},
@@ -30,7 +30,7 @@ static sgt_backend_options options(const attention_bench *b, sgt_attention way)
                                  .cache = b->cache};
 }
 
-/* A way that cannot serve, or has no room, is a line that says so. */
+/* An implementation that is unsupported, or does not fit, gets a line with the reason. */
 static int time_way(attention_bench *b, const sgt_cuda_library *lib, const char *name,
                     sgt_attention way, sgt_error *err)
 {
@@ -61,7 +61,7 @@ int attention_on_cuda(attention_bench *b, sgt_error *err)
     for (size_t i = 0; i < sizeof ways / sizeof *ways && rc == SGT_OK; i++) {
         if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         rc = time_way(b, lib, ways[i].name, ways[i].way, err);
-        /* Where tensor cores cannot serve, training takes tiles without them. */
+        /* If tensor cores are unsupported, training uses tiles without them. */
         if (rc == SGT_OK && i == 0 && !(b->lines[0].forward_ms > 0))
             rc = time_way(b, lib, "tiled", SGT_ATTENTION_AUTO, err);
     }

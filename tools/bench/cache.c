@@ -1,6 +1,6 @@
-/* cache.c: the page cache, asked and emptied file by file. mincore tells the truth only about files
- * that the caller owns or may write (Linux 5.2 and later; otherwise every page counts as there), so
- * that what it cannot see is refused and never assumed. */
+/* cache.c: query and empty the page cache, file by file. mincore is right only about files that the
+ * caller owns or may write (since Linux 5.2; for others every page counts as present). So other
+ * files are refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #include "tools/bench/bench.h"
 
-#define TRIES 5 /* pages on their way through a CPU's list are dropped by a later try */
+#define TRIES 5 /* pages in a CPU's local list are dropped by a later try */
 #define READ_BYTES ((size_t)1 << 20)
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
@@ -23,8 +23,8 @@ typedef struct residence {
     uint64_t pages, resident;
 } residence;
 
-/* there: for each page, in its lowest bit, whether it is there; the caller's to free. NULL for an
- * empty file. */
+/* Return an array with a byte per page in *there, whose lowest bit says whether the page is cached.
+ * The caller frees it. NULL for an empty file. */
 static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path,
                sgt_error *err)
 {
@@ -49,7 +49,7 @@ static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
     int rc;
     for (int i = 0; i < TRIES; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        fdatasync(fd); /* pages not yet written cannot be dropped */
+        fdatasync(fd); /* dirty pages cannot be dropped */
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         rc = ask(&r, &there, fd, size, path, err);
         free(there);
@@ -69,7 +69,7 @@ static int all_there(const unsigned char *there, uint64_t first, uint64_t end)
     return first >= end;
 }
 
-/* Piece by piece, what lacks a page. */
+/* Read every piece of the file that lacks a page. */
 static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;
@@ -86,7 +86,7 @@ static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
         }
         ssize_t n = pread(fd, buffer, READ_BYTES, (off_t)at);
         if (n < 0 && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
-        if (n == 0) break; /* shorter by now: the loader will say so */
+        if (n == 0) break; /* the file was cut short: the loader will report it */
         if (n > 0) at += (uint64_t)n;
     }
     free(buffer);

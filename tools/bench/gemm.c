@@ -1,5 +1,5 @@
-/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, input's gradient and
- * weight's gradient, with each epilogue that could stand behind it. */
+/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, gradient of the input and
+ * gradient of the weight, with each epilogue that it could have. */
 #include "tools/bench/gemm.h"
 
 #include <stdio.h>
@@ -65,8 +65,8 @@ static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gem
         (gemm_line){.layer = layer, .pass = pass, .epilogue = epilogues[epilogue], .shape = s};
 }
 
-/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU stands behind fc, and its
- * gradient behind the gradient of what comes after it. */
+/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU is fc's epilogue, and its
+ * gradient the epilogue of fcproj's dx. */
 static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape forward = {.m = b->rows, .n = out, .k = in};
@@ -222,7 +222,7 @@ static int take_options(gemm_bench *b, int cuda, sgt_error *err)
     if (rc < 0 || (!cuda && (rc = check_cpu(p, err)) < 0)) return rc;
     b->rows = (size_t)bench_batch(&shape, cuda) * bench_seq(&shape, cuda, 64);
     b->channels = m.channels;
-    b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* as the backends have it */
+    b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* as in the backends */
     b->cuda = cuda;
     b->type = types[p];
     b->tf32 = p == SGT_PRECISION_TF32;

@@ -1,4 +1,4 @@
-/* gemm_cpu.c: products on a CPU, as training has them, each over and over for a while. */
+/* gemm_cpu.c: the matrix products of training on a CPU, each repeated for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 
-#define SIDE 1536 /* of the square product: more than caches hold, and 7 GFLOP */
-#define MOST 64   /* times that a product is run */
+#define SIDE 1536 /* size of the square product: larger than the caches, 7 GFLOP */
+#define MOST 64   /* runs per product */
 #define LEAST 3
 
 static const sgt_cuda_gemm_shape square = {.m = SIDE, .n = SIDE, .k = SIDE};
@@ -30,7 +30,7 @@ static void spans(const sgt_cuda_gemm_shape *s, size_t floats[4])
     floats[3] = rounded(s->n);
 }
 
-/* Two bfloat16 numbers in the place of a float: the upper half of x, and again. */
+/* Two bfloat16 numbers in place of a float: the upper half of x, twice. */
 static float twice_as_bf16(float x)
 {
     uint32_t bits;
@@ -40,7 +40,7 @@ static float twice_as_bf16(float x)
     return x;
 }
 
-/* Room for the largest of each; small numbers that no product of theirs overflows. */
+/* Allocate the largest operands, filled with small numbers so that no product overflows. */
 static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
 {
     size_t most[4], floats[4], all = 0;

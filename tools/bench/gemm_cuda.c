@@ -1,10 +1,11 @@
-/* gemm_cuda.c: products on CUDA, by what libsgt-cuda.so gives: a plan is timed when it is made. */
+/* gemm_cuda.c: the matrix products on CUDA, through libsgt-cuda.so, which times a plan when it
+ * makes it. */
 #include <stdio.h>
 
 #include "train/device.h"
 #include "tools/bench/gemm.h"
 
-#define SIDE 8192 /* of the square product: 400 MB in 16 bits */
+#define SIDE 8192 /* size of the square product: 400 MB in 16 bits */
 
 static int find_peak(gemm_bench *b, const sgt_cuda_gemm_calls *calls, sgt_cuda_gemms *g,
                      sgt_error *err)

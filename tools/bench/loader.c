@@ -1,5 +1,5 @@
-/* loader.c: sgt-bench loader: every reader beside the others, beside memcpy of the same windows,
- * and beside peers. */
+/* loader.c: sgt-bench loader: compare every reader with the others, with memcpy of the same
+ * windows, and with other programs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,8 @@ static int split_option(const char *option, const char *list, char **pieces, int
     return n;
 }
 
-/* Words of `list` by their place among the `kinds` names; one named twice counts once. */
+/* Convert the words of `list` to their places among the `kinds` names; a repeated name counts
+ * once. */
 static int words(int *out, const char *option, const char *list, int kinds,
                  const char *(*name)(int))
 {
@@ -163,7 +164,7 @@ static void read_lists(loader_lists *in)
 static int add_shard(loader_bench *b, const char *path, sgt_error *err)
 {
     sgt_shard_header h;
-    /* the loader has held it to what it must be */
+    /* the loader has checked it */
     int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
     if (fd < 0) return fd;
     close(fd);
@@ -176,8 +177,8 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* What the loader finds is what is measured: all but shards of less than two tokens, which nobody
- * can draw from. */
+/* Measure the shards that the loader finds, except those of less than two tokens, which no row fits
+ * into. */
 static int find_shards(loader_bench *b, sgt_error *err)
 {
     sgt_loader *l;
@@ -195,7 +196,7 @@ static int find_shards(loader_bench *b, sgt_error *err)
     return rc;
 }
 
-/* A newcomer's first set may be shorter than the default row. */
+/* A small set, such as a new user's first, may be shorter than the default row. */
 static void shorten_default(loader_bench *b)
 {
     uint32_t seq = DEFAULT_SEQ;
@@ -245,8 +246,8 @@ loader_result *loader_add_result(loader_group *g, loader_result r)
     return &g->results[g->count++];
 }
 
-/* memcpy first, then each output of each reader, then peers: Python's know random windows of what
- * is in memory, and fio the disk. */
+/* memcpy first, then each output of each reader, then other programs: the Python peers draw random
+ * windows from memory, and fio measures the disk. */
 static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
 {
     static const int peers[][2] = {{LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
@@ -315,7 +316,7 @@ static int prepare(loader_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* A set is opened many times; what there is to say about it is said once. */
+/* A set is opened many times, but its notices are printed once. */
 static struct {
     sgt_notice to;
     char *lines[16];

@@ -1,5 +1,6 @@
-/* loader_limits.c: each part of the loader beside what limits it: the best that others do of the
- * same, memory, the disk. A line is two results of one group, which were measured in turns. */
+/* loader_limits.c: compare each part of the loader with its limit: the best that other programs
+ * reach, memory, or the disk. A line compares two results of one group, which were measured in
+ * alternating turns. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,13 +8,13 @@
 #include "tools/bench/loader.h"
 
 typedef enum line_kind {
-    SPEED, /* ours over the other's */
-    CPU,   /* our share of a core */
+    SPEED, /* ours divided by the other's */
+    CPU,   /* share of a core that ours takes */
     WAIT   /* microseconds */
 } line_kind;
 typedef enum unit { TOKENS, REQUESTS, BYTES } unit;
 
-/* Lines of one name are asked for together, lines of one group are measured together. */
+/* Lines with one name are selected together, and lines of one group are measured together. */
 typedef enum group_kind { WARM, NARROW, COLD, BLOCKS, FILL, GROUPS } group_kind;
 
 typedef struct side {
@@ -238,7 +239,7 @@ static loader_result blank(const loader_bench *b, group_kind kind, const side *s
                            .seq = kind == NARROW ? narrow_seq(b) : b->in.seqs[0]};
 }
 
-/* Where it stands already, or anew. */
+/* Return the result's place in the group; append it if it is not there yet. */
 static const loader_result *find(loader_group *g, loader_result r)
 {
     for (size_t i = 0; i < g->count; i++) {
@@ -261,7 +262,7 @@ static int lay_out_group(loader_bench *b, group_kind kind, sgt_error *err)
         g->lenient = 1;
         loader_line *line = &b->lines[b->line_count++];
         line->limit = l;
-        if (kind == WARM) find(g, blank(b, kind, &copy)); /* stands first where it is needed */
+        if (kind == WARM) find(g, blank(b, kind, &copy)); /* memcpy comes first if it is needed */
         line->ours = find(g, blank(b, kind, &l->ours));
         if (l->other.who == LOADER_WINDOW && !b->o->peer) line->why = "--peer PYTHON was not given";
         else line->other = find(g, blank(b, kind, &l->other));
@@ -309,7 +310,7 @@ static const char *unit_name(const loader_limit *l)
     return l->kind == WAIT ? "us" : rates[l->unit];
 }
 
-/* Of waits and CPU the figure itself says it all. */
+/* Waits and CPU shares have no limit to compare with. */
 double loader_line_share(const loader_bench *b, const loader_line *line)
 {
     if (line->why || line->limit->kind != SPEED) return 0;

@@ -1,8 +1,8 @@
 /* loader_measure.c: the measurements of sgt-bench loader.
  *
- * Everything is measured in short slices that take turns (turn after turn, each reader and each
- * peer once a turn), so that a machine that changes its mind slows them all; the figure of each is
- * the median of its slices. Each thread writes into one buffer. */
+ * Everything is measured in short slices that alternate (each reader and each peer once per
+ * turn), so that changes of the machine's speed affect all of them. Each figure is the median of
+ * its slices. Each thread writes into one buffer. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,19 +11,19 @@
 #include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
 
-/* batches, more than any reader looks ahead: what it has read and not given is not read again */
+/* batches, more than any reader looks ahead: no window is read twice */
 #define AHEAD 64
 
-/* One reader's loader for one sampling, batch and seq; what the threads of a slice work on. */
+/* The loader of one reader for one sampling, batch and seq; the threads of a slice share it. */
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
-    int output, scalar, threads; /* threads: how many cursors and buffers there are */
+    int output, scalar, threads; /* threads: number of cursors and buffers */
     sgt_cursor **cursors;
     void **buffers;
-    uint64_t next; /* the batch that the next slice begins with */
+    uint64_t next; /* first batch of the next slice */
     double opened_s, opened_cpu_s;
-    int turn; /* it was opened in this one */
+    int turn; /* the turn in which it was opened */
 } drawer;
 
 typedef struct slice_sum {
@@ -53,8 +53,8 @@ static void drawer_close(drawer *d)
 
 static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
 {
-    /* i32 inputs and targets are the larger: the same memory serves both outputs, and both find it
-     * as hot */
+    /* int32 inputs and targets are the larger output: both outputs use the same memory, which is
+     * equally cached for both */
     size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
@@ -127,7 +127,7 @@ static void note(loader_result *r, int turn, const slice_sum *sum, double open_s
     r->open_s[turn] = open_s;
 }
 
-/* The consumer's work: cores that it has are busy, as they would be. */
+/* The consumer's work, which keeps its cores busy as a training step would. */
 static void work_for(double us)
 {
     double until = sgt_now() + us * 1e-6;
@@ -135,7 +135,7 @@ static void work_for(double us)
     }
 }
 
-/* Batches taken and given back for a while, the waits for both and nothing else. */
+/* Take and release batches for a while, and time only the waits for them. */
 static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum, sgt_error *err)
 {
     double until = sgt_now() + seconds, from, to;
@@ -156,8 +156,8 @@ static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum
     return SGT_OK;
 }
 
-/* In the turn before the first: how long a batch takes when the consumer does nothing, which its
- * work is twice of. */
+/* Before the first turn, measure how long a batch takes when the consumer does nothing. Its work
+ * then takes twice that. */
 static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
 {
     sgt_stream *s;
@@ -166,7 +166,7 @@ static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, s
     slice_sum begin = {0}, sum = {0};
     int rc = sgt_stream_open(&s, d->loader, &options, err);
     if (rc < 0) return rc;
-    /* the ring fills */
+    /* the ring fills up */
     rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err);
     if (turn < 0) r->work_us = 2 * begin.seconds * 1e6 / (double)begin.units;
     if (rc == SGT_OK) rc = consume(s, r->work_us, seconds, &sum, err);
@@ -195,8 +195,8 @@ static int evict_all(const loader_bench *b, sgt_error *err)
     return rc;
 }
 
-/* Batches until a tenth of the pages has been asked for: past that, ever more windows would meet
- * pages that are there again. For each thread. */
+/* Return the batches per thread until a tenth of the pages was read. Beyond that, more and more
+ * windows would meet cached pages. */
 static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
 {
     uint64_t pages = b->tokens / 2048, a_row = ((uint64_t)r->seq + 1) / 2048 + 2;
@@ -204,7 +204,7 @@ static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
     return n ? n : 1;
 }
 
-/* Batches of a pool of blocks, for each thread: what the reader reads ahead is whole pools. */
+/* Return the batches per thread in a pool of blocks: the reader reads whole pools ahead. */
 static uint64_t pool_batches(const drawer *d, const loader_result *r)
 {
     uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq,
@@ -214,9 +214,9 @@ static uint64_t pool_batches(const drawer *d, const loader_result *r)
     return n ? n : 1;
 }
 
-/* From a pool's beginning on for as many pools as there is time for, behind some that are not
- * counted: as much is read ahead before the clock starts as at its end, and into memory that has
- * been used before. Within an epoch no page is met twice. */
+/* Measure whole pools, as many as the time allows, after some that do not count. So the reader is
+ * equally far ahead when the clock starts and when it stops, and its memory was used before. No
+ * page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum,
                        sgt_error *err)
@@ -234,8 +234,8 @@ static int block_slice(drawer *d, const loader_result *r, double seconds, slice_
     return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
 }
 
-/* Opened anew each time, since what a program maps cannot be dropped; and dropped again after
- * opening, which reads headers. */
+/* Opened anew each time, because mapped pages cannot be dropped; and dropped again after opening,
+ * which reads headers. */
 static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
                       sgt_error *err)
 {
@@ -260,8 +260,8 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
     return rc;
 }
 
-/* Preload reads everything when it opens, and nothing later: opened once a turn, for all its
- * outputs. */
+/* Preload reads everything when it opens, and nothing later. So it is opened once per turn, for all
+ * its outputs. */
 static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
                         sgt_error *err)
 {
@@ -316,7 +316,7 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
     return rc;
 }
 
-/* A peer that cannot is left out, and so is anything of ours in a group that is lenient. */
+/* Leave out a peer that cannot run, and in a lenient group also a reader of ours that cannot. */
 static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc,
                      const sgt_error *err)
 {
@@ -329,7 +329,7 @@ static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, i
     return SGT_OK;
 }
 
-/* Turn -1 warms up; nothing that is cold takes part in it. */
+/* Turn -1 is a warm-up, without the cold measurements. */
 static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_error *err)
 {
     int turns = (int)b->o->turns;
@@ -337,7 +337,7 @@ static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_err
                      (double)(g->count * (size_t)(turns + 1));
     uint64_t copied = 0;
     for (int turn = -1; turn < turns; turn++) {
-        /* whoever takes huge pages, we or a peer, may cost the page cache some */
+        /* allocating huge pages, by us or a peer, may evict pages from the page cache */
         int rc = g->results[0].cold ? SGT_OK : loader_warm(b, err);
         if (rc < 0) return rc;
         for (size_t i = 0; i < g->count; i++) {
@@ -393,7 +393,7 @@ static int aim(loader_bench *b, const loader_result *r, int threads, sgt_error *
 {
     drawer d = {0};
     loader_result as_mapped = *r;
-    as_mapped.who = SGT_READER_MMAP; /* opens at once; the windows are the same from every reader */
+    as_mapped.who = SGT_READER_MMAP; /* opens at once; every reader draws the same windows */
     int rc = drawer_open(&d, b, &as_mapped, threads, err);
     if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, threads, err);
     drawer_close(&d);

@@ -1,5 +1,6 @@
-/* loader_peers.c: what sgt-bench loader sets beside ours: Python's ways to make batches, asked turn
- * by turn of one process, and the disk's own speed as fio finds it on the same files. */
+/* loader_peers.c: the other programs that sgt-bench loader compares with: Python's ways to make
+ * batches, in one process that is asked turn by turn, and fio, which measures the disk on the same
+ * files. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct loader_python {
     bench_child *child;
 };
 
-/* The shards as loaders.py wants them: three words each, a NUL behind every word. */
+/* Describe the shards for loaders.py: three words each, with a NUL after every word. */
 static int list_shards(const loader_bench *b, sgt_error *err)
 {
     char *text = NULL;
@@ -52,8 +53,8 @@ void loader_python_close(loader_bench *b)
     b->python = NULL;
 }
 
-/* What it says in its first line is what it is; an interpreter that cannot run the script at all is
- * the user's to mend. */
+/* Its first line of output names what it is. An interpreter that cannot run the script at all is an
+ * error for the user to fix. */
 static int python_open(loader_bench *b, char *said, sgt_error *err)
 {
     loader_python *p = b->python = calloc(1, sizeof *p);
@@ -119,18 +120,18 @@ int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, 
 
 /* ---- fio ---- */
 
-/* DEPTH: our reader's */
+/* queue depth of our reader */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* its threads and files take some time */
+/* seconds: starting its threads and opening its files takes some time */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    const char *rw, *files; /* how; the file that comes next */
-    uint64_t bytes;         /* of a request */
+    const char *rw, *files; /* fio's pattern; how it chooses the next file */
+    uint64_t bytes;         /* bytes of a request */
     int depth;
 } fio_run;
 
-/* What the reader asks of the disk. Requests are whole pages, as those of a file system are. */
+/* The reads that our reader makes. Requests are whole pages, as those of a file system are. */
 static fio_run wanted(const loader_result *r)
 {
     uint64_t row = 2 * ((uint64_t)r->seq + 1);
@@ -141,8 +142,8 @@ static fio_run wanted(const loader_result *r)
     return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* "--filename=A:B:C", colons within a name behind a backslash; of very many shards some, from all
- * over the set. */
+/* Write "--filename=A:B:C", with a backslash before each colon of a name. If there are very many
+ * shards, choose some from all over the set. */
 static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -164,7 +165,7 @@ static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
     return list;
 }
 
-/* Its answer begins at the first brace: notes of its own may stand before it. */
+/* fio's JSON begins at the first brace; notes may come before it. */
 static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said,
                     double *us, double *cpu, sgt_error *err)
 {
@@ -190,8 +191,8 @@ static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run,
                     (int)strcspn(said, "\n"), said);
 }
 
-/* For its buffers: a request into small pages is in many pieces, and the disk takes no more than so
- * many in one: out of huge pages it reads at twice the rate. */
+/* Give fio huge pages for its buffers. A request into small pages consists of many pieces, and the
+ * disk limits the pieces per request: from huge pages it reads at twice the rate. */
 static const char *const huge_pages[] = {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", NULL};
 
 static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said,

@@ -1,4 +1,4 @@
-/* loader_show.c: what sgt-bench loader has measured, for people and as JSON. */
+/* loader_show.c: print the results of sgt-bench loader, as a table or as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ static void show_row(const loader_bench *b, const loader_result *r)
            loader_who_name(r->who), loader_output_name(r->output),
            loader_sampling_name(r->sampling), r->batch, r->seq, r->us_per_batch,
            loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
-    /* the disk is no limit of these */
+    /* the disk does not limit these */
     int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD;
     if (limit > 0 && !(from_memory && b->o->cold)) printf(" %8.4f", limit / r->us_per_batch);
     else printf(" %8s", "");
@@ -72,7 +72,7 @@ static void show_head(const loader_bench *b)
     printf("\n\n");
 }
 
-/* What the last but two columns are shares of. */
+/* Name the limit that the column "of limit" refers to. */
 static const char *limit_text(const loader_bench *b)
 {
     if (!b->o->cold) return "memcpy of the same windows, from memory";
@@ -137,7 +137,7 @@ static void add_results(json_t *results, json_t *peers, json_t *out, const loade
     }
 }
 
-/* memcpy_gb_per_s: the best over the groups, each of which is compared with its own. */
+/* memcpy_gb_per_s is the best of all groups. Each group is compared with its own. */
 json_t *loader_json(void *bench)
 {
     const loader_bench *b = bench;

@@ -1,4 +1,4 @@
-/* machine.c: what a figure was measured on, in a line. */
+/* machine.c: describe the machine of a measurement in one line. */
 #include <stdio.h>
 
 #include "loader/base/cpu.h"
@@ -26,7 +26,7 @@ char *bench_name(char *buf, size_t n, const char *name)
     if (length < n) snprintf(buf, n, "%s", s);
     else {
         skip = length - (n - 4);
-        while (((unsigned char)s[skip] & 0xc0) == 0x80) skip++; /* not within a character */
+        while (((unsigned char)s[skip] & 0xc0) == 0x80) skip++; /* cut between characters */
         snprintf(buf, n, "...%s", s + skip);
     }
     return buf;

@@ -1,4 +1,4 @@
-/* peer.c: PyTorch's script, what it is asked, and the one line of JSON that comes back. */
+/* peer.c: run PyTorch's script and read its result, one line of JSON. */
 #include "tools/bench/peer.h"
 
 #include <jansson.h>
@@ -11,8 +11,8 @@
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 
-/* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to
- * 1.9 times slower on a CPU without these. */
+/* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits for
+ * page faults: up to 1.9 times slower on a CPU without these settings. */
 static const char *const settings[] = {
     "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold="
     "34359738368:glibc.malloc.hugetlb=1",

@@ -1,4 +1,4 @@
-/* picture.c: bars as SVG. A group is drawn when it is whole, since its scale is not known
+/* picture.c: bars as SVG. A group is drawn once it is complete, because its scale is unknown
  * before. */
 #include "tools/bench/picture.h"
 
@@ -23,7 +23,7 @@ enum {
     MOST = 64
 };
 
-/* Everything of it is below .bars, so that several stand in one page. */
+/* All styles are below .bars, so that one page can hold several pictures. */
 static const char style[] =
     "<style>\n"
     ".bars .page { fill: #ffffff } .bars text { fill: #1c1e21; font: 13px sans-serif }\n"
@@ -44,11 +44,11 @@ typedef struct bar {
 } bar;
 
 struct bench_picture {
-    FILE *f; /* into body */
+    FILE *f; /* index in body */
     char *body;
     char title[256];
     size_t n;
-    int y; /* where the next row begins */
+    int y; /* y of the next row */
     bar bars[MOST];
     int count;
     double limit; /* 0: none */
@@ -85,7 +85,7 @@ static void put_bar(bench_picture *p, const bar *b, double most, int least)
     p->y += HIGH + GAP;
 }
 
-/* What bars mean stands behind them, and never on the line of the limit. */
+/* Texts are to the right of the bars, and never on the line of the limit. */
 static void end_group(bench_picture *p)
 {
     double most = p->limit;

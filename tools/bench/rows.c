@@ -1,4 +1,4 @@
-/* rows.c: random rows, a loader's, and a loader's by way of text. */
+/* rows.c: random rows, the rows of a loader, and those rows made from text. */
 #include "tools/bench/rows.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- random tokens ---- */
 
-enum { BATCHES = 8 }; /* different ones, in turn */
+enum { BATCHES = 8 }; /* number of different batches, used in turn */
 
 typedef struct random_rows {
     step_rows base;
@@ -122,12 +122,12 @@ typedef struct text_rows {
     sgt_encoder *encoder;
     char **texts; /* (count) */
     size_t *bytes;
-    uint64_t count; /* of samples: micro-steps x batch */
+    uint64_t count; /* samples: micro-steps x batch */
     uint64_t given; /* batches so far */
     unsigned hold;
     const sgt_backend *backend;
-    uint16_t *ring[SGT_FEED_HOLD + 1]; /* as a feed's */
-    uint16_t *ids;                     /* of one sample, before it is cut */
+    uint16_t *ring[SGT_FEED_HOLD + 1]; /* laid out as a feed's batch */
+    uint16_t *ids;                     /* ids of one sample, before it is cut */
 } text_rows;
 
 static int decode_batch(text_rows *r, sgt_cursor *c, uint64_t k, uint16_t *tokens, sgt_error *err)
@@ -153,7 +153,7 @@ static int decode_all(text_rows *r, uint64_t batches, sgt_error *err)
     for (uint64_t k = 0; k < batches && rc == SGT_OK; k++) rc = decode_batch(r, c, k, tokens, err);
     for (uint64_t i = 0; i < r->count && rc == SGT_OK; i++)
         if (r->bytes[i] > longest) longest = r->bytes[i];
-    /* never more ids than bytes */
+    /* there are never more ids than bytes */
     if (rc == SGT_OK && !(r->ids = malloc((longest + 1) * sizeof *r->ids)))
         rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the text of the rows");
     sgt_cursor_close(c);
@@ -178,8 +178,8 @@ static int open_text(step_rows *rows, const sgt_backend *b, uint64_t count, sgt_
     return rc;
 }
 
-/* Sample after sample, each encoded, cut or filled up with the end of text, and copied token by
- * token. */
+/* Encode one sample after the other, cut it or fill it up with end-of-text ids, and copy it token
+ * by token. */
 static int next_text(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 {
     text_rows *r = (text_rows *)rows;

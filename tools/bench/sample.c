@@ -1,5 +1,5 @@
-/* sample.c: sgt-bench sample: how fast text is made, beside reading the model's weights once a
- * token, and beside nanoGPT and transformers, turn by turn. */
+/* sample.c: sgt-bench sample: the speed of text generation, compared with reading the model's
+ * weights once per token, and with nanoGPT and transformers, in alternating turns. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 BENCH_EMBED(sgt_torch_sample, "tests/peers/torch_sample.py");
 
-enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* bytes read at a time by the limit */
+enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* bytes that the limit reads at a time */
 
 static bench_shape shape = {.model = "gpt2"};
 static struct {
@@ -53,12 +53,13 @@ static const sgt_program program = {
                 "  sgt-bench sample --model gpt2-medium --tokens 200 --batch-size 8\n"
                 "  sgt-bench sample --peer python3"};
 
-/* What is measured: ours, theirs. */
+/* The programs that are measured: ours and the peers. */
 typedef struct line {
-    const char *name, *asked, *precision; /* asked: NULL: ours */
-    char said[96];                        /* what the peer calls itself, or why it has no figure */
+    const char *name, *asked, *precision; /* the name that the script is asked for; NULL: ours */
+    /* the peer's own name and version, or why it was not measured */
+    char said[96];
     double seconds[MOST_TURNS], tokens_per_s;
-    uint64_t weights; /* bytes that a token reads at least; 0: not known */
+    uint64_t weights; /* least bytes that a token reads; 0: unknown */
     int missing;
 } line;
 
@@ -66,7 +67,7 @@ typedef struct sample_bench {
     sgt_model model;
     line lines[5];
     size_t count;
-    sgt_decoder *decoders[2]; /* of the first two lines */
+    sgt_decoder *decoders[2]; /* bytes per token of the first two lines */
     uint16_t *ids;
     sgt_prompt *prompts;
     bench_script script;
@@ -132,7 +133,7 @@ static int read_piece(void *ctx, int thread, uint64_t k, sgt_error *err)
         for (size_t j = 0; j < 8; j++) sum[j] += p[i + j];
     }
     for (size_t j = 1; j < 8; j++) sum[0] ^= sum[j];
-    __asm__ volatile("" : : "r"(sum[0])); /* the sums are wanted */
+    __asm__ volatile("" : : "r"(sum[0])); /* keeps the compiler from removing the reads */
     return SGT_OK;
 }
 
@@ -203,7 +204,7 @@ static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
 static int take_turns(sample_bench *b, sgt_error *err)
 {
     double reads[MOST_TURNS], warm;
-    int rc = our_turn(b, 0, &warm, err); /* pages are there, clocks are up */
+    int rc = our_turn(b, 0, &warm, err); /* warm-up: page faults and clock frequencies */
     if (rc == SGT_OK) rc = our_turn(b, 1, &warm, err);
     for (size_t t = 0; t < o.turns && rc == SGT_OK; t++) {
         rc = limit_turn(b, &reads[t], err);
@@ -230,7 +231,7 @@ static const char *name_of(const line *l)
     return l->asked && l->said[0] && !l->missing ? l->said : l->name;
 }
 
-/* What reading a row of tokens' weights once would allow. */
+/* Return the limit: one pass over the weights per row of tokens. */
 static double limit_of(const sample_bench *b, const line *l)
 {
     return l->weights ? b->read_per_s / (double)l->weights * (double)o.batch : 0;

@@ -1,4 +1,4 @@
-/* script.c: an interpreter that reads a script from memory, and what it says. */
+/* script.c: run an interpreter that reads a script from memory, and read its output. */
 #include "tools/bench/script.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@ extern char **environ;
 
 typedef struct bench_child {
     const bench_script *s;
-    pid_t id;           /* 0: it does not run */
-    int asks;           /* it is spoken to: `in` is our end of that */
-    int in, out;        /* our ends of what it reads and says */
-    int script, errors; /* files: the script, what it says of failures */
-    size_t kept;        /* bytes of what it has said beyond the line that was asked for */
-    char *said;         /* which are here */
+    pid_t id;           /* 0: it is not running */
+    int asks;           /* it answers requests, which are written to `in` */
+    int in, out;        /* our ends of its standard input and output */
+    int script, errors; /* files: the script, its standard error */
+    size_t kept;        /* bytes of output read beyond the line that was returned */
+    char *said;         /* those bytes */
 } child;
 
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err)
@@ -40,7 +40,7 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Our environment and the settings before it: of equal names the first counts. */
+/* The settings, then our environment: of equal names the first counts. */
 static char **environment(const char *const *settings)
 {
     size_t n = 0, more = 0, at = 0;
@@ -52,10 +52,11 @@ static char **environment(const char *const *settings)
     return all;
 }
 
-/* What begins a message: the option that named the interpreter. */
+/* Return the prefix of messages: the option that named the interpreter. */
 static const char *said_by(const bench_script *s) { return s->text ? "--peer " : ""; }
 
-/* A child takes the cores of the thread that makes it: as many of ours as there are threads. */
+/* A child inherits the cores of the thread that starts it. Limit them to as many as there are
+ * threads. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -66,7 +67,7 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Signals are blocked in our threads (sgt_catch_signals), and are not to be in the child. */
+/* Our threads block signals (sgt_catch_signals); the child must not. */
 static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out,
                  sgt_error *err)
 {
@@ -91,7 +92,7 @@ static int spawn(child *c, const bench_script *s, char *const *argv, char **env,
     return sgt_fail_errno(err, "%s%s", said_by(s), s->python);
 }
 
-/* The interpreter, the script, its arguments. */
+/* Start the interpreter with the script and its arguments. */
 static const char **arguments(const bench_script *s, const char *script)
 {
     size_t n = 0, at = 0;
@@ -104,7 +105,8 @@ static const char **arguments(const bench_script *s, const char *script)
     return argv;
 }
 
-/* A socket where it is spoken to: one whose other end has gone raises no signal. */
+/* Make the pipes. A child that answers requests gets a socket: writing to one whose other end is
+ * closed need not raise a signal. */
 static int make_ends(child *c, int theirs[2], sgt_error *err)
 {
     int ends[2];
@@ -141,7 +143,7 @@ static int start(child *c, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* All that it writes until it closes its end. */
+/* Read everything that it writes until it closes its output. */
 static int listen_to(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     size_t n = 0;
@@ -163,7 +165,7 @@ static int listen_to(child *c, const bench_script *p, char *said, sgt_error *err
     return SGT_OK;
 }
 
-/* The last line of what it had to say. */
+/* Return the last line of its standard error. */
 static int failed(const child *c, const bench_script *p, char *said, int status, sgt_error *err)
 {
     char why[32];
@@ -195,7 +197,7 @@ static void close_ends(child *c)
     if (c->errors >= 0) close(c->errors);
 }
 
-/* It may put away what it has made, for five seconds. */
+/* Give it five seconds to remove its temporary files. */
 static void end(pid_t id)
 {
     kill(id, SIGTERM);
@@ -205,7 +207,7 @@ static void end(pid_t id)
     }
 }
 
-/* Until it has ended, one way or the other. */
+/* Wait until it has ended. */
 static int run_child(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     int status = 0, rc = make_files(c, p, err);
@@ -244,7 +246,7 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* It has ended, or speaks without end: why. */
+/* Report why it has ended. Kill it if its line of output does not end. */
 static int ended(child *c, char *said, sgt_error *err)
 {
     int status = 0;
@@ -256,7 +258,7 @@ static int ended(child *c, char *said, sgt_error *err)
                     c->s->python);
 }
 
-/* 1 and the line in `said`, where a whole one has come. */
+/* Return 1 with the line in `said` if a whole one has arrived. */
 static int take_line(child *c, char *said)
 {
     char *end = memchr(c->said, '\n', c->kept);
@@ -274,7 +276,7 @@ int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *er
     if (!c->id)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s),
                         c->s->python);
-    /* what cannot be put to it because it has gone is noticed below */
+    /* if the request cannot be written because it has ended, that is noticed below */
     for (size_t n = line ? strlen(line) : 0; n;) {
         ssize_t put = send(c->in, line, n, MSG_NOSIGNAL);
         if (put < 0 && errno != EINTR) break;

@@ -1,14 +1,15 @@
-/* slice.c: a piece of work done over and over on some threads, timed from the first start to the
- * last end. */
+/* slice.c: repeat a piece of work on several threads, timed from the first start to the last
+ * end. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "loader/base/clock.h"
 #include "tools/bench/bench.h"
 
-#define CLOCK_EVERY 20e-6 /* seconds: the clock (25 ns a look) is not asked more often than this */
+/* seconds: the clock (25 ns per query) is not queried more often than this */
+#define CLOCK_EVERY 20e-6
 
-/* Opens for all at once, or not at all when a thread could not be made. */
+/* A gate that opens for all threads at once, or not at all if one could not be started. */
 typedef struct gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;

@@ -1,5 +1,5 @@
-/* step.c: sgt-bench step: forward, backward and update of a GPT-2, and the peer's in the same
- * run. */
+/* step.c: sgt-bench step: measure forward, backward and update of a GPT-2, and PyTorch's in the
+ * same run. */
 #include "tools/bench/step.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static struct {
     int no_self_check, variants, variant_given, parts;
 } o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
 
-static sgt_settings s; /* of the step, as sgt-train has them */
+static sgt_settings s; /* options of the step, as in sgt-train */
 static bench_shape shape = BENCH_SHAPE;
 
 #define ROW(name) &sgt_settings_rows[SGT_SET_##name]
@@ -84,7 +84,7 @@ static const sgt_program program = {
                 "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 "
                 "--data out"};
 
-/* What was measured, by whom. */
+/* One measured program. */
 typedef struct step_bench {
     sgt_backend_options backend;
     const char *device;
@@ -93,7 +93,7 @@ typedef struct step_bench {
     step_rows *rows;
     const sgt_stop *stop;
     step_result r;
-    peer_result peer; /* name "": there is none */
+    peer_result peer; /* name "": there is no peer */
 } step_bench;
 
 /* ---- set-up ---- */
@@ -108,7 +108,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
     k->seq = bench_seq(&shape, cuda, 64);
     k->threads = bench_threads(&shape);
     k->precision = bench_precision(&shape, cuda);
-    k->no_overlap &= cuda; /* a CPU has nothing to copy */
+    k->no_overlap &= cuda; /* a CPU copies nothing to a device */
     if (!cuda && !o.variant_given) k->variants = 0;
     k->notice = k->detail = *notice;
     k->unverified = o.no_self_check;
@@ -152,13 +152,13 @@ static int our_turn(step_bench *b, sgt_error *err)
                     .steps = (unsigned)o.steps,
                     .sync_metrics = s.sync_metrics,
                     .parts = o.parts,
-                    .count_kernels = !o.parts, /* the trace has CUPTI otherwise */
+                    .count_kernels = !o.parts, /* otherwise the trace uses CUPTI */
                     .stop = b->stop};
     return bench_step_measure(&b->r, &run, err);
 }
 
-/* Each figure is the median of the turns; of peaks, which others on the machine can only lower, the
- * highest; what does not vary is the last one's. */
+/* Each figure is the median of the turns. A peak is the highest of the turns, because other
+ * programs can only lower it. What does not vary is taken from the last turn. */
 static int take_turns(step_bench *b, sgt_error *err)
 {
     double ours[MOST_TURNS], theirs[MOST_TURNS], peak = 0;
@@ -203,7 +203,7 @@ static json_t *peer_json(const step_bench *b)
                      "memory_ratio", (double)b->r.peak_bytes / (double)p->peak_bytes);
 }
 
-/* What is not known is not there. */
+/* Unknown values are left out. */
 static void add_known(json_t *top, const step_bench *b)
 {
     const step_result *r = &b->r;

@@ -1,5 +1,5 @@
-/* step_measure.c: steps timed as a loop runs them: a step is queued before the metrics of the one
- * before are asked for, where the backend allows it. */
+/* step_measure.c: time steps as the training loop runs them: if the backend allows it, a step is
+ * queued before the metrics of the previous one are read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct measurement {
     uint32_t accum;
     double *ms, *wait; /* (warmup + steps) */
     sgt_trace *trace;
-    char path[64]; /* of its file */
+    char path[64]; /* of the trace file */
     step_result *r;
 } measurement;
 
@@ -45,7 +45,7 @@ static int one_step(measurement *m, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* ms[i]: from the end of step i - 1, seen from the host, to that of step i. */
+/* Set ms[i] to the time from the end of step i - 1 to the end of step i, as the host sees them. */
 static int run_steps(measurement *m, sgt_error *err)
 {
     unsigned steps = m->run->warmup + m->run->steps, lag = m->run->sync_metrics ? 0 : m->b->lag;
@@ -68,9 +68,9 @@ static int run_steps(measurement *m, sgt_error *err)
     return sgt_trace_finish(m->trace, err);
 }
 
-/* Run one more step and count its kernels from outside, by CUPTI. The measurement is over by then:
- * whatever fails here, CUPTI or the step that it watches, leaves out the count with a notice. A
- * machine without CUPTI has no such count. */
+/* Run one more step and let CUPTI count its kernels. The measurement is complete by then: if CUPTI
+ * or the step fails, a notice says so and the count is left out. A machine without CUPTI has no
+ * such count. */
 static void count_kernels(measurement *m)
 {
     sgt_error err;
@@ -85,7 +85,7 @@ static void count_kernels(measurement *m)
     if (calls->open(&p, NULL) < 0) return;
     if ((rc = calls->begin(p, SGT_CUPTI_COUNT, &err)) == SGT_OK) {
         rc = one_step(m, step, &err);
-        /* which come when all of it is done */
+        /* the metrics arrive when the whole step is done */
         if (rc == SGT_OK) rc = m->b->metrics(m->b, step, &got, &err);
         int ended = calls->end(p, NULL, NULL, &counts, rc == SGT_OK ? &err : NULL);
         if (rc == SGT_OK) rc = ended;
@@ -118,7 +118,7 @@ static void describe(const measurement *m)
     r->launches_step = b->launches_step;
 }
 
-/* A trace is a file, which is read and removed as soon as the steps are over. */
+/* A trace is a file, which is read and removed as soon as the steps have ended. */
 static int open_trace(measurement *m, sgt_error *err)
 {
     snprintf(m->path, sizeof m->path, "/tmp/sgt-bench.%ld.json", (long)getpid());

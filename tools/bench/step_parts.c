@@ -1,6 +1,6 @@
-/* step_parts.c: from a trace of some steps to milliseconds a part: what a step spends on
- * embeddings, on the blocks' forward and backward pass, on the head, on the update. A trace's
- * events stand in the order of their beginnings. */
+/* step_parts.c: compute milliseconds per part of a step (embeddings, forward and backward pass of
+ * the blocks, head, update) from a trace of some steps. A trace's events are in the order of their
+ * beginnings. */
 #include <ctype.h>
 #include <jansson.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tools/bench/step.h"
 #include "train/log/trace.h"
 
-/* "h.11 forward" is a part of "blocks forward". */
+/* "h.11 forward" belongs to the part "blocks forward". */
 static void name_part(char *out, size_t size, const char *name)
 {
     size_t at = 2;
@@ -18,10 +18,10 @@ static void name_part(char *out, size_t size, const char *name)
     snprintf(out, size, "%s%s", block ? "blocks" : "", block ? name + at : name);
 }
 
-/* Each part's milliseconds in each step: the update, its last part, ends one. */
+/* Sum each part's milliseconds in each step. The update is the last part of a step. */
 typedef struct part_times {
     double ms[STEP_PARTS][SGT_TRACE_STEPS];
-    size_t steps; /* that are over */
+    size_t steps; /* complete steps */
 } part_times;
 
 static void add_part(step_result *r, part_times *times, const char *name, double ms)
@@ -36,8 +36,7 @@ static void add_part(step_result *r, part_times *times, const char *name, double
     times->steps += strcmp(part, "update") == 0;
 }
 
-/* On a CPU the backend's own spans; on CUDA the ranges of what the device did, where there are
- * any. */
+/* On a CPU, the backend's own spans; on CUDA, the ranges of the device's work, if there are any. */
 static int is_part(const char *category, int ranges)
 {
     static const char *const names[] = {"forward",  "head",      "recompute",

@@ -1,6 +1,5 @@
-/* tokenize.c: sgt-bench tokenize: text that is in memory already, encoded once, from empty caches.
- * Reading is not measured, and no byte is met a second time, so that nothing but the encoder
- * decides. */
+/* tokenize.c: sgt-bench tokenize: encode text that is already in memory, once, with empty caches.
+ * Reading is not measured and no byte is encoded twice, so only the encoder counts. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,10 +21,10 @@
 #include "tools/cli/talk.h"
 #include "tokenize/vocab/vocab.h"
 
-/* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+/* bytes: documents are cut to this where possible, as sgt-tokenize cuts them */
 #define PIECE ((size_t)256 << 10)
 #define LIMIT_TURNS 3
-#define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
+#define MOST_BYTES ((size_t)1 << 40) /* bytes of one file; a larger one does not fit into memory */
 
 static struct {
     const char *cpu, *peer, *disk;
@@ -70,18 +69,18 @@ typedef struct piece {
 
 typedef struct text_bench {
     sgt_corpus *corpus;
-    char **texts; /* one a file */
+    char **texts; /* (files) */
     size_t *sizes;
     piece *pieces;
     size_t count, room, longest;
-    size_t next; /* the piece that the next free thread takes; atomic */
+    size_t next; /* atomic: the piece that the next free thread takes */
     uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
-    /* reading the text from memory and no more; of whole commands, writing as many ids to that
+    /* the limit: reading the text from memory; for whole commands, writing as many ids to the same
      * disk */
     double limit_s;
     tokenize_turn turn;
-    char *work, *out; /* --disk: a folder of ours, and a name in it */
+    char *work, *out; /* --disk: a temporary folder, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
     sgt_vocab *vocab;
     sgt_encoder **encoders;
@@ -129,8 +128,8 @@ static int add_piece(text_bench *b, const char *text, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* At safe cuts alone, so that the tokens are those of the whole; what cannot be cut in PIECE bytes
- * is tried in twice as many. */
+/* Cut only at safe places, so that the tokens are those of the whole text. If there is none within
+ * PIECE bytes, try twice as many. */
 static int cut(text_bench *b, const char *text, size_t n, sgt_error *err)
 {
     size_t want = PIECE;
@@ -178,15 +177,13 @@ static int prepare(text_bench *b, sgt_error *err)
     if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
     for (int t = 0; t < b->threads; t++) {
         if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail_memory(err, NULL);
-        memset(
-            b->ids[t], 0,
-            b->longest *
-                sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
+        memset(b->ids[t], 0,
+               b->longest * sizeof **b->ids); /* touch the pages now, not while the clock runs */
     }
     return SGT_OK;
 }
 
-/* A thread's one unit of work: pieces until none is left. */
+/* One unit of work of a thread: encode pieces until none is left. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -211,7 +208,7 @@ static void free_encoders(text_bench *b)
     }
 }
 
-/* One turn of ours, with new encoders. */
+/* Run one turn of ours, with new encoders. */
 static int encode_all(text_bench *b, double *seconds, sgt_error *err)
 {
     uint64_t units;
@@ -224,8 +221,8 @@ static int encode_all(text_bench *b, double *seconds, sgt_error *err)
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
-/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler
- * from leaving it out. */
+/* Read the text and discard it: the limit that memory sets. The sum keeps the compiler from
+ * removing the loop. */
 static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -245,7 +242,7 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* As many bytes as the ids have, written and flushed as the commands do it. */
+/* Write and flush as many bytes as the ids have, as the commands do. */
 static int write_ids(text_bench *b, sgt_error *err)
 {
     static const char zeros[PIECE];
@@ -281,7 +278,7 @@ static int take_limit(text_bench *b, sgt_error *err)
     return rc;
 }
 
-/* One turn of ours, or, with whole commands, of the program. */
+/* Run one turn of ours; with whole commands, of the program. */
 static int take_ours(text_bench *b, double *seconds, sgt_error *err)
 {
     sgt_error why;
@@ -291,13 +288,14 @@ static int take_ours(text_bench *b, double *seconds, sgt_error *err)
     return rc;
 }
 
-/* Ours and the peers' one after the other. A peer that the interpreter lacks is left out, which is
- * said. */
+/* Alternate between ours and the peers. A peer that the interpreter lacks is left out with a
+ * notice. */
 static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
     int turns = o.peer || o.disk ? (int)o.turns : 1, rc = SGT_OK;
-    if (o.disk) rc = take_ours(b, ours, err); /* to have the files in memory for all */
+    /* read the files into the page cache for all programs */
+    if (o.disk) rc = take_ours(b, ours, err);
     for (int i = 0; i < turns && rc == SGT_OK; i++) {
         rc = take_ours(b, &ours[i], err);
         for (int p = 0; o.peer && p < TOKENIZE_PEERS && rc == SGT_OK; p++) {
@@ -390,7 +388,7 @@ static void release(void *bench)
 
 static double peer_seconds(tokenize_peer *p)
 {
-    double median = bench_median(p->seconds, (size_t)o.turns); /* sorts */
+    double median = bench_median(p->seconds, (size_t)o.turns); /* sorts its argument */
     return p->best && !o.disk ? p->seconds[0] : median;
 }
 
@@ -430,7 +428,7 @@ static void show_row(const text_bench *b, uint64_t tokens, double seconds, int b
            (double)tokens / seconds * 1e-6);
 }
 
-/* The seconds of the fastest; the peers' figures are settled by the way. */
+/* Return the seconds of the fastest. Also settles the peers' figures. */
 static double fastest(text_bench *b)
 {
     double best = b->seconds;

@@ -1,5 +1,5 @@
-/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that
- * comes back; and our own program, run as they are. */
+/* tokenize_peer.c: run the peers' script, with a file that lists the texts, and read its result,
+ * one line of JSON; and run our own program in the same way. */
 #include "tools/bench/tokenize_peer.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@
 
 BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 
-/* A file of the paths, a NUL behind each: there can be more than a command line holds. */
+/* Write the paths to a file, with a NUL after each: there may be more than a command line holds. */
 static int list(const sgt_corpus *c, sgt_error *err)
 {
     size_t n = 0, at = 0;
@@ -28,7 +28,7 @@ static int list(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-/* whole: what the process took, which counts in place of what it says; 0: it does not. */
+/* whole: seconds of the whole process, used instead of those that it reports; 0: use the latter. */
 static int take(tokenize_peer *p, int turn, const char *python, const char *said, double whole,
                 sgt_error *err)
 {
