@@ -1,4 +1,4 @@
-/* shards.h: a scratch folder and shards of known content, for the tests beside this file. */
+/* shards.h: a temporary folder and shards of known content, for the tests beside this file. */
 #ifndef SGT_TEST_SHARDS_H
 #define SGT_TEST_SHARDS_H
 
@@ -9,34 +9,32 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 
-/* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a
- * trace afterwards. */
+/* Criterion's .init and .fini: the test runs in a folder of its own, which it must leave empty. */
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Token i of shard `shard`: below 50257, and different enough that no two windows are taken for
- * each other. */
+/* Return token i of shard `shard`: below 50257, and so varied that no two windows look alike. */
 uint16_t token_at(uint32_t shard, uint64_t i);
 
-/* A shard with our header and its true checksum; or with llm.c's three words; or no header at
- * all. */
+/* Write a shard: with sgt's header and its checksum, with llm.c's three words, or without a
+ * header. */
 void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
 void put_bytes(const char *path, const void *p, size_t n);
 
-/* Overwrites `n` bytes at `at`, or cuts or stretches a file to `size`. */
+/* Overwrite `n` bytes at offset `at`; or cut or extend a file to `size`. */
 void patch(const char *path, uint64_t at, const void *p, size_t n);
 void resize(const char *path, uint64_t size);
 
-/* What a sgt_notice was told. */
+/* The lines that an sgt_notice was given. */
 typedef struct notices {
     int count;
     char last[1024];
 } notices;
 sgt_notice collect(notices *n);
 
-/* A call that must fail, with `why` as its sgt_error *: its code, and its whole message. */
+/* Check that a call fails (its sgt_error * is `why`), with this code and exactly this message. */
 #define expect_failure(call, wanted_code, ...)                                                   \
     do {                                                                                         \
         char wanted_text[1024];                                                                  \

@@ -1,6 +1,7 @@
-/* Sampling `block` from pools of blocks, made small (blocks of 64 tokens, pools of 3) so that a
- * test goes through many: the same windows as without them in any order and from any number of
- * cursors, every block read once, and whatever a pool cannot have left to be read alone. */
+/* test_blocks.c: sampling `block` from pools of blocks. The pools are small (blocks of 64 tokens,
+ * pools of 3), so that a test goes through many. Checks that the windows are the same as without
+ * pools, in any order and from any number of cursors; that every block is read once; and that
+ * windows no pool can hold are read one by one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -26,13 +27,13 @@ static sgt_reader_fault small(void)
 
 /* ---- pools alone ---- */
 
-/* A loader for its set and its windows, and pools of its own. */
+/* A loader, used for its set and its windows, and separate pools. */
 typedef struct rig {
     sgt_loader *l;
     sgt_rings *rings;
     sgt_pool *pool;
     sgt_pool_cursor *c[MOST];
-    uint64_t blocks; /* in an epoch */
+    uint64_t blocks; /* windows in an epoch */
 } rig;
 
 static void open_rig(rig *g, const sgt_reader_fault *fault, int cursors)
@@ -60,7 +61,7 @@ static void close_rig(rig *g)
     sgt_loader_close(g->l);
 }
 
-/* Batch k through cursor i: how many of its windows the pool did not have. The others are right. */
+/* Check batch k through cursor i; return how many of its windows the pool did not hold. */
 static uint32_t draw(rig *g, int i, uint64_t k)
 {
     sgt_window w[B];
@@ -77,15 +78,16 @@ static uint32_t draw(rig *g, int i, uint64_t k)
     return missing;
 }
 
-/* Blocks up to the end of the pool that the last row before batch `end` lies in. */
+/* Return the number of blocks up to the end of the pool that holds the last row before batch
+ * `end`. */
 static uint64_t blocks_to(const rig *g, uint64_t end)
 {
     return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
 }
 
-/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first
- * batch is no reason to begin a pool; from the second on everything comes from pools, and each
- * block is read once. */
+/* 575 windows, 4 per block, 12 per pool: two batches per pool, except for the one with the short
+ * block. The first batch does not start a pool. From the second on everything comes from pools, and
+ * each block is read once. */
 Test(blocks, each_is_read_once)
 {
     rig g;
@@ -97,14 +99,14 @@ Test(blocks, each_is_read_once)
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     uint64_t end = 3 * 575 / B;
     for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, 0, k), 0, "batch %lu", k);
-    /* what the rows drawn lie in, what is left of that pool, and the pool ahead */
+    /* blocks of the rows drawn, the rest of that pool, and the pool ahead */
     uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
     cr_assert_geq(sgt_pool_blocks_read(g.pool), drawn - 3);
     close_rig(&g);
 }
 
-/* Cursors that take turns, and one that comes late. */
+/* Several cursors take turns, and one starts late. */
 Test(blocks, cursors_share_them)
 {
     rig g;
@@ -121,7 +123,8 @@ Test(blocks, cursors_share_them)
     close_rig(&g);
 }
 
-/* A batch here and there begins no pool; two at one place do, and the place before is given up. */
+/* Scattered batches start no pool. Two at one place do, and the pools of the former place are
+ * dropped. */
 Test(blocks, jumps)
 {
     rig g;
@@ -132,21 +135,22 @@ Test(blocks, jumps)
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* 48 pools are 96 batches, all but the epochs' short blocks */
+        /* 48 pools are 96 batches, except for the epochs' short blocks */
         uint64_t k = places[i] / 96 * 96;
         cr_assert_eq(draw(&g, 0, k), B);
         cr_assert_eq(draw(&g, 0, k), 0);
         for (uint64_t n = 1; n < 20; n++)
             cr_assert_eq(draw(&g, n & 1, k + n), 0, "batch %lu", k + n);
-        cr_assert_eq(draw(&g, 1, k + 500), B); /* a look elsewhere, and back */
+        cr_assert_eq(draw(&g, 1, k + 500), B); /* one batch elsewhere, and back */
         cr_assert_eq(draw(&g, 0, k + 19), 0);
     }
-    for (uint64_t k = 8000; k > 7900; k--) draw(&g, 0, k); /* backwards: right, whoever has it */
+    /* backwards: the tokens are right, with or without a pool */
+    for (uint64_t k = 8000; k > 7900; k--) draw(&g, 0, k);
     close_rig(&g);
 }
 
-/* Two readers of two places: one has the pools, the other has to do without, and nobody waits for
- * the other. */
+/* Two cursors read at two places: one uses the pools, the other reads without them, and neither
+ * waits for the other. */
 Test(blocks, two_places_at_once)
 {
     rig g;
@@ -175,9 +179,9 @@ static void *draw_at_one_place(void *arg)
     return NULL;
 }
 
-/* Each takes the pools from the other, again and again. The one that waits for a pool goes on
- * without it when the other has taken them back before any was begun, even if nothing more is ever
- * read. */
+/* Two cursors take the pools from each other again and again. A cursor that waits for a pool
+ * continues without it if the other has taken the pools back before any read began, even if nothing
+ * is ever read again. */
 Test(blocks, two_places_that_take_turns)
 {
     rig g;
@@ -194,7 +198,7 @@ Test(blocks, two_places_that_take_turns)
     }
 }
 
-/* Closed with any number of reads in flight. */
+/* Close with any number of reads in flight. */
 Test(blocks, closed_at_any_moment)
 {
     sgt_reader_fault f = small(), forbidden = f;
@@ -208,7 +212,7 @@ Test(blocks, closed_at_any_moment)
     }
 }
 
-/* Rows longer than a block are large reads by themselves. */
+/* Rows longer than a block are large reads of their own. */
 Test(blocks, rows_too_long_for_pools)
 {
     sgt_reader_fault f = {.block_tokens = 15, .pool_blocks = 3};
@@ -220,7 +224,7 @@ Test(blocks, rows_too_long_for_pools)
 
 /* ---- through the loader ---- */
 
-/* With every fallback, rows of one token, ranks, and batches larger than pools. */
+/* With every fallback; with rows of one token, ranks, and batches larger than pools. */
 Test(blocks, batches_are_those_of_the_other_readers)
 {
     static const sgt_reader_fault faults[] = {{.ring_error = EPERM},
@@ -255,8 +259,8 @@ Test(blocks, batches_are_those_of_the_other_readers)
     }
 }
 
-/* Shards of one window each: blocks in more pieces than a pool takes, which are read window by
- * window. */
+/* Shards of one window each: a block has more parts than a pool supports, so its windows are read
+ * one by one. */
 Test(blocks, of_many_shards)
 {
     char name[64];
@@ -271,7 +275,7 @@ Test(blocks, of_many_shards)
     check_loader("s", &block, &f, NULL);
 }
 
-/* The first `batches` batches in order: how many failed, and the last failure. */
+/* Draw the first `batches` batches in order; return how many failed, and the last error. */
 static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, sgt_error *err)
 {
     static uint16_t rows[B * (T + 1)];
@@ -284,7 +288,7 @@ static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, s
     return failed;
 }
 
-/* A shard cut short: batches with a window behind the cut fail and say so, the others do not. */
+/* A shard is cut short: batches with a window beyond the cut fail and say so, the others do not. */
 Test(blocks, file_cut_while_in_use)
 {
     put_folder();
@@ -297,7 +301,8 @@ Test(blocks, file_cut_while_in_use)
         check_batch(l, c, 0, NULL);
         check_batch(l, c, 1, NULL);
         resize("d/train_000000.bin", 1024 + 2 * 3000);
-        for (uint64_t k = 2000; k < 2000 + batches; k++) { /* elsewhere, so that pools begin anew */
+        /* a jump, so that new pools are started */
+        for (uint64_t k = 2000; k < 2000 + batches; k++) {
             static uint16_t rows[B * (T + 1)];
             int cut = 0;
             sgt_error err;
@@ -320,7 +325,7 @@ Test(blocks, file_cut_while_in_use)
     }
 }
 
-/* From some read on the disk gives nothing any more. */
+/* From some read on, every read fails. */
 Test(blocks, disk_that_fails)
 {
     put_folder();
@@ -340,7 +345,7 @@ Test(blocks, disk_that_fails)
     }
 }
 
-/* Two sets have pools of their own; many have none, which is said. */
+/* Two sets have pools of their own; too many sets have none, and a notice says so. */
 Test(blocks, of_several_sets)
 {
     static const sgt_loader_set sets[] = {{"d", 0.7}, {"e", 0.3}, {"f", 1}, {"g", 1}, {"h", 1}};

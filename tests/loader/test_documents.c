@@ -1,6 +1,6 @@
-/* test_documents.c: one document a row: against a list of documents made the slow way, from every
- * reader and output, through shards of any size; padding, epochs, ranks, .idx files and what can be
- * wrong with them. */
+/* test_documents.c: one document per row, compared with a list of documents made the slow way: from
+ * every reader and output, through shards of any size; padding, epochs, ranks, .idx files, and
+ * damaged .idx files. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +17,17 @@ TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
 enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
 
-/* Shards of these many tokens; a document runs from shard 0 through 1 and 2 into 3, and the last
- * one into 5, which has no start of its own. */
+/* Shards of these many tokens. A document runs from shard 0 through 1 and 2 into 3, and the last
+ * one into 5, in which none starts. */
 static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
 
 static uint16_t stream[MOST];            /* all tokens, shard after shard */
-static uint64_t first[SHARDS + 1];       /* of each shard */
-static uint64_t starts[MOST], documents; /* and the end behind the last */
+static uint64_t first[SHARDS + 1];       /* first token of each shard */
+static uint64_t starts[MOST], documents; /* and the end after the last */
 
 static int begins(uint64_t at)
 {
-    /* token 0 is in no document; 1 is one of a single token */
+    /* token 0 is in no document; token 1 is a document of its own */
     if (at < 3 || at == 40) return at != 0;
     if (at >= first[1] && at < first[3] + 5) return 0;
     if (at >= first[5]) return 0;
@@ -55,7 +55,7 @@ static void put_index(const char *path, int s)
     put_bytes(path, at, 8 * n);
 }
 
-/* Folder `name`, with .idx files or without. */
+/* Write folder `name`, with or without .idx files. */
 static void put_set(const char *name, int indexed)
 {
     char path[64];
@@ -73,7 +73,7 @@ static void put_set(const char *name, int indexed)
     }
 }
 
-/* sampler.h's definition, with sgt_permute, which test_sampler.c holds to its own. */
+/* The definition of sampler.h, using sgt_permute, which test_sampler.c checks. */
 static uint64_t document_of(uint64_t seed, uint64_t row)
 {
     sgt_permutation p;
@@ -172,7 +172,7 @@ Test(documents, equal_the_slow_list)
         }
 }
 
-/* io_uring with reads that come up short, and pread in its place. */
+/* io_uring with short reads, and pread instead of it. */
 Test(documents, short_reads)
 {
     static const sgt_reader_fault faults[] = {
@@ -198,7 +198,8 @@ Test(documents, ranks_and_accumulation)
                                     .rank = rank,
                                     .ranks = ranks,
                                     .seed = 9};
-            check_loader("d", &o, NULL); /* which counts rows through the run, whatever the batch */
+            /* it counts rows through the run, whatever the batch size */
+            check_loader("d", &o, NULL);
         }
 }
 
@@ -260,7 +261,7 @@ Test(documents, streams_carry_lengths)
     sgt_loader_close(l);
 }
 
-/* A shard by itself has the documents that start in it; what came before is in none, with .idx or
+/* A single shard has the documents that start in it. The tokens before are in none, with .idx or
  * without. */
 Test(documents, of_one_file)
 {
@@ -279,7 +280,7 @@ Test(documents, of_one_file)
     }
 }
 
-/* Values of the day on which the definition was made: runs resume by them. */
+/* Values recorded when the definition was made: runs resume by them. */
 Test(documents, frozen)
 {
     static const uint64_t in[] = {0, 5000, 0, 8000, 1},
@@ -364,7 +365,7 @@ Test(documents, none_at_all)
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
                    "raw.bin: no document starts in it: no .idx file says where, and no token is "
                    "the end-of-text id 50256 (the other samplings need none)");
-    ids[19] = EOT; /* nanoGPT's end documents with it: the last one is that id alone */
+    ids[19] = EOT; /* in nanoGPT's files the id ends a document, so the last one is that id alone */
     put_bytes("raw.bin", ids, sizeof ids);
     sgt_error err;
     cr_assert_eq(try("raw.bin", &o, &err), 0, "%s", err.text);
@@ -378,12 +379,12 @@ Test(documents, padding_that_the_vocabulary_lacks)
     sgt_loader_options o = {.seq = 8, .padded_by = 1, .pad = 50257};
     put_set("d", 0);
     expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50257: d has ids below 50257");
-    o.vocab = 50256; /* a model without the id that pads by itself */
+    o.vocab = 50256; /* a model whose vocabulary lacks the default padding id */
     o.padded_by = 0;
     expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50256: d has ids below 50256");
 }
 
-/* A bad id is named by where it lies, in whichever piece of a row. */
+/* An error about a bad id names its place, in whichever piece of a row it is. */
 Test(documents, ids_that_no_vocabulary_has)
 {
     static const uint16_t bad = 60000;

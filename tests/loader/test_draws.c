@@ -1,5 +1,5 @@
-/* Rows drawn many at once: the same as one by one, at every level, whatever epochs, pools and
- * shards they come from. */
+/* test_draws.c: rows drawn many at once equal rows drawn one by one, at every CPU level, whatever
+ * epochs, pools and shards they come from. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void each_level(void (*check)(void))
     sgt_cpu_limit("auto", &err);
 }
 
-static uint64_t any(uint64_t k, uint64_t what) /* full of ones now and then */
+static uint64_t any(uint64_t k, uint64_t what) /* sometimes all bits are ones */
 {
     uint64_t u = sgt_philox_u64(77, k, what);
     return k % 7 == 0 ? u | UINT64_C(0xffffffff00000000) : k % 11 == 0 ? u >> 33 : u;
@@ -89,7 +89,7 @@ static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32
     cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
 }
 
-/* Epochs shorter than a vector and longer than a call; a single block, some of them, more than a
+/* Epochs shorter than a vector and longer than a call; a single block, a few blocks, more than a
  * pool. */
 static void check_samplings(void)
 {

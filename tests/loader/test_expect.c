@@ -1,5 +1,5 @@
-/* What a reader is told of batches to come: exactly those that are then drawn, in their order, and
- * never more than it asked for; where the guess is wrong it is taken back. */
+/* test_expect.c: the announcements of coming batches that a reader gets: exactly the batches that
+ * are then drawn, in their order, and never more than it asked for. A wrong guess is taken back. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,13 +7,14 @@
 
 TestSuite(expect, .init = enter_scratch, .fini = leave_scratch);
 
-enum { B = 4, T = 16, AHEAD = 10 }; /* three batches of four windows hold the ten that are wanted */
+/* three batches of four windows contain the ten that the reader wants */
+enum { B = 4, T = 16, AHEAD = 10 };
 
-/* A reader of the tests: preload's, which writes down what it is told and compares it with what it
- * is asked. */
+/* A reader for this test: preload's, which records the announcements and compares them with the
+ * fetches. */
 static struct {
     sgt_window told[64];
-    /* room: for so many; 0: for all that it asked for */
+    /* room: for so many windows; 0: for as many as it asked for */
     uint32_t waiting, most, forgotten, met, missed, room;
 } heard;
 
@@ -80,14 +81,14 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
     }
 }
 
-/* From batch `first` on, `stride` apart: the guess stands after one step of 1 and after two of any
- * other length. */
+/* Draw from batch `first` on, `stride` apart. A stride of 1 is guessed after one step, any other
+ * after two. */
 static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
 {
     sgt_cursor *c = open_cursor(l);
     memset(&heard, 0, sizeof heard);
     uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
-    if (first == stride) learning--; /* as if from batch 0 */
+    if (first == stride) learning--; /* as if batch 0 came next */
     for (uint64_t k = 0; k < drawn; k++) draw(l, c, first + k * stride);
     cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
     cr_assert_eq(heard.met, drawn - learning);
@@ -102,7 +103,7 @@ Test(expect, steady_strides)
         sgt_loader *l = open_listening((sgt_sampling)sampling);
         check_stride(l, 0, 1);
         check_stride(l, 1, 1);
-        /* through the end of an epoch of 574 windows, where shuffles have theirs */
+        /* across the end of an epoch of 574 windows, where shuffles have theirs */
         check_stride(l, 77, 1);
         check_stride(l, 5, 8);
         check_stride(l, 123456789, 2);
@@ -110,7 +111,7 @@ Test(expect, steady_strides)
     }
 }
 
-/* A reader that has less room than it asked for misses nothing of what it has heard. */
+/* A reader with less room than it asked for misses no announcement. */
 Test(expect, little_room)
 {
     put_folder();
@@ -123,7 +124,7 @@ Test(expect, little_room)
     sgt_loader_close(l);
 }
 
-/* Any order: right rows, and the last guess is taken back where it was wrong. */
+/* In any order: the rows are right, and a wrong guess is taken back. */
 Test(expect, no_order)
 {
     static const uint64_t order[] = {0, 1, 2, 9, 9, 8,  7,  6,  5,  4, 3, 2,
@@ -139,7 +140,7 @@ Test(expect, no_order)
     sgt_loader_close(l);
 }
 
-/* Batches of the last numbers that there are. */
+/* Batches with the largest possible numbers. */
 Test(expect, end_of_64_bits)
 {
     put_folder();
@@ -151,8 +152,8 @@ Test(expect, end_of_64_bits)
     sgt_loader_close(l);
 }
 
-/* The first pieces of documents are told; a document that runs on into the next shard has further
- * ones, which are asked for between what is expected. */
+/* The first pieces of documents are announced. A document that continues in the next shard has
+ * further pieces, which are fetched between the announced ones. */
 Test(expect, documents)
 {
     put_folder();
@@ -180,7 +181,7 @@ Test(expect, documents)
     sgt_loader_close(plain);
 }
 
-/* A stream knows what it will ask for from the first batch to the last. */
+/* A stream announces every batch, from the first to the last. */
 Test(expect, streams_say_it)
 {
     put_folder();

@@ -1,6 +1,5 @@
-/* test_foreign.c: sets that other programs made, under the names and in the formats that they give
- * them: what is drawn from them, what tells them apart, and what a lying .idx of Megatron-LM's is
- * told. */
+/* test_foreign.c: sets of other programs, with their names and formats: what is drawn from them,
+ * how they are told apart, and the errors for a damaged .idx of Megatron-LM. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,8 @@ Test(foreign, names_of_modded_nanogpt)
     expect_failure(
         open_only("d", NULL, why), SGT_EFORMAT,
         "d: edu_train.bin and fineweb_train_000001.bin are of two sets (a folder for each)");
-    put_shard("d/train_000000.bin", 0, 600); /* ours come first, and then alone */
+    /* sgt's shards come first; if there are any, others are not used */
+    put_shard("d/train_000000.bin", 0, 600);
     sgt_loader_options o = {.batch = 4, .seq = 16};
     check_loader("d", &o, NULL, NULL);
 }
@@ -126,7 +126,7 @@ static void put_megatron(const char *prefix, uint32_t shard)
 {
     char path[64];
     snprintf(path, sizeof path, "%s.bin", prefix);
-    unlink(path); /* a file that is written over waits for the disk */
+    unlink(path); /* overwriting a file would wait for the disk */
     put_raw(path, shard, TOKENS);
     snprintf(path, sizeof path, "%s.idx", prefix);
     unlink(path);
@@ -158,11 +158,11 @@ Test(foreign, megatron_splits_of_a_folder)
     put_megatron("m/books_valid_text_document", 2);
     put_megatron("m/web_text_document", 3);
     put_megatron("m/web_test_text_document", 4);
-    put_raw("m/notes.bin", 5, 100); /* without an .idx: of whom it is nobody says */
+    put_raw("m/notes.bin", 5, 100); /* without an .idx, nothing says whose it is */
     check_loader("m", &o, NULL, train);
     check_loader("m", &v, NULL, val);
     cr_assert_eq(mkdir("n", 0777), 0);
-    put_megatron("n/owt_train_text_document", 6); /* as modded-nanogpt would name it, too */
+    put_megatron("n/owt_train_text_document", 6); /* modded-nanogpt would also name it so */
     check_loader("n", &o, NULL, (const uint32_t[]){6});
 }
 
@@ -192,7 +192,8 @@ Test(foreign, megatron_documents)
             cr_assert(d < 3, "no document begins at %lu", at);
             seen[shard][d]++;
             uint64_t n = begin[d + 1] - at < 65 ? begin[d + 1] - at : 65;
-            cr_assert_eq(sgt_cursor_lengths(c)[r], n); /* the last of a file ends with it */
+            /* the last document of a file ends with it */
+            cr_assert_eq(sgt_cursor_lengths(c)[r], n);
             for (uint64_t t = 0; t < n; t++)
                 cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
         }
@@ -202,11 +203,11 @@ Test(foreign, megatron_documents)
     }
 }
 
-/* Where they begin in rows of any sampling; and no end of text, which a token of these happens to
- * be, begins one. */
+/* Where documents begin in rows of any sampling. The end-of-text id, which occurs among these
+ * tokens, begins none. */
 Test(foreign, megatron_documents_within_rows)
 {
-    /* of rows at 0, 16, 32: how many, and where */
+    /* starts in the rows at 0, 16, 32: how many, and where */
     static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}};
     uint16_t rows[3 * 17], eot = 50256;
     sgt_error err;
@@ -227,7 +228,7 @@ Test(foreign, megatron_documents_within_rows)
     sgt_loader_close(l);
 }
 
-/* Columns that take many reads, a type that has the same bits, and modes behind. */
+/* Columns that take many reads, a type with the same bits, and modes after them. */
 Test(foreign, megatron_of_many_documents)
 {
     enum { MANY = 40000 };
@@ -252,7 +253,7 @@ Test(foreign, megatron_of_many_documents)
     free(firsts);
 }
 
-/* Resuming is refused where the documents are others, though the tokens are the same. */
+/* Resuming is refused if the documents differ, although the tokens are the same. */
 Test(foreign, megatron_index_is_in_the_hash)
 {
     int64_t other = 3;
@@ -265,7 +266,7 @@ Test(foreign, megatron_index_is_in_the_hash)
     cr_assert_eq(hash_of("m"), hash);
 }
 
-/* A .bin beyond what 32 bits count: every sampling but by documents. */
+/* A .bin beyond 32-bit counts works with every sampling except by documents. */
 Test(foreign, megatron_of_six_thousand_million_tokens)
 {
     static const int32_t wide[] = {2147483647, 2147483647, 2147483647};
@@ -300,7 +301,7 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
                    "(the other samplings take any)");
 }
 
-/* Each number of the .idx that lies, alone; the same by every name. */
+/* Each damaged number of the .idx, one at a time: the same error under every name. */
 Test(foreign, megatron_index_that_lies)
 {
     static const struct {
@@ -321,7 +322,7 @@ Test(foreign, megatron_index_that_lies)
         {18, 8, 7, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
          "each (cut short or not whole; make it again)"},
-        {18, 8, 0x1555555555555556, SGT_EFORMAT, /* times 12 is 8 in 64 bits */
+        {18, 8, 0x1555555555555556, SGT_EFORMAT, /* 12 times this overflows to 8 in 64 bits */
          "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of "
          "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
         {26, 8, -1, SGT_EFORMAT,
@@ -361,7 +362,7 @@ Test(foreign, megatron_index_that_lies)
         patch("m/a.idx", lies[i].at, &lies[i].value, (size_t)lies[i].width);
         expect_failure(open_only("m/a", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
         expect_failure(open_only("m", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
-        /* whether documents are asked for or not */
+        /* whether or not documents are requested */
         o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS;
     }
 }
@@ -374,7 +375,7 @@ Test(foreign, megatron_index_cut_short)
         put_megatron("a", 0);
         resize("a.idx", size);
         int rc = open_only("a.bin", &o, &err);
-        if (size < 9) cr_assert_eq(rc, 0, "%s", err.text); /* which is none of Megatron's */
+        if (size < 9) cr_assert_eq(rc, 0, "%s", err.text); /* not Megatron-LM's */
         else cr_assert_eq(rc, SGT_EFORMAT, "%lu bytes", size);
     }
     put_megatron("a", 0);
@@ -391,8 +392,8 @@ Test(foreign, megatron_index_cut_short)
                    "reads the latter");
 }
 
-/* Bytes of any value anywhere, and any length: refused, or documents that lie one after the other
- * in the .bin. */
+/* Random bytes at random places, and any length: either refused, or documents that lie one after
+ * the other in the .bin. */
 Test(foreign, megatron_index_of_random_bytes)
 {
     sgt_loader_options o = {
@@ -406,7 +407,7 @@ Test(foreign, megatron_index_of_random_bytes)
         put_index("a.idx", 8, lengths, SEQUENCES, bounds, BOUNDS);
         for (uint64_t k = 0; k <= n % 3; k++) {
             uint64_t u = sgt_philox_u64(31, n, k);
-            /* mostly small, as counts are */
+            /* mostly small numbers, as counts are */
             uint8_t byte = (uint8_t)(u >> 40 & 3 ? u >> 32 & 7 : u >> 32);
             patch("a.idx", 9 + u % 145, &byte, 1);
         }
@@ -428,7 +429,7 @@ Test(foreign, megatron_index_of_random_bytes)
     cr_assert(opened > 30 && refused > 1000, "%d opened, %d refused", opened, refused);
 }
 
-/* An index of no document: none can be drawn, windows can. */
+/* An index without documents: documents cannot be drawn, windows can. */
 Test(foreign, megatron_without_documents)
 {
     static const int64_t none[] = {0};

@@ -1,4 +1,5 @@
-/* Files cut short while they are mapped: what fails, what it says, and what is left alone. */
+/* test_guard.c: files cut short while they are mapped: what fails, with which message, and what
+ * still works. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -37,7 +38,7 @@ static sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
     return l;
 }
 
-/* How many of the batch's windows reach past byte `size` of a shard. */
+/* Return how many of the batch's windows reach past byte `size` of a shard. */
 static int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
 {
     int n = 0;
@@ -75,8 +76,8 @@ static void put_three(void)
     }
 }
 
-/* Cuts shard 1 while it is mapped. Behind its back: it has another name by then, so that only the
- * signal tells. */
+/* Cut shard 1 while it is mapped. If hidden, it has another name by then, so that only the signal
+ * reveals the cut. */
 static void cut(uint64_t size, int behind)
 {
     if (behind) cr_assert_eq(rename("d/train_000001.bin", "d/other"), 0);
@@ -86,7 +87,7 @@ static void cut(uint64_t size, int behind)
 typedef struct drawer {
     const sgt_loader *l;
     sgt_cursor *cursor;
-    uint64_t first, size; /* size: bytes left of shard 1 */
+    uint64_t first, size; /* size: bytes that remain of shard 1 */
     const char *wanted;
     unsigned failed, good;
     pthread_t id;
@@ -145,11 +146,11 @@ Test(guard, cut_while_mapped)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (unsigned threads = 1; threads <= 8; threads++) {
-        cut_under(threads, 20500, 0, ends); /* on no page's end */
+        cut_under(threads, 20500, 0, ends); /* not at the end of a page */
     }
 }
 
-/* Only the signal tells: all that is known of where is the first page that somebody met. */
+/* Only the signal reveals the cut, so only the first page that faulted is known. */
 static void *draw_torn(void *arg)
 {
     drawer *d = arg;
@@ -198,9 +199,9 @@ Test(guard, cut_behind_its_back)
     }
 }
 
-/* What a disk that fails does to a map cannot be had from a healthy one: the shard's pages become
- * memory of which userfaultfd says that it is not there, and the kernel raises the very signal, at
- * the very address, with the same code. The file has its size: it is the disk that is to blame. */
+/* Imitate a failing disk: userfaultfd makes the shard's pages missing memory, and the kernel raises
+ * the same signal, at the same address, with the same code. The file keeps its size, so the disk
+ * must be the cause. */
 Test(guard, disk_that_fails)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};

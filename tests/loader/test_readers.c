@@ -1,5 +1,5 @@
-/* Three readers, four samplings, three outputs: the same batches, and the ones that the shards'
- * content says. */
+/* test_readers.c: three readers, four samplings, three outputs: all give the same batches, and
+ * these match the shards' content. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ Test(readers, all_samplings_and_outputs)
             }
 }
 
-/* A batch of more windows than a ring holds; rows of more than a page. */
+/* A batch of more windows than a ring holds; rows longer than a page. */
 Test(readers, large_batches)
 {
     put_folder();
@@ -48,7 +48,7 @@ Test(readers, large_batches)
     }
 }
 
-/* Rank i of n has rows i, i + n, ... of what one rank has. */
+/* Rank i of n has rows i, i + n, ... of the rows that one rank has. */
 Test(readers, ranks_share_a_batch)
 {
     put_folder();
@@ -84,7 +84,7 @@ Test(readers, ranks_share_a_batch)
     }
 }
 
-/* A x B rows are A batches of B or one of A*B. */
+/* A x B rows are A batches of B rows or one batch of A*B. */
 Test(readers, accumulation_sees_the_rows_of_one_large_batch)
 {
     put_folder();
@@ -145,8 +145,8 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
     return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
 }
 
-/* An id past the vocabulary: preload finds it at once, the others in the first batch that has it,
- * all at the same place; also where it stands last in a window, and so is a target alone. */
+/* An id beyond the vocabulary: preload finds it when it opens, the others in the first batch that
+ * contains it, all at the same place. Also if it is the last of a window, and so only a target. */
 Test(readers, id_past_the_vocabulary)
 {
     static const char want[] =
@@ -179,7 +179,7 @@ Test(readers, id_past_the_vocabulary)
     }
 }
 
-/* The caller's vocabulary bounds ids too, and 65,536 is none. */
+/* The caller's vocabulary bounds ids too, and 65,536 is not a vocabulary size. */
 Test(readers, vocabulary_of_the_caller)
 {
     sgt_error err;
@@ -256,7 +256,7 @@ Test(readers, more_than_memory)
     cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
 }
 
-/* A container's limit: 3 MiB of which 1 is in use, and a set of 3. */
+/* A container's limit: 3 MiB, of which 1 is in use, and a set of 3 MiB. */
 Test(readers, more_than_the_container_may_have)
 {
     sgt_error err;
@@ -279,8 +279,8 @@ Test(readers, more_than_the_container_may_have)
     check_loader("d", &o, &fault, NULL);
 }
 
-/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows lie past 2 GiB and past 4 GiB of
- * offsets and are read right. */
+/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows beyond offsets of 2 GiB and 4 GiB are
+ * read correctly. */
 Test(readers, huge_shards)
 {
     enum { T = 100, ROWS = 300 };
@@ -297,7 +297,7 @@ Test(readers, huge_shards)
             .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
         clock_t begin = clock();
         sgt_loader *l = open_loader("d", &o, NULL);
-        /* of the processor: 8 GiB are opened, not read */
+        /* seconds of CPU time: 8 GiB are opened, not read */
         cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
         cr_assert_eq(l->set.tokens, 2ull * 2147483647);
@@ -311,7 +311,7 @@ Test(readers, huge_shards)
             far += at > 1 << 30;
         }
         cr_assert_gt(far, ROWS / 4);
-        sgt_loader_close(l); /* a shard that is written to while it is used is refused */
+        sgt_loader_close(l); /* a shard that is written to while in use is refused */
         l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);

@@ -1,5 +1,5 @@
-/* Rows: every level against plain C, at every size about its width, at every alignment, with
- * nothing readable or writable after the end. */
+/* test_rows.c: rows at every CPU level equal those of plain C, at every size around the vectors'
+ * width, at every alignment, with nothing readable or writable after the end. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define PAGE 4096
 #define MOST 2200 /* tokens */
 
-/* A block that ends where a page that may not be touched begins. */
+/* Allocate a block that ends where an inaccessible page begins. */
 static char *guarded(size_t bytes)
 {
     size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -57,7 +57,7 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
 {
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        /* of the source; 3 * shift of the destination */
+        /* offset of the source; 3 * shift is that of the destination */
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k];
             uint16_t *src = (uint16_t *)(void *)src_end - n - shift,
@@ -79,7 +79,7 @@ static void check_copy(const sgt_rows *r)
     check_copy_by(r, r->copy_past);
 }
 
-/* apart: inputs and targets lie differently between the lines of a cache. */
+/* apart: inputs and targets have different offsets within their cache lines. */
 static void check_widen_by(const sgt_rows *r, sgt_rows_widen *widen, int apart)
 {
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128),
@@ -112,7 +112,7 @@ static void check_widen(const sgt_rows *r)
     }
 }
 
-/* One large id among small ones is found wherever it stands, also the largest of all. */
+/* One large id among small ones is found wherever it is; also the largest of all ids. */
 static void check_top(const sgt_rows *r)
 {
     uint16_t src[131] = {0}, dst[131];

@@ -1,6 +1,6 @@
-/* Sampling: against a slow model that writes every list out as sampler.h defines it, against the
- * properties it is for, and against frozen values, so that no run's order ever changes by
- * accident. */
+/* test_sampler.c: sampling, compared with a slow model that writes out every list as sampler.h
+ * defines it, with the statistical properties that it promises, and with fixed values, so that no
+ * run's order ever changes by accident. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static uint64_t model_permute(uint64_t key, uint64_t n, uint64_t i)
     return i;
 }
 
-/* The windows of one epoch in the order in which shuffle numbers them: shard by shard. Returns how
- * many. */
+/* List the windows of one epoch in the order in which shuffle numbers them: shard by shard. Return
+ * how many. */
 static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const uint64_t *tokens,
                               uint32_t shards, uint64_t epoch)
 {
@@ -67,7 +67,8 @@ static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const ui
     return count;
 }
 
-/* The windows of one epoch in the order of `block`, from windows in the order of their numbers. */
+/* List the windows of one epoch in the order of `block`, given the windows in the order of their
+ * numbers. */
 static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint64_t seed,
                         uint32_t T, uint64_t epoch)
 {
@@ -92,7 +93,7 @@ static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint
     free(line);
 }
 
-/* The `start`-th of all places in the shards where a window can begin. */
+/* Return the `start`-th of all places in the shards where a window can begin. */
 static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens)
 {
     uint32_t s = 0;
@@ -100,7 +101,7 @@ static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens
     return (sgt_window){.shard = s, .offset = start, .tokens = T + 1};
 }
 
-/* All rows of an epoch; for random, a thousand rows. Returns how many. */
+/* List all rows of an epoch; for random, a thousand rows. Return how many. */
 static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T,
                             const uint64_t *tokens, uint32_t shards, uint64_t epoch)
 {
@@ -153,7 +154,7 @@ Test(sampler, permutation_is_a_bijection)
         for (uint64_t key = 0; key < 4; key++) check_bijection(key, n);
     for (int bit = 9; bit <= 20; bit++)
         for (uint64_t n = (1u << bit) - 1; n <= (1u << bit) + 1; n++) check_bijection(n * 31, n);
-    /* squares, where a * b is n, and their neighbours */
+    /* squares, for which a * b is n, and their neighbours */
     for (uint64_t root = 17; root < 400; root += 53)
         for (uint64_t n = root * root - 1; n <= root * root + 1; n++) check_bijection(root, n);
     for (size_t i = 0; i < sizeof primes / sizeof *primes; i++) check_bijection(i, primes[i]);
@@ -188,9 +189,8 @@ Test(sampler, permutation_of_huge_sizes)
     free(got);
 }
 
-/* Whether counts that should be equal are within 6 standard deviations of it by chi-squared: one
- * chance in a hundred million of being wrong. Keys and seeds are fixed here, so the answer is
- * always the same. */
+/* Return whether counts that should be equal are so within 6 standard deviations, by chi-squared:
+ * wrong once in a hundred million. Keys and seeds are fixed, so the result never changes. */
 static int even(const uint64_t *counts, size_t cells, double expected)
 {
     double chi = 0, freedom = (double)cells - 1;
@@ -199,7 +199,7 @@ static int even(const uint64_t *counts, size_t cells, double expected)
     return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
 }
 
-/* Over many keys every item meets every place equally often, and so does the step between
+/* Over many keys, every item comes to every place equally often, and so does every distance between
  * neighbours. */
 Test(sampler, permutation_looks_random)
 {
@@ -285,7 +285,7 @@ Test(sampler, equals_the_slow_model)
                 check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
 }
 
-/* A memo that has seen other epochs and pools gives what none gives. */
+/* A memo that was used for other epochs and pools gives the same rows as none. */
 Test(sampler, rows_in_any_order)
 {
     const set *d = &sets[10];
@@ -304,8 +304,8 @@ Test(sampler, rows_in_any_order)
     }
 }
 
-/* Every window of an epoch once: the windows of a shard are a phase and steps of T, W of them, none
- * twice. */
+/* Every window of an epoch occurs once: the windows of a shard are a phase plus steps of T, W of
+ * them, none twice. */
 Test(sampler, epochs_are_exact)
 {
     static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK,
@@ -332,7 +332,7 @@ Test(sampler, epochs_are_exact)
     }
 }
 
-/* Over the epochs a shard's phase takes every value there is, about equally often, and no other. */
+/* Over the epochs a shard's phase takes every possible value about equally often, and no other. */
 Test(sampler, phases_are_uniform)
 {
     static const struct {
@@ -369,7 +369,7 @@ Test(sampler, random_is_uniform_over_all_starts)
     sgt_sampler_free(&s);
 }
 
-/* Other seeds are other orders. */
+/* Different seeds give different orders. */
 Test(sampler, seeds_differ)
 {
     const set *d = &sets[8];
@@ -389,7 +389,7 @@ Test(sampler, seeds_differ)
     }
 }
 
-/* 10 TB: 50,000 shards of 100 million tokens. Any batch is as near as the first. */
+/* 10 TB: 50,000 shards of 100 million tokens. Any batch is found as fast as the first. */
 Test(sampler, ten_terabytes)
 {
     enum { SHARDS = 50000 };
@@ -421,8 +421,8 @@ Test(sampler, too_many_windows)
                    "more than 2^63 windows");
 }
 
-/* Values of the day on which the definition was made. A change here breaks the resuming of every
- * run there is. */
+/* Values recorded when the definition was made. A change would break resuming for every existing
+ * run. */
 Test(sampler, frozen)
 {
     static const uint64_t tokens[] = {100000000, 5000, 33000000};

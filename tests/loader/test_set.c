@@ -1,4 +1,4 @@
-/* Which shards are taken, and what is said about the others. */
+/* test_set.c: which shards are used, and the messages about the others. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
     sgt_loader_info info;
     cr_assert_eq(sgt_loader_open(&l, path, o, &err), 0, "%s", err.text);
     sgt_loader_get_info(l, &info);
-    info.reader_detail = NULL; /* goes with the loader */
+    info.reader_detail = NULL; /* freed with the loader */
     sgt_loader_close(l);
     return info;
 }
@@ -34,7 +34,7 @@ static void put_split(void)
     put_shard("d/val_000000.bin", 2, 1000);
 }
 
-/* A manifest that names what put_split made, and one shard more or less. */
+/* Write a manifest of the shards that put_split made, with one shard more or less. */
 static void put_manifest(size_t count, uint64_t first_tokens)
 {
     sgt_error err;
@@ -120,7 +120,7 @@ Test(set, headers_are_all_checked)
     resize("d/train_000001.bin", 1000);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: 1000 bytes, wanted at least the header's 1024: cut short");
-    /* raw is for a file that is named, not for one in a folder */
+    /* raw applies to a file that is named, not to files in a folder */
     put_raw("d/train_000001.bin", 1, 2000);
     sgt_error err;
     cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
@@ -145,7 +145,7 @@ Test(set, one_vocabulary)
 Test(set, the_manifest_decides)
 {
     put_split();
-    put_manifest(2, 3000); /* without train_000001.bin, which lies there nevertheless */
+    put_manifest(2, 3000); /* without train_000001.bin, which is in the folder all the same */
     cr_assert_eq(info_of("d", NULL).tokens, 3000);
     put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).tokens, 5000);
@@ -177,7 +177,7 @@ Test(set, checksum_of_another_shard)
               "%s", err.text);
 }
 
-/* The hash tells sets apart, and is the same for every reader, T and rank. */
+/* The hash differs between sets, and is the same for every reader, T and rank. */
 Test(set, hash_identifies_the_data)
 {
     put_split();
@@ -204,7 +204,7 @@ Test(set, hash_identifies_the_data)
     cr_assert_neq(info_of("d", NULL).hash, with);
 }
 
-/* A shard that is replaced between the look at its header and its reading. */
+/* A shard is replaced after its header was checked and before it is read. */
 Test(set, shard_changed_while_opening)
 {
     sgt_set s;
@@ -221,8 +221,8 @@ Test(set, shard_changed_while_opening)
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 
-    /* other ids in another file of that name and size; and in the same file, which its time of
-     * writing tells */
+    /* other ids in another file of the same name and size; and in the same file, which its time of
+     * writing reveals */
     put_foreign("d/train_000001.bin", 1, 2000);
     put_foreign("other", 2, 2000);
     cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
@@ -257,12 +257,12 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: unfinished (the same sgt-tokenize command again finishes it)");
-    /* the manifest comes last: with it the set is whole, though .work was not yet removed */
+    /* the manifest is written last: with it the set is whole, although .work still exists */
     put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).shards, 2);
 }
 
-/* More shards than files may be open, from every reader. */
+/* More shards than files may be open, with every reader. */
 Test(set, more_shards_than_descriptors)
 {
     struct rlimit few = {64, 64};
@@ -283,7 +283,7 @@ Test(set, more_shards_than_descriptors)
         }
 }
 
-/* More than the address space that is allowed. */
+/* More than the address space limit allows. */
 Test(set, no_room_for_maps)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,5 +1,5 @@
-/* Several sets in one loader: the same batches from every reader, rank and cursor; what is said of
- * each; documents that end with their set; texts, and what is wrong with some. */
+/* test_sets.c: several sets in one loader: every reader, rank and cursor gives the same batches;
+ * the information about each set; documents end with their set; parsing of sets, and its errors. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);
 
 static const sgt_loader_set three[] = {{"d", 5}, {"e", 2.5}, {"one.bin", 2.5}};
-/* token_at's names of the used shards */
+/* shard numbers of token_at for the used shards */
 static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20};
 
-/* d of five shards; e of two, and one that is too short for T = 16; a file. */
+/* Folder d has five shards; e has two, and one that is too short for T = 16; and a file. */
 static void put_sets(void)
 {
     put_folder();
@@ -42,7 +42,8 @@ Test(sets, readers_agree)
         }
 }
 
-/* Row r of the run is the row of its set that mix.h says, as a loader of that set alone has it. */
+/* Row r of the run is the row of the set that mix.h defines, as a loader of that set alone gives
+ * it. */
 Test(sets, rows_are_those_of_each_set)
 {
     put_sets();
@@ -69,7 +70,8 @@ Test(sets, rows_are_those_of_each_set)
     sgt_loader_close(l);
 }
 
-/* One number and the data say a row: any number of ranks, a cursor that begins anywhere. */
+/* A row follows from its number and the data: for any number of ranks, and a cursor that starts
+ * anywhere. */
 Test(sets, ranks_and_resuming)
 {
     put_sets();
@@ -131,7 +133,7 @@ Test(sets, said_of_them)
     sgt_loader_close(l);
 }
 
-/* The hash knows the data, the proportions and the order, and not how the proportions are
+/* The hash depends on the data, the proportions and the order, but not on how the proportions are
  * written. */
 Test(sets, hash)
 {
@@ -150,7 +152,7 @@ Test(sets, hash)
     cr_assert_neq(hash_of(same, 3), h[0]);
 }
 
-/* A loader told of one set in a list is a loader of its path. */
+/* A list of one set gives the same loader as its path. */
 Test(sets, one_in_a_list)
 {
     put_sets();
@@ -186,7 +188,7 @@ static void put_documents(const char *path, uint16_t id, uint32_t documents, uin
     patch(path, SGT_SHARD_HEADER, ids, 2 * h.tokens);
 }
 
-/* The last document of a set ends with it, and does not run on into the first shard of the next
+/* The last document of a set ends with it, and does not continue into the first shard of the next
  * set. */
 Test(sets, documents_end_with_their_set)
 {
@@ -334,7 +336,7 @@ static void put_marked(const char *path, uint32_t vocab, uint64_t fingerprint)
     put_bytes(path, header, sizeof header);
 }
 
-/* Sets of one vocabulary alone; where sizes differ ids must be below all of them. */
+/* Sets must share one vocabulary. If the models' sizes differ, ids must be below all of them. */
 Test(sets, vocabularies)
 {
     put_marked("a.bin", 50257, 0xab);

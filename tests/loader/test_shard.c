@@ -1,5 +1,5 @@
-/* The shard format: bytes as DESIGN promises them, and every way in which a file can be something
- * else. */
+/* test_shard.c: the shard format: the exact bytes, and the error for every way in which a file can
+ * be something else. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ Test(shard, foreign_header_has_three_words)
     sgt_error err;
     sgt_shard_header h;
     put_foreign("a.bin", 3, 1000);
-    put_word("a.bin", 7, 77); /* what others keep there is not ours to read */
+    put_word("a.bin", 7, 77); /* words that other programs may use are ignored */
     int fd = sgt_shard_open(&h, "a.bin", 0, &err);
     cr_assert(fd >= 0, "%s", err.text);
     close(fd);
@@ -87,7 +87,7 @@ Test(shard, raw_files)
         close(fd);
         cr_assert(h.tokens == 1000 && h.data == 0 && h.vocab == 0);
     }
-    put_shard("s.bin", 3, 1000); /* -1 sees the header, 1 does not look */
+    put_shard("s.bin", 3, 1000); /* -1 finds the header, 1 does not look for it */
     int fd = sgt_shard_open(&h, "s.bin", -1, &err);
     cr_assert(fd >= 0 && h.tokens == 1000 && h.data == 1024);
     close(fd);
@@ -129,7 +129,7 @@ Test(shard, what_is_no_shard)
     cr_assert_eq(mkdir("folder.bin", 0777), 0);
     expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT,
                    "folder.bin: not a regular file");
-    cr_assert_eq(mkfifo("pipe.bin", 0666), 0); /* would wait for a writer */
+    cr_assert_eq(mkfifo("pipe.bin", 0666), 0); /* opening it would wait for a writer */
     expect_failure(open_and_close("pipe.bin", 0, why), SGT_EFORMAT, "pipe.bin: not a regular file");
 }
 
@@ -201,14 +201,14 @@ Test(shard, verify_reads_everything)
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
-    put_word("a.bin", 8, 0); /* a checksum that is not said is not asked for */
+    put_word("a.bin", 8, 0); /* an unknown checksum is not checked */
     put_word("a.bin", 9, 0);
     patch("a.bin", 1024, "\0\0", 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 }
 
-/* An id that is too large is found wherever it stands: at the edges of what is compared at once, of
- * a read, of all. */
+/* An id that is too large is found wherever it is: at the ends of a vector, of a read, of the
+ * file. */
 Test(shard, verify_names_the_first_id_that_is_too_large)
 {
     static const uint64_t places[] = {0, 1, 4094, 4095, 4096, 4097, 131071, 131072, 135167, 139999};

@@ -1,5 +1,6 @@
-/* Where documents begin in rows: against the list of all of them, for every reader, sampling,
- * output and rank, from .idx files or from the tokens; in streams; and what is made of it. */
+/* test_starts.c: where documents begin in rows, compared with the list of all starts: for every
+ * reader, sampling, output and rank, from .idx files or from the tokens; in streams; and the
+ * positions and numbers derived from it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,15 @@ enum { EOT = 50256, SHARDS = 3, T = 24, B = 6 };
 
 static const uint64_t sizes[SHARDS] = {900, 25, 3000};
 
-/* Every 17th token or so; some one after another, and the first of a shard. */
+/* About every 17th token; some directly after another, and the first of a shard. */
 static int begins(uint32_t shard, uint64_t at)
 {
     return sgt_philox_u64(5, at, shard) % 17 == 0 || at == 300 || at == 301 ||
            (shard == 2 && at == 0);
 }
 
-/* Without .idx files the end-of-text id says it; with them only they do, and that id stands where
- * nothing begins. */
+/* Without .idx files the end-of-text id marks starts. With them it does not, and it occurs where no
+ * document begins. */
 static void put_set(const char *name, int indexed)
 {
     char path[64];
@@ -143,7 +144,7 @@ Test(starts, streams_carry_them)
             for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
                 check_rows(l, k, b.documents);
                 if (k == 5) continue;
-                check_rows(l, k - 1, held.documents); /* as long as it is held */
+                check_rows(l, k - 1, held.documents); /* as long as the batch is held */
                 sgt_stream_release(s, &held);
             }
             cr_assert_eq(k, 65);
@@ -159,7 +160,7 @@ Test(starts, only_where_they_are_asked_for)
     uint64_t all = 0;
     for (uint32_t s = 0; s < SHARDS; s++)
         for (uint64_t i = 0; i < sizes[s]; i++) all += (uint64_t)begins(s, i);
-    for (int asked = 0; asked < 3; asked++) { /* at last without one of the three .idx files */
+    for (int asked = 0; asked < 3; asked++) { /* finally without one of the three .idx files */
         if (asked == 2) cr_assert_eq(unlink("d/train_000001.idx"), 0);
         sgt_loader_options o = {.batch = B, .seq = T, .documents = asked};
         sgt_loader *l = open_loader("d", &o, NULL);
@@ -179,8 +180,8 @@ Test(starts, only_where_they_are_asked_for)
     }
 }
 
-/* Data that does not say where documents begin has rows of one; only the sampling of that name
- * needs to know. */
+/* If the data does not say where documents begin, each row counts as one document; only the
+ * sampling `documents` fails. */
 Test(starts, of_no_document)
 {
     uint16_t ids[400] = {0}, rows[B * (T + 1)];
@@ -202,8 +203,8 @@ static int open_documents(const char *path, sgt_error *err)
     return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
 }
 
-/* Rows without .idx files are looked through themselves: at widths around the runs that are looked
- * at at once, with starts at all places, first and last too. */
+/* Without .idx files the rows themselves are searched: at widths around the length of a search
+ * step, with starts at every place, including the first and the last. */
 Test(starts, of_rows_of_any_width)
 {
     uint16_t ids[4096], rows[2 * 300];
@@ -247,8 +248,9 @@ Test(starts, expanded)
     static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
                           lengths[] = {6, 6, 6, 2};
     static const sgt_row_documents d = {first, starts};
-    /* row 0 begins with a document, row 1 is all of one, row 2 has the rest of one, and one that
-     * begins at the last token, which is no input; row 3 is one of two tokens, and padding */
+    /* row 0 begins with a document, row 1 lies within one, row 2 has the rest of one and one that
+     * begins at the last token, which is not an input; row 3 has a document of two tokens, and
+     * padding */
     static const int32_t want[3][4 * 5] = {
         {0, 0, 2, 3, 3, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, 2, 3, 4},
         {0, 1, 0, 0, 1, /**/ 0, 1, 2, 3, 4, /**/ 0, 0, 1, 2, 3, /**/ 0, 1, 0, 0, 0},
@@ -265,5 +267,5 @@ Test(starts, expanded)
     }
     int32_t ids[4 * 5];
     sgt_row_documents_expand(&d, NULL, 4, 5, NULL, NULL, ids);
-    cr_assert(ids[15] == 0 && ids[19] == 0); /* nothing is padding where nobody says so */
+    cr_assert(ids[15] == 0 && ids[19] == 0); /* without a padding id nothing counts as padding */
 }

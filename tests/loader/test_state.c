@@ -1,4 +1,4 @@
-/* Going on where a run was left. */
+/* test_state.c: continue a run at a saved position. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 
 enum { B = 12, T = 16, WIDTH = T + 1 };
 
-/* Batch k as all ranks of a world see it together. */
+/* Assemble batch k from all ranks. */
 static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
                         uint16_t rows[B * WIDTH])
 {
@@ -30,8 +30,8 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     }
 }
 
-/* Left by two ranks of one reader, gone on with by others: the global batches are those of a run
- * that was not left. */
+/* Saved by two ranks with one reader, continued with other ranks and readers: the global batches
+ * are those of an uninterrupted run. */
 Test(state, another_world)
 {
     put_folder();
@@ -65,7 +65,7 @@ Test(state, another_world)
     }
 }
 
-/* The rows that are behind are what counts: batches of another size go on where they end. */
+/* The number of rows drawn is what counts: batches of another size continue where they end. */
 Test(state, another_batch_size)
 {
     put_folder();
@@ -128,7 +128,7 @@ Test(state, what_differs_is_said)
     refused(&left, &state, text);
 }
 
-/* Sets without a checksum, of the same names and sizes: told apart by the tokens at their ends, and
+/* Sets without checksums, of equal names and sizes, are told apart by the tokens at their ends, and
  * by no others. */
 Test(state, foreign_sets_of_one_size)
 {
@@ -185,7 +185,7 @@ Test(state, another_split)
     refused(&o, &state, text);
 }
 
-/* The id that pads documents is in their rows. */
+/* Rows contain the padding id, so it must be the same. */
 Test(state, padding)
 {
     sgt_loader_state state;

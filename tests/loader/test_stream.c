@@ -1,5 +1,5 @@
-/* The stream: in order, whole, no further ahead than its ring, and gone without a trace when it is
- * closed, whenever that is. */
+/* test_stream.c: streams deliver every batch in order, run no further ahead than their ring, and
+ * leave nothing behind whenever they are closed. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
@@ -87,7 +87,7 @@ static unsigned count_names(const char *path)
 /* ---- an allocator that counts ---- */
 
 typedef struct counts {
-    int made, freed, fail_at; /* fail_at: the call that gives nothing, from 1; 0 none */
+    int made, freed, fail_at; /* fail_at: the call that returns NULL, counted from 1; 0: none */
     size_t bytes;
 } counts;
 
@@ -156,7 +156,7 @@ Test(stream, defaults_are_four_slots_without_end)
     sgt_stream_close(s);
 }
 
-/* What the consumer holds is never written to, however long it takes. */
+/* A batch that the consumer holds is never written to, however long it holds it. */
 Test(stream, held_batches_stay_as_they_are)
 {
     sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
@@ -165,19 +165,19 @@ Test(stream, held_batches_stay_as_they_are)
     for (int i = 0; i < 4; i++) held[i] = take(s);
     for (int i = 0; i < 4; i++)
         cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
-    for (uint64_t k = 4; k < 500; k++) { /* one slot goes round */
+    for (uint64_t k = 4; k < 500; k++) { /* one slot is reused */
         b = take(s);
         cr_assert_eq(b.index, k);
         check(loader, &b);
         for (int i = 0; i < 4; i++) check(loader, &held[i]);
         if (k % 100 == 0) usleep(20000);
-        sgt_stream_release(s, &held[k % 4]); /* the oldest */
+        sgt_stream_release(s, &held[k % 4]); /* the oldest batch */
         held[k % 4] = b;
     }
     sgt_stream_close(s);
 }
 
-/* Releasing out of order is not asked for, and does no harm. */
+/* Releasing out of order is not required to work, but does no harm. */
 Test(stream, released_backwards)
 {
     sgt_stream_options o = {.slots = 3, .threads = 2};
@@ -199,7 +199,7 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
 }
 
 /* Threads fall asleep at a full ring and the consumer at an empty one, with as many batches held as
- * can be: nobody is left asleep. */
+ * possible: every sleeper is woken. */
 Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t slots = 1; slots <= 6; slots++)
@@ -219,8 +219,8 @@ Test(stream, nobody_sleeps_for_good)
             }
 }
 
-/* Taken and let go as it comes, up to all slots at once, with pauses long enough for threads to
- * fall asleep. */
+/* Take and release at random, up to all slots at once, with pauses long enough for threads to fall
+ * asleep. */
 Test(stream, in_no_rhythm)
 {
     for (uint32_t threads = 1; threads <= 3; threads++)
@@ -244,7 +244,7 @@ Test(stream, in_no_rhythm)
         }
 }
 
-/* All slots taken, then all let go, again and again. */
+/* Take all slots, then release all, again and again. */
 Test(stream, by_the_ring)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -278,7 +278,8 @@ Test(stream, closed_at_any_moment)
             for (int k = 0; k < round % 7; k++) {
                 if (k >= (int)o.slots) break;
                 sgt_stream_batch b = take(s);
-                if (round % 4) sgt_stream_release(s, &b); /* else closed with batches held */
+                /* otherwise it is closed with batches held */
+                if (round % 4) sgt_stream_release(s, &b);
             }
             if (round % 5 == 0) usleep(500);
             sgt_stream_close(s);
@@ -336,16 +337,16 @@ Test(stream, buffers_of_the_librarys_allocators)
                 sgt_stream_release(s, &b);
             }
             sgt_stream_close(s);
-            if (!round) maps = count_maps(); /* what starting a thread leaves behind, once */
+            if (!round) maps = count_maps(); /* memory that starting the first thread keeps */
             cr_assert_eq(count_maps(), maps);
         }
-        /* of malloc sanitizers would make a report */
+        /* sanitizers would report malloc's failure */
         if (kind) cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100));
         frees[kind](NULL, NULL);
     }
 }
 
-/* A ring larger than the last cache is written past it: the same tokens. */
+/* A ring larger than the last-level cache is written with non-temporal stores: the same tokens. */
 Test(stream, ring_larger_than_the_cache)
 {
     enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };
@@ -394,7 +395,8 @@ Test(stream, allocator_gives_nothing)
     }
 }
 
-/* A batch that cannot be read is told of in its turn, and again; those before it arrive. */
+/* A batch that cannot be read is reported in its turn, and again at each call; earlier batches
+ * arrive. */
 Test(stream, errors_come_in_their_turn)
 {
     patch("d/train_000000.bin", 1024 + 2 * 1000, "\xff\xff", 2);
@@ -415,7 +417,7 @@ Test(stream, errors_come_in_their_turn)
     }
 }
 
-/* How many threads of this process block SIGINT and SIGTERM. */
+/* Return how many threads of this process block SIGINT and SIGTERM. */
 static unsigned count_blocking(void)
 {
     unsigned blocking = 0;
@@ -435,10 +437,10 @@ static unsigned count_blocking(void)
     return blocking;
 }
 
-/* Signals are for the program's threads: those of the stream block them all. */
+/* Signals are for the program's threads: the stream's threads block all of them. */
 Test(stream, threads_take_no_signals)
 {
-    unsigned before = count_blocking(); /* Criterion's own */
+    unsigned before = count_blocking(); /* Criterion's own threads */
     sgt_stream_options o = {.threads = 3};
     sgt_stream *s = open_stream(loader, &o);
     sgt_stream_batch b = take(s);

@@ -1,5 +1,5 @@
-/* io_uring and what takes its place: each thing that may be refused, forced. test_uring_reads.c:
- * what goes wrong with the reads. */
+/* test_uring.c: io_uring and its replacements: each thing that a machine may refuse is forced.
+ * test_uring_reads.c covers reads that fail. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -17,7 +17,7 @@ TestSuite(uring, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
-/* Three cursors that take turns and are closed with reads in flight; then one alone. */
+/* Three cursors take turns and are closed with reads in flight; then one is used alone. */
 static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
@@ -40,7 +40,7 @@ static void check_fallback(const sgt_reader_fault *fault, const char *detail, co
     sgt_loader_close(l);
 }
 
-/* Everything granted, where the machine grants it. */
+/* Everything is granted, if the machine grants it. */
 Test(uring, nothing_refused)
 {
     put_folder();
@@ -68,7 +68,7 @@ Test(uring, ring_refused)
     }
 }
 
-/* The first cursor has a ring, the other two do not: said once. */
+/* The first cursor has a ring, the other two do not: one notice. */
 Test(uring, ring_refused_to_some)
 {
     put_folder();
@@ -77,7 +77,7 @@ Test(uring, ring_refused_to_some)
                    "with pread instead");
 }
 
-/* As containers do it: the system call itself is answered with EPERM. */
+/* Containers do it like this: the system call itself returns EPERM. */
 Test(uring, ring_forbidden_by_seccomp)
 {
     struct sock_filter rules[] = {
@@ -123,7 +123,7 @@ Test(uring, one_thing_refused)
         check_fallback(&cases[i].fault, cases[i].detail, cases[i].notice);
 }
 
-/* Some file systems open files for direct reads and then refuse those. */
+/* Some file systems open files for direct reads and then refuse such reads. */
 Test(uring, direct_reads_refused_late)
 {
     put_folder();
@@ -145,7 +145,7 @@ Test(uring, direct_reads_refused_late)
     }
 }
 
-/* What one cursor finds out the other must follow, whose ring has the shards as they were opened
+/* If one cursor finds this out, the other must follow; its ring still has the shards as opened
  * before. */
 Test(uring, direct_reads_refused_in_between)
 {
@@ -198,8 +198,8 @@ Test(uring, everything_refused)
     }
 }
 
-/* The ring itself fails, at once or with reads in flight: everything is read otherwise, and nothing
- * is lost. */
+/* The ring itself fails, at once or with reads in flight: everything is read in another way, and
+ * nothing is lost. */
 Test(uring, ring_that_fails)
 {
     static const unsigned after[] = {0, 1, 2, 7, 60};
@@ -224,8 +224,8 @@ Test(uring, ring_that_fails)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* And nobody can tell when the reads that it has in flight will end: they may yet write into the
- * memory that others would read into. Where none was, it goes on as above. */
+/* In addition it is unknown when the ring's reads in flight will end: they may still write into
+ * memory that others would read into. If there were none, reading continues as above. */
 Test(uring, ring_that_fails_and_cannot_be_watched)
 {
     put_folder();
@@ -256,14 +256,14 @@ Test(uring, ring_that_fails_and_cannot_be_watched)
         failures += failed;
         sgt_cursor_close(c);
         c = open_cursor(l);
-        sgt_cursor_close(c); /* another one, of which nothing was asked */
+        sgt_cursor_close(c); /* another cursor, which has requested nothing */
         sgt_loader_close(l);
     }
-    cr_assert(failures < 20); /* the first has nothing in flight */
+    cr_assert(failures < 20); /* the first one has nothing in flight */
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* A file system in memory, where reads are copies. */
+/* A file system in memory, whose reads are copies. */
 Test(uring, file_system_in_memory)
 {
     char folder[] = "/dev/shm/sgt-test-XXXXXX", name[64];

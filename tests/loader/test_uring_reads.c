@@ -1,5 +1,5 @@
-/* Reads that io_uring has in flight: what goes wrong with them; cursors that move between threads,
- * are closed early, or meet a fork. */
+/* test_uring_reads.c: reads in flight through io_uring: failures; cursors that move between
+ * threads, are closed early, or are used after a fork. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 
 static const sgt_reader_fault buffered = {.direct_error = EINVAL};
 
-/* As many bytes at a time as a fault allows, by all means. */
+/* As many bytes at a time as a fault allows, with every fallback. */
 static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq,
                         const uint32_t *map)
 {
@@ -38,7 +38,7 @@ static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq
     }
 }
 
-/* Windows of 34 bytes, and of 1,802, which lie in four or five pieces of 512. */
+/* Windows of 34 bytes, and of 1,802, which cover four or five sectors of 512. */
 Test(uring_reads, short_reads_are_continued)
 {
     static const uint32_t map[] = {0, 2, 4};
@@ -64,8 +64,8 @@ Test(uring_reads, interrupted_reads_are_asked_for_again)
     }
 }
 
-/* Windows that end where the file does: nowhere near a multiple of 512 (5,002 bytes), at one, and
- * two bytes past. */
+/* Windows that end at the end of the file: not near a multiple of 512 (5,002 bytes), at one, and
+ * two bytes past one. */
 Test(uring_reads, ends_of_files)
 {
     static const uint64_t tokens[] = {(5002 - 1024) / 2, (5120 - 1024) / 2, (5122 - 1024) / 2};
@@ -93,7 +93,7 @@ Test(uring_reads, ends_of_files)
             }
 }
 
-/* More completions than a ring has room for, and more reads than it takes at once. */
+/* More completions than a ring has room for, and more reads than it accepts at once. */
 Test(uring_reads, rings_smaller_than_what_is_in_flight)
 {
     put_folder();
@@ -119,8 +119,8 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *e
     return sgt_loader_batch(l, c, k, rows, err);
 }
 
-/* A read fails in the batch that is asked for, or in one that was expected: the first window that
- * has failed is named, no more is lost than that batch, and every further call says so again. */
+/* A read fails in the batch that is fetched, or in one that was announced: the error names the
+ * first window that failed, only that batch is lost, and every further call reports it again. */
 Test(uring_reads, disk_errors_name_shard_and_offset)
 {
     put_folder();
@@ -155,7 +155,7 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
     }
 }
 
-/* A shard that is gone by the time it is first needed. */
+/* A shard is gone by the time it is first needed. */
 Test(uring_reads, shard_gone)
 {
     put_folder();
@@ -176,7 +176,7 @@ Test(uring_reads, shard_gone)
     }
 }
 
-/* One that is another by then, of the same size. */
+/* A shard was replaced by then, by one of the same size. */
 Test(uring_reads, shard_replaced)
 {
     put_folder();
@@ -197,7 +197,7 @@ Test(uring_reads, shard_replaced)
 
 /* ---- descriptors ---- */
 
-/* 60 shards, of which two are kept open, or as many as half of 80 descriptors; none is left open in
+/* 60 shards, of which two are kept open, or as many as half of 80 descriptors. All are closed in
  * the end. */
 Test(uring_reads, more_shards_than_descriptors)
 {
@@ -255,7 +255,7 @@ Test(uring_reads, closed_with_reads_in_flight)
         for (uint64_t k = 0; k < 60; k++) {
             sgt_cursor *c = open_cursor(l);
             check_run(l, c, 3 * k, k % 4, NULL);
-            /* what was expected is not wanted any more */
+            /* the announced windows are no longer wanted */
             if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL);
             sgt_cursor_close(c);
         }
@@ -287,7 +287,7 @@ static void take_turn_elsewhere(const turn *t)
     pthread_join(thread, NULL);
 }
 
-/* Reads that one thread has in flight are another's to wait for. */
+/* Another thread can wait for the reads that one thread has in flight. */
 Test(uring_reads, cursors_move_between_threads)
 {
     put_folder();
@@ -315,7 +315,7 @@ Test(uring_reads, cursors_move_between_threads)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* In the child: its parent's cursor is refused, and one of its own has the same batches. */
+/* In the child, its parent's cursor is refused, and a cursor of its own gives the same batches. */
 static int in_child(const sgt_loader *l, sgt_cursor *parents)
 {
     static const char want[] =
@@ -346,12 +346,12 @@ Test(uring_reads, forks)
     put_folder();
     for (int i = 0; i < 4; i++) {
         sgt_loader_options o = uring;
-        /* of the former a thread reads ahead */
+        /* a thread reads ahead for the former */
         o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE;
         sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 3, NULL); /* and more are in flight */
-        /* locks that another thread has at a fork are nobody's in the child */
+        /* locks that another thread held at the fork are never released in the child */
         if (i & 2) usleep(100000);
         pid_t child = fork();
         if (!child) _exit(in_child(l, c));

@@ -1,9 +1,9 @@
-/* bench_rows.c: what a batch of 32 rows of 1,024 costs before and after its tokens arrive: drawing
- * its windows (the table of sample/draws.h) and making its rows (those of rows/rows.h).
- * Microseconds a batch, medians of turns that each way takes after the other; every line of a table
- * is of one run.
+/* bench_rows.c: the time that a batch of 32 rows of 1,024 takes before and after its tokens
+ * arrive: drawing its windows (the table of sample/draws.h) and making its rows (that of
+ * rows/rows.h). In microseconds per batch, medians of alternating turns; all lines of a table
+ * come from one run.
  *
- *     make bench-rows [ARGS=MIB]        random windows of so much memory (default 1024; as much as no cache holds) */
+ *     make bench-rows [ARGS=MIB]        random windows of so much memory (default 1024: more than caches hold) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ enum { TURNS = 11, DRAWN = 1 << 18 };
 
 typedef struct way {
     const char *name;
-    void (*batch)(uint64_t k); /* number k */
-    uint64_t batches;          /* a turn */
+    void (*batch)(uint64_t k); /* number of the batch */
+    uint64_t batches;          /* batches per turn */
     double us[TURNS];
 } way;
 
@@ -30,8 +30,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* No two ways have the same windows in one turn: what one has read would be in the cache for the
- * next. */
+/* No two functions get the same windows in one turn: the first would load them into the cache for
+ * the second. */
 static void compare(way *ways, int count)
 {
     static uint64_t done;
@@ -87,10 +87,10 @@ static void draws(void)
 
 /* ---- making rows ---- */
 
-static const uint16_t **starts; /* (DRAWN) of windows at random */
+static const uint16_t **starts; /* (DRAWN) random windows */
 static const sgt_rows *rows;
-static uint32_t B, T, ring; /* rows, tokens; buffers */
-static int32_t *inputs;     /* (ring, 2, B, T); rows of ids too */
+static uint32_t B, T, ring; /* rows per batch, tokens per row; buffers */
+static int32_t *inputs;     /* (ring, 2, B, T); also rows of uint16 */
 static uint16_t largest;
 
 static const uint16_t **batch_at(uint64_t k) { return starts + k * B % DRAWN; }
@@ -116,7 +116,7 @@ static void by_token(uint64_t k)
     for (uint32_t i = 0; i < B; i++)
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = batch_at(k)[i][t];
-            /* as the test of each id does, this keeps it from being made into vectors */
+            /* keeps the compiler from vectorizing, as checking each id does */
             if (id > largest) return;
             if (t < T) in[(size_t)i * T + t] = id;
             if (t) out[(size_t)i * T + t - 1] = id;

@@ -1,11 +1,11 @@
-/* blocks.c: sampling `block` from pools of blocks, which threads share that draw side by side, jump
- * about, and stop at any moment; with pools so small that they change with every few batches. A
- * plain program, without Criterion, so that it runs under the sanitizers:
+/* blocks.c: stress sampling `block` from pools of blocks. Threads share the pools, draw at the
+ * same time, jump, and stop at any moment; the pools are so small that they change every few
+ * batches. A plain program without Criterion, so that it runs under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-blocks && build/thread/tests/stress-blocks [ROUNDS] [SEED]
  *
- * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked,
- * and it is closed. Exit 0: all were right. */
+ * Each of ROUNDS rounds (default 60) opens a loader, checks every token drawn from it, and
+ * closes it. Exit 0: all tokens were right. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static sgt_cursor *cursor(const sgt_loader *l)
     return c;
 }
 
-/* Every SIDE-th batch: the others draw those between. */
+/* Draw every SIDE-th batch; the other threads draw those between. */
 static void *side_by_side(void *arg)
 {
     const job *j = arg;
@@ -90,7 +90,7 @@ static void *side_by_side(void *arg)
     return NULL;
 }
 
-/* A few batches in order, then elsewhere, now and then with a new cursor. */
+/* Draw a few batches in order, then jump; sometimes with a new cursor. */
 static void *jump(void *arg)
 {
     const job *j = arg;
@@ -107,7 +107,7 @@ static void *jump(void *arg)
     return NULL;
 }
 
-/* A stream that is left before its end. */
+/* Close a stream before its end. */
 static void *drain(void *arg)
 {
     const job *j = arg;
@@ -129,7 +129,7 @@ static void *drain(void *arg)
     return NULL;
 }
 
-/* Which threads there are, and what is refused to them, changes from round to round. */
+/* The threads, and the system calls that are refused to them, change from round to round. */
 static void run(uint64_t round, uint64_t seed)
 {
     static const sgt_reader_fault faults[] = {{0},

@@ -1,11 +1,12 @@
-/* guard.c: shards cut short while threads draw from them, beside threads whose SIGBUS is their own
- * and others that open and close loaders. A plain program, without Criterion, so that it runs under
- * the sanitizers:
+/* guard.c: cut shards short while threads draw from them; other threads handle SIGBUS of their
+ * own, and others open and close loaders. A plain program without Criterion, so that it runs
+ * under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-guard && build/thread/tests/stress-guard [ROUNDS]
  *
- * In each of ROUNDS rounds (default 40) every batch is right, or has windows that are gone and
- * fails. Exit 0: so it was, and every SIGBUS of a thread's own came to its handler. */
+ * In each of ROUNDS rounds (default 40), every batch must be right, or fail because it has
+ * windows that are gone. Exit 0: that was so, and every SIGBUS of a thread's own reached its
+ * handler. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -52,7 +53,7 @@ static void make_shards(void)
             bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
             bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
         }
-        unlink(name_of(name, s)); /* who maps the one that was there keeps it */
+        unlink(name_of(name, s)); /* a loader that has mapped the old file keeps it */
         FILE *f = fopen(name, "wb");
         if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f))
             fail(name, "cannot write it");
@@ -72,7 +73,7 @@ static sgt_loader *open_set(void)
 
 typedef struct drawer {
     const sgt_loader *l;
-    uint64_t first, size; /* size: bytes that will be left of shard 1 */
+    uint64_t first, size; /* size: bytes that remain of shard 1 */
     int failed;
     pthread_t id;
 } drawer;
@@ -118,8 +119,7 @@ static void *draw(void *arg)
     return NULL;
 }
 
-/* Behind their backs every other time: the shard has another name then, and only the signal
- * tells. */
+/* Every other time, replace the shard's name first: then only the signal reveals the cut. */
 static void round_of(unsigned n)
 {
     drawer d[DRAWERS];

@@ -1,12 +1,12 @@
-/* stress.c: many threads on one loader, and streams opened, drained and cancelled at random, every
- * token checked. A plain program, without Criterion, so that it runs under the thread sanitizer and
- * the address sanitizer:
+/* stress.c: many threads on one loader, and streams that are opened, drained and cancelled at
+ * random, with every token checked. A plain program without Criterion, so that it runs under the
+ * thread sanitizer and the address sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader [BATCHES] [SEED]
  *
- * Draws BATCHES batches in all (default 100,000), of every reader, sampling, output and way of
- * drawing, and of two sets mixed. Exit 0: every one was right, and no thread and no descriptor was
- * left behind. */
+ * Draws BATCHES batches in all (default 100,000), with every reader, sampling, output and way of
+ * drawing, also from a mix of two sets. Exit 0: every batch was right, and no thread and no
+ * descriptor was leaked. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, EOT = 50256, DRAWERS = 3, WAYS = 3 };
 
-/* The folder a has shards 0 and 1, b has shard 2. */
+/* Folder a has shards 0 and 1, folder b has shard 2. */
 static const sgt_loader_set mixed[] = {{"a", .7}, {"b", .3}};
-#define MIXED SGT_SAMPLINGS /* beside the samplings: those two */
+#define MIXED SGT_SAMPLINGS /* in addition to the samplings: the mix of the two sets */
 
 typedef struct job {
     const sgt_loader *l;
@@ -70,7 +70,7 @@ static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
     return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
 }
 
-/* Row `row` into `ids`, T+1 of them; how many are its own. */
+/* Write row `row`, T+1 ids, to `ids`; return how many belong to the row. */
 static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
 {
     uint32_t shard, n = 0;
@@ -117,7 +117,8 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t
     return rc == 0 && right(l, index, &b);
 }
 
-/* Batches at random, or a few in a row, through a cursor that is now and then replaced. */
+/* Draw random batches, or a few consecutive ones, through a cursor that is replaced now and
+ * then. */
 static void *draw(void *arg)
 {
     job *j = arg;
@@ -144,7 +145,7 @@ static void dawdle(void *ctx, uint32_t thread, uint64_t index, int done)
     if (done && (index * 2654435761u + thread) % 256 == 0) usleep(50);
 }
 
-/* Up to `want` batches of a stream, some never released; how many, or -1. */
+/* Take up to `want` batches of a stream and leave some unreleased. Return how many, or -1. */
 static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, uint64_t k,
                     uint64_t want)
 {
@@ -154,7 +155,7 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
         sgt_stream_batch b;
         uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
         int rc = sgt_stream_next(s, &b, &err);
-        /* the end, or stuck behind a held one */
+        /* the stream's end, or blocked by a batch that is held */
         if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break;
         if (rc != 0 || b.index != o->first + n || !right(j->l, b.index, &b)) return -1;
         if (r % 64) sgt_stream_release(s, &b);
@@ -164,7 +165,7 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
     return (int64_t)n;
 }
 
-/* Streams of every shape, closed after a random number of batches, some of them held. */
+/* Open streams of every shape and close them after a random number of batches, some still held. */
 static void *drain(void *arg)
 {
     job *j = arg;
@@ -226,7 +227,7 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
         if (jobs[i].failed) fail(name, "a wrong batch");
     }
     sgt_loader_close(l);
-    /* joined ones may be seen a while */
+    /* threads that were joined may stay visible for a while */
     for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
         if (tries == 1000) fail(name, "a thread is left");
         usleep(1000);
@@ -239,7 +240,7 @@ static void *nothing(void *arg) { return arg; }
 
 int main(int argc, char **argv)
 {
-    pthread_t first; /* with it comes the thread that the thread sanitizer keeps for itself */
+    pthread_t first; /* includes the thread that the thread sanitizer starts for itself */
     uint64_t batches = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     char folder[] = "/tmp/sgt-stress.XXXXXX";
