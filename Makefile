@@ -83,7 +83,7 @@ LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm
 LD_ranks := -ldl
-# What a program needs that uses these of our libraries.
+# $(call ld,LIBRARIES): the linker flags that a program needs for these of our libraries.
 ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 
 # The libraries that other programs link, libsgt-NAME.a and libsgt-NAME.so: the symbols of
@@ -119,7 +119,7 @@ CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda/*.c))
 CUDA_MAP := train/cuda/cuda_library.map
 CUDA_LIB := $(B)/lib/libsgt-cuda.so
 
-# ---- MPI, which introduces ranks to each other: loaded where mpirun or srun started a program ----
+# ---- MPI, which connects the ranks: loaded if mpirun or srun started the program ----
 MPI_LIB := $(B)/lib/libsgt-mpi.so
 MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 
@@ -140,7 +140,7 @@ mpi: $(if $(MPICC),$(MPI_LIB))
 deps:                                  ## install what is missing (apt-get; sudo unless root)
 	@tools/deps.sh
 
-# As many jobs as there are cores, unless make was told how many.
+# Run as many jobs as there are cores, unless -j was given.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2> /dev/null || echo 2))
 # Recipes that use it begin with +, as make asks of lines that call make.
 again = $(MAKE) $(JOBS) --no-print-directory

@@ -1,10 +1,10 @@
 #!/bin/sh
-# coverage.sh BUILD [report]: the suites and the programs' tests on a build that counts (make coverage), then of each
-# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of
-# what has run so far. SHOW=FILE: there the lines that never ran. Exit 1 where one of the three has less than 90 %.
+# coverage.sh BUILD [report]: run the tests on a build with coverage (make coverage). Then print the share of lines that
+# ran in each folder of tokenize, loader and train, and the files where most lines did not. `report`: only the table,
+# from earlier runs. SHOW=FILE: write the lines that never ran to FILE. Exit 1 if one of the three is below 90 %.
 #
-# The counting writes files when a process ends, which tests that trace its system calls, fill its disk or take its
-# rights away meet: what fails here is named, and is make check's to judge.
+# A process of this build writes its counts to files when it ends. That disturbs tests that trace system calls, fill the
+# disk or drop permissions. So failures are only listed here; make check decides about them.
 #
 # A line counts once, in however many files it is included and however many levels of the CPU's instructions it is
 # compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda/*.c run on the
@@ -17,7 +17,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-coverage.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# They build programs of their own, without the counting, or take hours.
+# These build programs without coverage, or take hours.
 LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind'
 LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|loader-neon|.*-torture"
 
@@ -35,7 +35,7 @@ run_tests() {
     echo
 }
 
-# of every object that counts, its lines: FILE LINE TIMES
+# for each line of an object built for coverage: FILE LINE TIMES
 lines() {
     find "$B/obj/tokenize" "$B/obj/loader" "$B/obj/train" -name '*.gcno' | sed 's/gcno$/o/' |
         xargs -n 50 gcov -t 2> /dev/null | awk -F: '

@@ -71,7 +71,7 @@ $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) 
     $(B)/obj/kernels/cuda/cublaslt.o $(LT_STANDS:%=$(B)/obj/%.o) $(call lib,kernels loader)
 	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
 
-# Attention by cuDNN without a GPU: a libcudnn.so.9 of the tests' own computes what a graph says.
+# cuDNN's attention without a GPU: a stand-in for libcudnn.so.9 computes the graph on the host.
 STAND_IN := $(B)/tests/stand-in/libcudnn.so.9
 $(B)/tests/check-cudnn: $(filter-out %/stand_in.o,$(call objects,tests/kernels/cudnn)) \
     $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o cudnn.o) \
@@ -81,7 +81,7 @@ $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
-# ---- what nvcc makes of the kernels ----
+# ---- checks of the code that nvcc generates for the kernels ----
 ifneq ($(HAVE_NVCC),)
 check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## nvcc on every CUDA kernel: no warning, no spill, registers, machine code
 	@tests/kernels/check-nvcc.sh $(B)
@@ -110,7 +110,7 @@ $(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
 	$$(call link,$$(CC),-lcriterion $$(call ld,$$(USES_$(1))))
 endef
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
-# CUDA's profiler is tested on a CUPTI of the tests' own.
+# CUDA's profiler is tested with a stand-in for CUPTI.
 $(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 
 $(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)

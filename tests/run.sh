@@ -15,10 +15,10 @@ export TIER AT_ONCE
 # threads.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
-# Set by the programs themselves, for OpenMP (tools/cli/spin.h); suites do not.
+# The programs set this for OpenMP (tools/cli/spin.h); the suites do not.
 export GOMP_SPINCOUNT=1000
 
-# ---- one suite: what it printed, then a line "sum PASSED FAILED SKIPPED" ----
+# ---- one suite: its output, then a line "sum PASSED FAILED SKIPPED" ----
 
 # Print the sum of a suite, or one failure if it printed none: a suite that crashed has not passed.
 sum_up() { # EXIT PATTERN SKIPPED: sed puts PASSED and FAILED into groups 1 and 2 of the pattern
@@ -72,7 +72,7 @@ if [ -n "$one" ]; then
     exit 0
 fi
 
-# ---- all of them, those that take longest first ----
+# ---- all suites, the longest first ----
 RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
 export RESULTS
 trap 'rm -rf "$RESULTS"' EXIT

@@ -12,7 +12,7 @@ mkdir -p "$DEMO"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-# Prints the command and runs it; into FILE goes what it prints.
+# Print the command, run it, and write its output to FILE.
 show() { printf '$ %s\n' "$*" && "$@"; }
 show_into() { file=$1 && shift && printf '$ %s\n' "$*" && "$@" > "$file"; }
 
@@ -51,7 +51,7 @@ elif [ ! -e "$CORPUS" ]; then
 fi
 
 say "1. Text to tokens on disk"
-# The demo's own, of an earlier time.
+# Remove the output of an earlier demo.
 [ ! -e "$DEMO/run/latest" ] || echo "(this replaces the set and the run of an earlier demo, $DEMO/out and $DEMO/run)"
 rm -rf "$DEMO/out" "$DEMO/run"
 show_into "$DEMO/tokenize.json" sgt-tokenize --json --split 5% "$CORPUS" "$DEMO/out"

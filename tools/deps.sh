@@ -15,7 +15,7 @@ esac
 
 have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2>&1; }
 
-# package: how to see that it is there
+# package: how to check that it is installed
 missing() {
     have cc || have gcc || have clang || echo build-essential
     have_header utf8proc.h || echo libutf8proc-dev
@@ -39,7 +39,7 @@ missing() {
     have mpirun || echo openmpi-bin
     have mpicc || echo libopenmpi-dev
 }
-# Each is a test that says SKIP where it is not there.
+# Tests that need one of these report SKIP if it is missing.
 heavy() {
     have clang || echo clang
     links clang -fsanitize=address || echo libclang-rt-dev

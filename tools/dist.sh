@@ -17,7 +17,7 @@ if [ -e .git ]; then
     date=@$(git log -1 --format=%ct)
     [ -z "$(git status --porcelain)" ] || echo "dist: with changes that git has not" >&2
 else
-    # The top level is fixed: what else lies there, build and runs, is no source.
+    # Only these top-level names are sources; others, such as build and runs, are left out.
     find Makefile README.md .[a-z]* tokenize loader train kernels tools tests -type f ! -name '*.o' \
         ! -path '*/__pycache__/*' -print0 > "$list"
     date=$(xargs -0 stat -c %Y < "$list" | sort -n | tail -1)

@@ -37,12 +37,12 @@ export device host
 library=$(ls -S kernels/cuda/*.cu)" "$(ls kernels/cuda/*.c train/cuda/*.c)
 checks=$(ls -S tests/kernels/*.cu tests/kernels/*.cpp)" "$(ls tests/kernels/device/*.cpp tests/kernels/device/*.cu)
 checks=$(echo "$checks" | grep -v pretend.cpp)
-# What a header is newer than may be old, all of it.
+# If a header has changed since the objects were built, compile all of them again.
 headers() { find kernels loader train tests/kernels \( -name '*.h' -o -name '*.cuh' \) -newer "$bundle/obj/began"; }
 if [ ! -e "$bundle/obj/began" ] || [ -n "$(headers | head -1)" ]; then rm -rf "$bundle/obj"; fi
 mkdir -p "$bundle/obj"
 touch "$bundle/obj/began"
-# Into a temporary name: an object that is there is whole. On failure its messages are kept beside it.
+# Compile to a temporary name, so that an object is complete or absent. On failure, keep the messages beside it.
 cat > "$bundle/obj/compile" << 'END'
 case $1 in *.c) compiler=$host ;; *) compiler=$device ;; esac
 # shellcheck disable=SC2086

@@ -21,7 +21,7 @@ for f in libsgt-train.a libsgt-kernels.a libsgt-loader.a tests/kernels/harness.o
     strip --strip-debug -o "$out/link/$(basename "$f")" "$B/obj/$f"
 done
 
-# What they load beyond what any Linux with a compiler's run-time libraries has.
+# Copy the libraries that the programs load, except those that any Linux with a compiler has.
 ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
     $2 == "=>" && $3 == "not" { print $1 " is not to be found" > "/dev/stderr"; missing = 1 }
     $3 ~ /^\// && $1 !~ /^(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s)\.so/ && !seen[$3]++ { print $3 }

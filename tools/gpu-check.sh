@@ -99,7 +99,7 @@ would() {
     esac
 }
 
-# In a shell of its own: whatever ends it early, the next part begins.
+# Run each part in a subshell: if it ends early, the next part still runs.
 run_part() {
     echo "== $part: $(would "$part")"
     part_start=$(date +%s)

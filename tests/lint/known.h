@@ -1,5 +1,5 @@
-/* known.h: what a checker that sees one file at a time cannot know: failing gives the code that it
- * was given. */
+/* known.h: tells checkers that see one file at a time that sgt_fail returns the code that it was
+ * given. */
 #include "loader/base/error.h"
 
 #define sgt_fail(err, code, ...) (sgt_fail(err, code, __VA_ARGS__), (code))

@@ -23,7 +23,7 @@ size_of() { awk "BEGIN { n = $1; split(\"KiB MiB GiB TiB\", u)
 html() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
 string() { printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g; s/^/"/; s/$/"/'; } # of JSON
 wanted() { case ",${parts:-$1}," in *",$1,"*) ;; *) false ;; esac; }
-# so many of 285 seconds
+# each part's share of 285 seconds
 share() { case $1 in
     tokenize) echo 25 ;; loader) echo 30 ;; limits) echo 65 ;; gemm) echo 35 ;;
     attention | sample) echo 20 ;; *) echo 45 ;; esac; }
@@ -59,11 +59,11 @@ trap '[ -z "$child" ] || { kill "$child" && wait "$child"; } 2> /dev/null
 
 # ---- data ----
 
-# A folder or file as it is called from $work. A name that does not exist stays as it is.
+# Print the absolute path of a folder or file, to be used in $work. Leave a name that does not exist.
 from_there() { realpath -e -- "$1" 2> /dev/null || printf '%s\n' "$1"; }
 set_bytes=$size
 [ -z "$quick" ] || set_bytes=$((size / 8))
-# a quarter of what is free: a full disk would slow everything down
+# use at most a quarter of the free space: a full disk would slow everything down
 room=$(($(df -Pk "$work" | awk 'END { print $4 }') * 256))
 text_bytes=$((size / 8))
 [ "$set_bytes" -le "$room" ] || set_bytes=$room text_bytes=$((room / 8))
@@ -73,7 +73,7 @@ own_text=text own_set=set tokens=tokens
 [ -z "$data" ] || own_set=$(from_there "$data") tokens=$own_set
 cd "$work" || exit 1
 
-# Words of GPT-2's vocabulary, drawn by Zipf's law, in sentences, in files of a MiB.
+# Make text: files of 1 MiB with sentences of words from GPT-2's vocabulary, drawn by Zipf's law.
 make_text() {
     mkdir text && echo . > one && sgt-tokenize --quiet one words || exit 1
     grep -o '"Ġ[a-z]*":' words/tokenizer.json | sed 's/"Ġ//; s/":.*//' |
@@ -93,7 +93,7 @@ make_text() {
             }
         }'
 }
-# Two shards of the text's tokens over and over, below llm.c's header.
+# Make two shards that repeat the text's tokens, with llm.c's header.
 make_set() {
     mkdir set && n=$((set_bytes / 4)) && tail -c +1025 tokens/train_000000.bin > body
     for shard in set/train_000000.bin set/train_000001.bin; do
@@ -117,7 +117,7 @@ fi
 
 # ---- the parts ----
 
-# run SECONDS COMMAND...: what it prints in `said`, its picture in picture.svg; else why not in $why
+# run SECONDS COMMAND...: write its output to `said` and its picture to picture.svg; on failure, set $why
 run() {
     limit=$1
     shift

@@ -1,11 +1,11 @@
-# attempt.sh: the machine, and how gpu-check.sh runs a program on it: within a time, with a log, to a verdict.
+# attempt.sh: how gpu-check.sh looks at the machine and runs a program: with a time limit, a log and a verdict.
 # shellcheck shell=sh disable=SC2154
 
 cuda=${CUDA_HOME:-/usr/local/cuda}
 PATH=$PATH:$cuda/bin:/usr/local/nvidia/bin # compute-sanitizer; nvidia-smi where a container mounts the driver
 export PATH
 
-# Folders with cuBLASLt, cuDNN and NCCL: a toolkit's, or those PyTorch's wheels brought. Python's own libraries stay.
+# Find folders with cuBLASLt, cuDNN and NCCL, from a toolkit or PyTorch's wheels. Python keeps its own libraries.
 library_folders() {
     for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64" /usr/local/nvidia/lib64; do [ ! -d "$d" ] || echo "$d"; done
     "$PYTHON" -c 'import glob, importlib.util, os
@@ -16,7 +16,7 @@ for base in spec.submodule_search_locations or [] if spec else []:
 system_path=${LD_LIBRARY_PATH:-}
 our_path="$root/lib${system_path:+:$system_path}$(library_folders | sed 's/^/:/' | tr -d '\n')"
 
-# Where a library is that our programs would load; nothing: nowhere.
+# Print the path of the library that our programs would load, or nothing if there is none.
 library() { # NAME
     for d in $(echo "$our_path" | tr ':' ' '); do [ ! -e "$d/$1" ] || { echo "$d/$1" && return; }; done
     ldconfig -p 2> /dev/null | sed -n "s/^[[:space:]]*$1 .*=> //p" | head -1
@@ -29,7 +29,7 @@ memory=$(smi memory.total)
 date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 have_gpu() { [ -n "$card" ] || [ -e /dev/nvidia0 ]; }
 
-# ---- shapes: a full card's, or a rehearsal's ----
+# ---- shapes: for a full GPU, or for a rehearsal ----
 
 if [ -z "${GPU_CHECK_SMALL:-}" ]; then
     model=gpt2 torch_shape=12x768x12 large=64 small=12 naive=8 seq=1024 short=512
@@ -44,7 +44,7 @@ fi
 
 left() { echo $((part_start + part_seconds - $(date +%s))); }
 
-# The last command with all that it said, in the log beside FILE.
+# Append the last command and its whole output to the log beside FILE.
 keep_log() { # NAME EXIT COMMAND...
     {
         printf -- '---- %s: %s: exit %s\n$' "$part" "$1" "$2"
@@ -56,11 +56,11 @@ keep_log() { # NAME EXIT COMMAND...
     } >> "$json.log"
 }
 
-# What a failed command said, but for what it says of success.
+# Print the output of a failed command, without its lines about successes.
 show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
 
-# Run a command within SECONDS (0: within the part's time alone); its stdout and stderr go to files. Return 0, or, when
-# that has been told, 1: it is missing, failed, or was cut.
+# Run a command for at most SECONDS (0: only the part's limit), with stdout and stderr in files. Return 0, or 1 if it is
+# missing, failed or was cut; that is reported already.
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$(($2 * patience))
     shift 2
@@ -93,7 +93,7 @@ tell_end() {
     return 1
 }
 
-# The same with Python's own libraries; without PyTorch it is a skip.
+# Do the same with Python's own libraries. Without PyTorch, the check is skipped.
 attempt_peer() { # NAME SECONDS SCRIPT ARGUMENT...
     if [ -z "$dry" ] && ! have_torch; then
         result skip "$1" "no PyTorch in $PYTHON"
@@ -114,12 +114,12 @@ have_torch() {
     [ "$torch" = True ]
 }
 
-# The first number, or text, of that name in the JSON document that came; the document itself on a line.
+# Print the first number, or text, of that name in the JSON output; or the whole document on one line.
 number() { # NAME
     tr '{},[]' '\n' < "$work/out" | sed -n "s/^ *\"$1\": *\(-\{0,1\}[0-9][0-9.eE+-]*\) *$/\1/p" | head -1
 }
 text() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$work/out" | head -1; } # NAME
 document() { tr '\n' ' ' < "$work/out" | sed -n 's/^ *\({.*}\) *$/"document": \1/p'; }
 
-# Whether a program has $option.
+# Return whether a program has $option.
 has_option() { LD_LIBRARY_PATH=$our_path "$@" --help 2> /dev/null | grep -qE -- "^ +(-., )?$option( |\$)"; }

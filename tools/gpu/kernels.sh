@@ -1,7 +1,7 @@
-# kernels.sh: the parts conformance and kernels, by check-cuda-device: each case in a process of its own.
+# kernels.sh: the parts conformance and kernels. check-cuda-device runs each case in a separate process.
 # shellcheck shell=sh disable=SC2154
 
-# Each case of a list, 60 s at most; of those that pass only their number is printed.
+# Run each case of a list for at most 60 s. Of the cases that pass, only the number is printed.
 cases() { # WHAT OPTION...
     what=$1 quiet=1
     shift
@@ -24,7 +24,7 @@ cases() { # WHAT OPTION...
 
 part_conformance() { cases wrapper --conformance; }
 
-# It serves no device in some virtual machines, and says so.
+# compute-sanitizer supports no device in some virtual machines, and reports that.
 sanitizer() { # TOOL
     todo "compute-sanitizer $1" || return
     if [ -z "$dry" ] && compute-sanitizer "$checks/check-cuda-device" --one-process --once \

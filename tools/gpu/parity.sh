@@ -1,10 +1,10 @@
-# parity.sh: the part parity: the whole step against PyTorch's float64, and 200 steps of training in each precision.
+# parity.sh: the part parity: compares the whole step with PyTorch's float64, and 200 steps in each precision.
 # shellcheck shell=sh disable=SC2154,SC2086
 
 curve="--data $fixtures/curve/tokens.bin --init $fixtures/curve --sampling sequential --batch-size 12 --seq-len 64
     --lr 1e-3 --min-lr 1e-4 --warmup 20 --eval-every 0 --save-every 0"
 
-# sgt-train over the curve; its log as rows of step, loss, norm, as the fixture has them, in FILE.
+# Train with sgt-train and write its log to FILE as rows of step, loss and norm, like the fixture's.
 train_curve() { # NAME FILE OPTION...
     name=$1 rows=$2
     shift 2
@@ -15,7 +15,7 @@ train_curve() { # NAME FILE OPTION...
         "$work/run/log.jsonl" > "$rows"
 }
 
-# The largest difference from float64's loss, and that of the norm as a part of it; nothing unless all steps are there.
+# Print the largest difference of loss and largest relative difference of norm; nothing if a step is missing.
 curve_errors() { # ROWS
     awk -F '\t' -v steps=$curve_steps '
         function size(x) { return x < 0 ? -x : x }
@@ -28,7 +28,7 @@ curve_errors() { # ROWS
         END { if (rows == steps) printf "%.3g %.3g\n", worst_loss, worst_norm }' "$fixtures/curve/f64.tsv" "$1"
 }
 
-# PyTorch's own errors in $theirs. Its curve is trained once for all that is compared with it.
+# Put PyTorch's own errors into $theirs. Its curve is trained once for all comparisons.
 peer_curve() { # NAME PRECISION RESIDUAL
     theirs=$(kept "$1" | sed -n 's/.*"loss_error": \([^,}]*\), "norm_error": \([^,}]*\).*/\1 \2/p')
     todo "$1" || return 0
@@ -41,8 +41,8 @@ peer_curve() { # NAME PRECISION RESIDUAL
         "\"loss_error\": ${theirs% *}, \"norm_error\": ${theirs#* }"
 }
 
-# Hold ours to twice what PyTorch is off by in that precision, and 2e-5 and 1e-4, which float32 is held to on a CPU.
-# Our residual stream is bf16 or fp16: the PyTorch that counts has the same; autocast keeps it in float32.
+# Our error may be twice PyTorch's in that precision, plus 2e-5 and 1e-4, the limits of float32 on a CPU.
+# Our residual stream is bf16 or fp16. Compare with PyTorch in the same type: autocast keeps it in float32.
 curve_of() { # PRECISION ATTENTION
     name="curve in $1, $2 attention" scale=''
     [ "$1" != fp16 ] || scale="--loss-scale 1024" # no overflow in these 200 steps, so that none is left out

@@ -1,7 +1,7 @@
-# peer.sh: the parts peer and variants: two ways of doing a step, in turn, twice.
+# peer.sh: the parts peer and variants: two implementations of a step, measured twice in alternating turns.
 # shellcheck shell=sh disable=SC2154,SC2086
 
-# The mean of a measurement's turns; nothing unless each turn gave a figure.
+# Print the mean of a measurement's turns, or nothing if a turn has no figure.
 mean_of() { # NAME
     first=$(value_of "$1, turn 1") second=$(value_of "$1, turn 2")
     [ -z "$first" ] || [ -z "$second" ] || awk -v a="$first" -v b="$second" 'BEGIN { printf "%.1f", (a + b) / 2 }'
@@ -9,7 +9,7 @@ mean_of() { # NAME
 
 larger() { awk -v a="${1:-0}" -v b="${2:-0}" 'BEGIN { if (a + b > 0) print(a > b ? a : b) }'; } # A B
 
-# PyTorch's step with one of its attentions, or the one that it chooses itself.
+# Measure PyTorch's step with one of its attentions, or with the one that it chooses.
 peer_step() { # NAME BATCH SEQ MODE SDPA
     todo "$1" || return 0
     peer_name=$1
@@ -23,7 +23,7 @@ peer_step() { # NAME BATCH SEQ MODE SDPA
 
 peak_of() { kept "$1" | grep -o '"peak_bytes": *[0-9]*' | head -1 | tr -cd '0-9'; } # NAME
 
-# Ours and torch.compile's, twice in turn, the ratio taken to the faster of its attentions; and their peaks of memory.
+# Compare our step, in two turns, with torch.compile's and its faster attention; and the peak memory of both.
 against() { # BATCH SEQ FLOOR GOAL
     shape="B=$1 T=$2 bf16"
     for turn in 1 2; do
@@ -62,7 +62,7 @@ part_peer() {
 
 # ---- variants ----
 
-# Each against the step as it is, at the large shape.
+# Compare each variant with the default step, at the large shape.
 part_variants() {
     shape="B=$large T=$seq bf16"
     if ! LD_LIBRARY_PATH=$our_path "$bin/sgt-bench" step --variants > "$work/variants" 2> "$work/err"; then

@@ -1,5 +1,5 @@
-# ranks.sh: the part ranks: NCCL's calls inside a graph by one rank; and, on several cards, training with a rank on
-# each.
+# ranks.sh: the part ranks: NCCL calls inside a CUDA graph with one rank; with several GPUs, also training with a rank
+# on each.
 # shellcheck shell=sh disable=SC2154,SC2086
 
 one_rank() {
@@ -8,7 +8,7 @@ one_rank() {
         result pass "NCCL, one rank" "$(grep '^ok' "$work/out" | tail -1)"
 }
 
-# A rank on each card, joined by torchrun's variables; rank 0's end is the verdict, as it ends when any other does.
+# Run a rank on each GPU, with torchrun's variables. Rank 0's exit is the verdict: it ends if any other rank does.
 start_ranks() { # RANKS COMMAND...
     ranks=$1 rank=0
     shift
@@ -24,7 +24,7 @@ start_ranks() { # RANKS COMMAND...
 
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; } # RUN
 
-# The losses of 15 steps are those of one rank: sums of rounded numbers in another order.
+# The losses of 15 steps equal one rank's, up to rounding: the sums have another order.
 several_ranks() { # RANKS
     name="training, $1 ranks"
     todo "$name" || return 0

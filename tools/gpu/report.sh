@@ -1,11 +1,11 @@
-# report.sh: what gpu-check.sh keeps: one line of JSON a result in $work/PART.results, and from these the document.
+# report.sh: stores the results of gpu-check.sh: a line of JSON each in $work/PART.results, joined into one document.
 # shellcheck shell=sh disable=SC2154
 
 quote() { printf '%s' "$1" | tr '\n\t\r' '   ' | sed 's/[\\"]/\\&/g; s/.*/"&"/'; }
 
 count() { cat "$work"/*.results 2> /dev/null | grep -c "^{\"result\": \"$1\""; }
 
-# Write the document of what is known so far: a name that exists is complete.
+# Write the results so far as one document. It is renamed when complete, so FILE is always whole.
 write_json() { # COMPLETE
     [ -z "$dry" ] || return 0
     {
@@ -28,7 +28,7 @@ write_json() { # COMPLETE
     } > "$json.part" && mv "$json.part" "$json"
 }
 
-# What an earlier call left in FILE, but for what was cut or skipped, and with --again for what failed.
+# Take over the results of an earlier call from FILE, except those cut or skipped and, with --again, those failed.
 load_json() {
     [ -s "$json" ] || return 0
     head -2 "$json" | tr -d '\n' | grep -qF "{\"card\": $(quote "$card"), \"driver\"" &&
@@ -57,12 +57,12 @@ load_json() {
     done
 }
 
-# A part's seconds, those of earlier calls among them.
+# Print a part's seconds, including those of earlier calls.
 keep_seconds() {
     echo $(($(cat "$work/$part.before" 2> /dev/null || echo 0) + $(date +%s) - part_start)) > "$work/$part.seconds"
 }
 
-# Everything that is known of one thing goes through here: a line to read, a line of JSON. $quiet: what passed is not
+# Record a result: print a line for the user and append a line of JSON. With $quiet, results that passed are not
 # printed.
 result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
     [ -n "${quiet-}" ] && [ "$1" = pass ] || printf '%-4s %s: %s\n' "$1" "$2" "$3"
@@ -72,7 +72,7 @@ result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
     write_json false
 }
 
-# A figure that has to be at least (>=) or at most (<=) its floor.
+# Record a figure that must be at least (>=) or at most (<=) its limit.
 figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
     [ -n "$2" ] || { result fail "$1" "no figure came" && return; }
     if [ $# -eq 3 ]; then
@@ -87,7 +87,7 @@ figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
         "\"value\": $2, \"floor\": $5, \"goal\": $6"
 }
 
-# ---- what is to be done ----
+# ---- which checks run ----
 
 is_left_out() { # NAME: by --skip
     while read -r skip; do
@@ -99,7 +99,7 @@ is_left_out() { # NAME: by --skip
 kept() { grep -sF "\"name\": $(quote "$1"), \"text\"" "$work/$part.results" | tail -1; } # NAME
 value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; }            # NAME
 
-# Whether a check is still to be done: neither --skip nor an earlier call took it.
+# Return whether a check must still run: neither --skip nor an earlier call covers it.
 todo() { # NAME
     [ -n "$dry" ] || ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$work/$part.results" || {
         [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)".*/\1/; s/", ".*//')"

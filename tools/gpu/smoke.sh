@@ -1,7 +1,7 @@
-# smoke.sh: the parts smoke and speed begin with a step; here is the step, and the first of all checks.
+# smoke.sh: the part smoke, the first checks of all, and the measured step that the part speed uses too.
 # shellcheck shell=sh disable=SC2154,SC2086
 
-# The step at a shape, in the result with its document; its tokens a second are the result's value.
+# Measure the step at a shape. The result's value is its tokens per second; the result holds its JSON document.
 step_of() { # NAME SECONDS BATCH SEQ PRECISION [OPTION]...
     step_name=$1 step_most=$2 step_shape="--batch-size $3 --seq-len $4 --precision $5"
     shift 5
@@ -46,7 +46,7 @@ self_check() {
 
 # ---- 15 steps ----
 
-# A step that takes another attention than it was told, or whose loss is none, is a failure.
+# A step fails if it uses another attention than the one requested, or if its loss is not a number.
 smoke_run() { # ATTENTION BATCH WORDS-OF-LEVEL OPTIONS
     label="15 steps, $1, graphs, fused"
     case $4 in *--no-graphs*) label=$(echo "$label" | sed 's/graphs/no graphs/') ;; esac
@@ -72,7 +72,7 @@ smoke_runs() {
     done
 }
 
-# Where cuDNN is there, a step that is left to choose takes it: 19 ms a step were lost in silence otherwise.
+# If cuDNN is installed, the step must choose its attention by default. Otherwise it would just be slower.
 first_speed() {
     step_of "first step, B=$large T=$seq bf16" 60 $large $seq bf16 || return
     case "$cudnn $(text level)" in

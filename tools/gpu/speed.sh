@@ -1,9 +1,9 @@
-# speed.sh: the part speed: the step and what surrounds it, then products, attention and the ablation chain.
+# speed.sh: the part speed: the step, data and start-up, then matrix products, attention and the ablation chain.
 # shellcheck shell=sh disable=SC2154,SC2086
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a != "" && b > 0) printf "%.3f", a / b }'; } # A B
 
-# Each line of "results" in a document that came.
+# Print each line of "results" in the JSON output.
 tell_results() { # NAME
     tr '\n' ' ' < "$work/out" | sed 's/.*"results": *\[//; s/\].*//' | tr '}' '\n' | tr -d '{"' |
         sed -n 's/^[, ]*\([^, ]\)/     \1/p' > "$work/table"
@@ -22,7 +22,7 @@ table_of() { # NAME SUBCOMMAND OPTION...
     attempt "$name" 240 "$bin/sgt-bench" "$@" --device cuda --json && tell_results "$name"
 }
 
-# Shards of real text: the bundle's, or made of our own sources.
+# Shards of real text: the bundle's, or shards tokenized from our own sources.
 shards() {
     [ ! -d "$data" ] || return 0
     data=$work/shards
@@ -37,7 +37,7 @@ train_model() { # NAME SEQ STEPS
         --loader preload --batch-size $large --seq-len "$2" --steps "$3" --lr 6e-4 --eval-every 0 --save-every 0
 }
 
-# From the command to the end of the first step, which is when the log gets its only line.
+# Measure the time from the command to the end of the first step, when the log gets its only line.
 first_step() { # NAME [SENSE FLOOR GOAL]
     todo "$1" || return 0
     train_model "$1" $short 1 || return 0
@@ -56,7 +56,7 @@ data_wait() {
     figure "data wait, of a step" "$share" % "<=" 0.1 0.05
 }
 
-# The floor is an H100's.
+# The limit is for an H100.
 headline() {
     name="tokens a second, B=$large T=$seq bf16" bf16=$(value_of "step, B=$large T=$seq bf16")
     case $card in
