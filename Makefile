@@ -41,7 +41,7 @@ OPT := $(if $(DEBUG),-O0,-O2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
 PEDANTIC := -Wpedantic -Wno-overlength-strings # every compiler takes more than 4095 bytes
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-INCLUDE := -I. -Iloader
+INCLUDE := -I. -Iloader -Itokenize # the last two for the installed headers
 # -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
     -pthread $(SANFLAGS) $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"') $(CFLAGS) -MMD -MP

@@ -1,4 +1,4 @@
-/* loader/base: messages, CPU levels, the arena, random numbers, atomic files. */
+/* test_base.c: loader/base: messages, CPU levels, the arena, random numbers, atomic files. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ Test(error, long_messages_are_cut_between_characters)
     longer[sizeof longer - 1] = 0;
     sgt_fail(&err, SGT_EIO, "%s", longer);
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
-    /* what is wrong with it is kept, and the cuts fall between characters */
+    /* the error's reason is kept, and the text is cut between characters */
     for (size_t i = 0; i < 2; i++) {
         longer[0] = 'x';
         for (size_t k = i; k + 2 < sizeof longer; k += 2) memcpy(longer + k, "\xc3\xa9", 2);
@@ -278,7 +278,8 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
     cr_expect_eq(sgt_file_line(line, sizeof line, f), 0);
     fclose(f);
     cr_assert_eq(mkfifo(pipe, 0600), 0);
-    cr_expect_eq(sgt_file_lines(&f, pipe, &err), SGT_EIO); /* and does not wait for a writer */
+    /* opening a FIFO does not wait for a writer */
+    cr_expect_eq(sgt_file_lines(&f, pipe, &err), SGT_EIO);
     cr_expect(strstr(err.text, "pipe: is not a regular file"), "%s", err.text);
     cr_expect_eq(sgt_file_lines(&f, scratch, &err), SGT_EIO);
     unlink(path);
@@ -305,7 +306,8 @@ Test(json, values_are_counted_before_they_are_parsed)
     sgt_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].text);
-        char *text = malloc(n ? n : 1); /* of just so many bytes, for the sanitizer */
+        /* exactly so many bytes, so that the sanitizer finds a read beyond them */
+        char *text = malloc(n ? n : 1);
         memcpy(text, cases[i].text, n);
         cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s",
                      cases[i].text);
@@ -379,7 +381,7 @@ Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < 3; i++) sgt_wait_briefly(&never, &lock);
     pthread_mutex_unlock(&lock);
-    cr_assert_geq(sgt_now() - before, 0.2); /* 0.3, less what may come without a cause */
+    cr_assert_geq(sgt_now() - before, 0.2); /* 0.3 s, less what may pass without a cause */
 }
 
 /* ---- threads ---- */

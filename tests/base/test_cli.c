@@ -1,4 +1,4 @@
-/* tools/cli: numbers as people write them, and as they read them. */
+/* test_cli.c: tools/cli: numbers as people write and read them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ Test(numbers, counts_are_parsed_to_the_last_character)
                 {"0.5G", 500000000},
                 {"18446744073709551615", UINT64_MAX},
                 {"0.1k", 100},
-                /* what a double would round on the way */
+                /* a number that a double would round */
                 {"51000005M", 51000005000000},
                 {"18446744073709551.615k", UINT64_MAX},
                 {"1.25Ki", 1280},
@@ -262,7 +262,7 @@ Test(options, lists)
     cr_assert_eq(sgt_split_list("", p, 3), -1);
 }
 
-/* The hint for `word`, of these. */
+/* Return the hint for `word` among these. */
 static const char *hint(const char *word)
 {
     static char text[SGT_NEAR_HINT];
@@ -324,7 +324,7 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
     setenv("PATH", path, 1);
     snprintf(path, sizeof path, "%s/venv", root);
     setenv("VIRTUAL_ENV", path, 1);
-    setenv("CONDA_PREFIX", path, 1); /* the same again: once */
+    setenv("CONDA_PREFIX", path, 1); /* repeated: printed once */
     snprintf(path, sizeof path, "%s/home", root);
     setenv("HOME", path, 1);
     char *list = sgt_wheel_folders();
@@ -334,7 +334,7 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
              "home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
              root, root, root, root);
     cr_assert(list != NULL);
-    /* behind it what this machine has for all */
+    /* followed by what this machine has */
     cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list);
     free(list);
     sgt_remove_tree(root, NULL);

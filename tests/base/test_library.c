@@ -1,4 +1,4 @@
-/* Libraries that are looked for at run time, on one that every machine has. */
+/* test_library.c: libraries loaded at run time, with one that every machine has. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -92,7 +92,7 @@ Test(library, what_is_missing_is_named)
     cr_expect(!none && !cosine && !made_ready && !sgt_library_loaded(&l));
 }
 
-/* One that is there and no library says more than one that is not. */
+/* An error about a file that is not a library is more helpful than one about a missing file. */
 Test(library, what_is_wrong_with_one_that_is_there)
 {
     sgt_error err;
@@ -121,7 +121,7 @@ Test(library, the_next_call_tries_again)
     cr_expect_eq(made_ready, 2);
 }
 
-/* A folder beside the system's, in which the name of a library stands for libm. */
+/* A folder searched after the system's, in which the library's name is a link to libm. */
 Test(library, folders_come_after_the_system)
 {
     sgt_error err;
@@ -145,8 +145,8 @@ Test(library, folders_come_after_the_system)
     rmdir(folder);
 }
 
-/* One that the system has and that does not do is no reason not to look further: an old cuDNN
- * beside a wheel's. */
+/* If the system's library is unsuitable, the folders are still searched: there may be an old cuDNN
+ * beside that of a wheel. */
 Test(library, one_that_does_not_fit_is_passed_over)
 {
     sgt_error err;

@@ -1,5 +1,5 @@
-/* tools/cli/progress: what a terminal shows in the end, seen through a pseudo-terminal and a
- * terminal's own rules. */
+/* test_progress.c: tools/cli/progress: what a terminal finally shows, tested with a pseudo-terminal
+ * and an emulation of a terminal. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,13 +15,13 @@
 
 enum { ROWS = 4096, COLUMNS = 512, ENQ = 5 };
 
-/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters;
- * it counts ENQs. */
+/* Emulates as much of a terminal as the bar needs: \r, \n, "erase to the end of the line", and
+ * characters. Counts ENQs. */
 typedef struct terminal {
     int master, width;
     pthread_t reader;
     char rows[ROWS][COLUMNS];
-    int row, column, escape, wrapped, asked; /* the last atomically */
+    int row, column, escape, wrapped, asked; /* the last one is atomic */
 } terminal;
 
 static void show(terminal *t, char c)
@@ -51,7 +51,7 @@ static void *read_all(void *arg)
     char buffer[4096];
     for (ssize_t n; (n = read(t->master, buffer, sizeof buffer)) > 0;)
         for (ssize_t i = 0; i < n; i++) show(t, buffer[i]);
-    return NULL; /* EIO: the other side is closed */
+    return NULL; /* EIO: the other end is closed */
 }
 
 static int real_stderr;
@@ -73,7 +73,7 @@ static terminal *plug(int width)
     return t;
 }
 
-/* How many lines were written; the rest of t can be read from then on. */
+/* Return how many lines were written. The rest of t can be read from then on. */
 static int unplug(terminal *t)
 {
     dup2(real_stderr, STDERR_FILENO);
@@ -85,7 +85,7 @@ static int unplug(terminal *t)
     return t->row;
 }
 
-/* What was written so far is on the screen. */
+/* Wait until everything written so far is on the screen. */
 static void wait_for_terminal(const terminal *t)
 {
     static const char enquiry = ENQ;
@@ -94,7 +94,7 @@ static void wait_for_terminal(const terminal *t)
     while (__atomic_load_n(&t->asked, __ATOMIC_ACQUIRE) == seen) usleep(1000);
 }
 
-static time_t ahead; /* seconds that clocks are moved on, so that nobody waits for them */
+static time_t ahead; /* seconds by which clocks are moved forward, so that tests need not wait */
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
@@ -111,7 +111,7 @@ Test(progress, one_bar_with_lines_above_it)
     sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     sgt_say(&n, "before there is a bar");
-    sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early to be drawn */
+    sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early to be redrawn */
     let_time_pass();
     sgt_progress_update(p, 2 << 20, 4 << 20, 0, "5.00 Mtokens/s");
     sgt_say(&n, "in.txt: %s", "not UTF-8");
@@ -147,7 +147,7 @@ Test(progress, a_total_that_is_not_known)
     free(t);
 }
 
-/* One bar of that width, as it is left at the end. */
+/* Return the final state of a bar of that width. */
 static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done,
                     uint64_t total, const char *facts)
 {
@@ -161,7 +161,7 @@ static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64
     free(t);
 }
 
-/* What of `line` is not a number's, so that times and speeds do not matter. */
+/* Remove the numbers of `line`, so that times and speeds do not matter. */
 static void check_shape(const char *line, const char *want)
 {
     char shape[COLUMNS];
@@ -174,7 +174,8 @@ static void check_shape(const char *line, const char *want)
     cr_assert_str_eq(shape, want, "%s: %s, not %s", line, shape, want);
 }
 
-/* The bar gives way first, then whole parts, the least important ones first. */
+/* When space is short, the bar is left out first, then whole parts, the least important ones
+ * first. */
 Test(progress, narrow_terminals)
 {
     static const char facts[] = "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04\tMFU 41 %";
@@ -194,7 +195,7 @@ Test(progress, narrow_terminals)
             one_bar(row, width, SGT_PROGRESS_ITEMS, 126000, 300000, facts);
             check_shape(row, of_items[i].shape);
         }
-    /* never longer than the terminal is wide, whatever that is */
+    /* never longer than the terminal's width, whatever that is */
     for (int width = 1; width <= 120; width++) {
         one_bar(row, width, SGT_PROGRESS_BYTES, 99ull << 30, 1023ull << 30,
                 "123 Mtokens/s\tand more than anybody wants to know");
@@ -203,7 +204,7 @@ Test(progress, narrow_terminals)
     check_shape(row, "%||iB/iB[:<:,B/s]tokens/s,andmorethananybodywantstoknow");
 }
 
-/* A window that becomes narrower, and wider again, while the bar is there. */
+/* The window becomes narrower, then wider again, while the bar is shown. */
 Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
@@ -274,8 +275,8 @@ Test(progress, quiet_says_nothing)
     free(t);
 }
 
-/* A line that is wider than the terminal is broken between words, and leaves nothing of the bar
- * beside it. */
+/* A line wider than the terminal is broken between words, and nothing of the bar is left beside
+ * it. */
 Test(progress, lines_are_wrapped_over_the_bar)
 {
     terminal *t = plug(40);
@@ -296,8 +297,7 @@ Test(progress, lines_are_wrapped_over_the_bar)
     free(t);
 }
 
-/* Into a file: a line every 10 seconds and one at the end. What comes back are its lines,
- * malloc'd. */
+/* Output to a file: a line every 10 seconds and one at the end. Return the lines, malloc'd. */
 static char *in_a_file(int seconds, int keep_last, int upto)
 {
     char *text = calloc(1, 8192);
@@ -334,7 +334,7 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
               text);
     cr_expect(strstr(text, "\n 95% 57/60 [00:57<00:03, 1.00 step/s] loss 5.7891\n"), "%s", text);
     free(text);
-    text = in_a_file(2, 1, 60); /* two minutes, whose end is no line's time already */
+    text = in_a_file(2, 1, 60); /* two minutes, whose end is not the time of a line */
     cr_expect_eq(count_lines(text), 12, "%s", text);
     cr_expect(strstr(text, "\n100% 60/60 [02:00<00:00, "), "%s", text);
     free(text);
@@ -342,7 +342,7 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
     cr_expect(count_lines(text) == 1 && !strncmp(text, "100% 60/60 [00:00<00:00, ", 25), "%s",
               text);
     free(text);
-    text = in_a_file(0, 0, 60); /* who did not ask for it has none */
+    text = in_a_file(0, 0, 60); /* a caller that did not ask for it gets none */
     cr_expect_str_eq(text, "");
     free(text);
     text = in_a_file(0, 1, 0);

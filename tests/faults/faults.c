@@ -1,26 +1,27 @@
-/* faults.c: runs a program and disturbs one of its calls, by the count. The one mechanism of all
- * tests that kill sgt's programs at each call in turn, or make each fail (tests/cli/faults.inc).
+/* faults.c: run a program and disturb one of its calls, chosen by its number. All tests that
+ * kill sgt's programs at each call in turn, or make each call fail, use this
+ * (tests/cli/faults.inc).
  *
  *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
  *
- *     faults -o seen rename,unlink:count sgt-tokenize ...      how many are there? "seen" holds SEEN HIT
- *     faults write,pwrite64:kill:7 ...                         SIGKILL before the seventh is done; killed: after it
- *     faults fsync:EIO:2 ...                                   the second fails and does nothing; 2+: all from it on do
- *     faults read,write:short:3 ...                            the third is asked for half of its bytes
+ *     faults -o seen rename,unlink:count sgt-tokenize ...      count the calls: writes SEEN HIT to "seen"
+ *     faults write,pwrite64:kill:7 ...                         SIGKILL before the 7th call; killed: after it
+ *     faults fsync:EIO:2 ...                                   the 2nd call fails; 2+: all calls from the 2nd on
+ *     faults read,write:short:3 ...                            the 3rd call is limited to half of its bytes
  *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process can be started
- *     faults memory:fail:17 ...                                malloc and its kin, called by the program's own code
+ *     faults memory:fail:17 ...                                malloc and its like, called by the program's code
  *     faults memory@libjansson:fail:17 ...                     ... by the code of a library
- *     faults clock:back:5 ...                                  from the fifth look on clocks are an hour behind;
- *                                                              forward: ten years ahead; wild: each in turn
+ *     faults clock:back:5 ...                                  from the 5th query on, clocks are an hour behind;
+ *                                                              forward: ten years ahead; wild: alternating
  *     faults dlopen@libdnnl:EINTR:1 ...                        loading it is interrupted; dlopen: any library;
  *                                                              missing: as if there were no such file
- *     faults uring:EIO:2, uring:short:2 ...                    what io_uring says became of a read
+ *     faults uring:EIO:2, uring:short:2 ...                    the result of a read by io_uring
  *
- * System calls are seen by seccomp and stopped at by ptrace: those of the program's own process and
- * all its threads, from its entry point on (what the dynamic loader does before is nobody's fault),
- * whoever makes them: libc, liburing or a raw instruction. The rest is no system call and is seen
- * by faults.so, which is preloaded. Exits as the program did, with 128 and the signal where one
- * killed it. x86-64 Linux alone; elsewhere, and where one may not trace: 77. */
+ * seccomp and ptrace catch system calls: those of the program's own process and all its threads,
+ * from its entry point on (the dynamic loader's earlier calls are not disturbed), whether libc,
+ * liburing or a raw instruction makes them. Calls that are not system calls are caught by
+ * faults.so, which is preloaded. The exit status is the program's, or 128 plus the number of the
+ * signal that killed it. Only for x86-64 Linux; elsewhere, and if tracing is not permitted: 77. */
 #include <stdio.h>
 
 #ifndef __x86_64__
@@ -50,7 +51,8 @@ int main(void)
 
 #define MOST_CALLS 32
 
-/* A number in `size_of` is 1 + the argument that says how many bytes; 0: it has none. */
+/* A number in `size_of` is 1 + the index of the argument that holds the size in bytes; 0: there is
+ * none. */
 static const struct call {
     const char *name;
     int number, size_of;
@@ -161,10 +163,10 @@ typedef struct run {
     what what;
     int error;
     fault_place place;
-    pid_t pid;        /* the program; its threads have other numbers */
-    long entry, text; /* where it begins, and the instruction there */
+    pid_t pid;        /* the program's process; its threads have other ids */
+    long entry, text; /* the entry point, and the instruction there */
     int began;
-    pid_t dying; /* the thread to be killed when its call has ended */
+    pid_t dying; /* the thread to kill when its call has ended */
     uint64_t seen, hits;
 } run;
 
@@ -214,7 +216,7 @@ static void set_what(run *r, const char *text)
 
 /* ---- the child ---- */
 
-/* Stops at the calls of the plan, and lets all others by. */
+/* Stop at the calls of the plan and allow all others. */
 static void filter_calls(const run *r)
 {
     struct sock_filter f[2 * MOST_CALLS + 2];
@@ -253,7 +255,8 @@ static int is_of_program(const run *r, pid_t tid)
     return access(path, F_OK) == 0;
 }
 
-/* Only what runs from the entry point on is the program: an instruction there says when that is. */
+/* Only code after the entry point belongs to the program: a breakpoint there shows when it
+ * begins. */
 static void break_at_entry(run *r)
 {
     Elf64_auxv_t a;
@@ -283,8 +286,7 @@ static int came_to_entry(run *r, pid_t tid)
     return 1;
 }
 
-/* Half of the bytes; whole pages where there are any, as files read and written past the cache must
- * have it. */
+/* Half of the bytes; whole pages if possible, as direct reads and writes require. */
 static void ask_for_less(struct user_regs_struct *regs, int argument)
 {
     unsigned long long *arguments[] = {&regs->rdi, &regs->rsi, &regs->rdx, &regs->r10, &regs->r8};
@@ -293,7 +295,8 @@ static void ask_for_less(struct user_regs_struct *regs, int argument)
     else if (*n > 1) *n /= 2;
 }
 
-/* At one of the plan's calls. How to go on: PTRACE_SYSCALL where its end is to be seen. */
+/* Handle one of the plan's calls. Returns how to continue: PTRACE_SYSCALL to stop at its end
+ * too. */
 static enum __ptrace_request meet_call(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
@@ -311,7 +314,7 @@ static enum __ptrace_request meet_call(run *r, pid_t tid)
         for (int i = 0; i < r->count; i++)
             if (r->calls[i]->number == (int)regs.orig_rax && r->calls[i]->size_of)
                 ask_for_less(&regs, r->calls[i]->size_of);
-    if (r->what == ERROR) { /* a call of number -1 is none, and leaves what rax holds */
+    if (r->what == ERROR) { /* call number -1 does nothing, and rax keeps its value */
         regs.orig_rax = (unsigned long long)-1;
         regs.rax = (unsigned long long)-r->error;
     }
@@ -328,12 +331,12 @@ static void meet_stop(run *r, pid_t tid, int status)
     else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
     if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid)))
         signal = 0;
-    /* fails where the thread was killed meanwhile, which the next wait tells */
+    /* fails if the thread was killed meanwhile, which the next wait reports */
     ptrace(on, tid, 0, signal);
 }
 
-/* Until the program is over. What it leaves running is killed with the tracer,
- * PTRACE_O_EXITKILL. */
+/* Run until the program has ended. Processes that it leaves running are killed with the tracer
+ * (PTRACE_O_EXITKILL). */
 static int trace(run *r, char **argv)
 {
     int ready[2], status;

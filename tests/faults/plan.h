@@ -1,5 +1,5 @@
-/* plan.h: what both halves of `faults` understand (faults.c: the tracer, which sees system calls;
- * shim.c: the preloaded library, which sees what is no system call). See faults.c for the
+/* plan.h: the plan, shared by both halves of `faults`: faults.c, the tracer, which catches system
+ * calls; and shim.c, the preloaded library, which catches other calls. faults.c describes the
  * language. */
 #ifndef SGT_FAULTS_PLAN_H
 #define SGT_FAULTS_PLAN_H
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At which calls: the first is 1; 0: none, they are counted alone. */
+/* Which calls to disturb: the first is 1; 0: none, only count them. */
 typedef struct fault_place {
     uint64_t first;
-    int further; /* "+": and at all that follow */
+    int further; /* "+": also all later calls */
 } fault_place;
 
-/* What the shim counts, in memory that the tracer's process shares with it. */
+/* The shim's counts, in memory shared with the tracer's process. */
 typedef struct fault_counts {
     uint64_t seen, hits;
 } fault_counts;
@@ -27,7 +27,7 @@ static inline fault_place fault_place_of(const char *text)
     return p;
 }
 
-/* Whether call number n is disturbed. */
+/* Return whether call number n is disturbed. */
 static inline int fault_is_at(const fault_place *p, uint64_t n)
 {
     return p->first && (n == p->first || (p->further && n > p->first));

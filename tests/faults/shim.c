@@ -1,7 +1,7 @@
-/* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the
- * program's own code asks for, or a library's; clocks; libraries that are loaded by name; what
- * io_uring says became of a read. Takes itself out of the environment, so that what the program
- * starts is left alone. */
+/* shim.c: faults.so, which `faults` preloads (see faults.c), for calls that are not system calls:
+ * memory that the code of the program or of a library asks for; clocks; libraries that are loaded
+ * by name; results of reads by io_uring. It removes itself from the environment, so that processes
+ * that the program starts are left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define HOUR 3600ll
 #define YEARS (10ll * 365 * 24 * HOUR)
 
-/* glibc's own, under the names it has beside malloc and its kin. */
+/* glibc's own functions, by their other names. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -33,11 +33,11 @@ void *__libc_memalign(size_t align, size_t n);
 static fault_counts *counts;
 static fault_place place;
 static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
-/* A part of a library's name ("": the program, or any library that is loaded); what is done. */
+/* A part of a library's name ("": the program, or any loaded library); what to do. */
 static const char *whose = "", *how = "";
-static uintptr_t code, code_end; /* the callers that count */
+static uintptr_t code, code_end; /* address range of the callers that count */
 
-/* One more call; whether it is disturbed. */
+/* Count one more call; return whether it is disturbed. */
 static int disturbed(void)
 {
     uint64_t n = __atomic_add_fetch(&counts->seen, 1, __ATOMIC_RELAXED);
@@ -46,7 +46,7 @@ static int disturbed(void)
     return hit;
 }
 
-/* The first object is the program, by the name "". */
+/* The first object is the program; its name is "". */
 static int find_code(struct dl_phdr_info *o, size_t size, void *ctx)
 {
     (void)size;
@@ -65,7 +65,7 @@ __attribute__((constructor)) static void begin(void)
     char *fd, *plan, *name, *at, *n, *text = getenv("SGT_FAULTS"); /* FD:memory@NAME:fail:17 */
     unsetenv("LD_PRELOAD");
     if (!text) return;
-    text = strdup(text); /* for good */
+    text = strdup(text); /* for ever */
     unsetenv("SGT_FAULTS");
     fd = strtok(text, ":");
     plan = strtok(NULL, ":");
@@ -88,7 +88,7 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- memory ---- */
 
-/* In a function that the code in question may call: whether this call is to fail. */
+/* Return whether this call, made by the code in question, must fail. */
 #define FAILS() \
     (what == MEMORY && is_code(__builtin_return_address(0)) && disturbed() && (errno = ENOMEM))
 
@@ -119,7 +119,7 @@ void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
     return (void *)syscall(SYS_mmap, p, n, protection, flags, fd, at);
 }
 
-/* What allocates within libc, where the caller is not to be seen any more. */
+/* Functions of libc that allocate: inside libc the caller is no longer visible. */
 #define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 char *strdup(const char *s)
@@ -142,7 +142,7 @@ char *realpath(const char *restrict path, char *restrict into)
     return FAILS() ? NULL : REAL(realpath)(path, into);
 }
 
-/* What getline and getdelim become. */
+/* getline and getdelim are redirected to this. */
 ssize_t __getdelim(char **restrict line, size_t *restrict room, int end, FILE *restrict f)
 {
     return FAILS() ? -1 : REAL(__getdelim)(line, room, end, f);
@@ -174,7 +174,7 @@ DIR *fdopendir(int fd) { return FAILS() ? NULL : REAL(fdopendir)(fd); }
 
 /* ---- clocks ---- */
 
-static int64_t jumped; /* seconds that clocks are ahead by now */
+static int64_t jumped; /* seconds that clocks are ahead now */
 
 static int64_t ahead(void)
 {
@@ -216,8 +216,8 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
     return 0;
 }
 
-/* The kernel's clock has not jumped: a moment by ours is one by its. What was reckoned before a
- * jump back is a moment far ahead; a second is long enough. */
+/* The kernel's clock has not jumped, so convert our time into the kernel's. A time computed before
+ * a jump back is far ahead; waiting one second is enough. */
 int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                            const struct timespec *until)
 {
@@ -247,7 +247,7 @@ unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **cq
 
 /* ---- libraries loaded by name ---- */
 
-/* what dlerror says of the last dlopen; "": nothing of ours */
+/* the text that dlerror returns for the last dlopen; "": glibc's own */
 static _Thread_local char unloaded[PATH_MAX + 128];
 
 void *dlopen(const char *path, int flags)

@@ -1,5 +1,5 @@
-/* config.c: a config.json is refused in a line, or says a model that can be; written again it says
- * the same one. */
+/* config.c: a config.json is refused with one line, or describes a valid model; written again, it
+ * describes the same model. */
 #include "tests/fuzz/files.h"
 #include "train/model/config.h"
 

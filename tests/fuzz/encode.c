@@ -1,6 +1,6 @@
-/* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular
- * expression; they are the ids of its parts where it may be cut; and they decode to its bytes. And
- * so it is of a long piece made of it. */
+/* encode.c: the ids of a text equal those of applying the merges one by one to the pieces of the
+ * regular expression. They equal the ids of the text's parts wherever it may be cut, and decode to
+ * its bytes. The same holds for a long piece made from the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;
 
-/* The definition: of all pairs that some merge joins the one that goes first, until there is
+/* The definition: repeatedly apply the first merge in order that joins some pair, until there is
  * none. */
 static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
 {
@@ -44,8 +44,8 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* The text as often as makes some pages, and once more from its middle: what comes of its parts
- * where it is cut, when all but that last part is looked at. */
+/* Repeat the text until it covers several pages, once more from its middle. Compare the ids of the
+ * parts, cut where the encoder may cut, with those of the whole. */
 static void check_stretch(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
@@ -74,14 +74,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!vocab)
         must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0,
              "it begins");
-    /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
+    /* exactly so many bytes, so that the sanitizer finds reads and writes beyond them */
     uint8_t *text = malloc(size ? size : 1);
     uint16_t *want = malloc((size + 1) * sizeof *want),
              *got = malloc(size ? size * sizeof *got : 1);
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
-    /* from whatever caches hold, and from their having met it */
+    /* whatever the caches hold, and when they already know the text */
     for (int again = 0; again < 2; again++)
         must(sgt_encode(encoder, text, size, got) == wanted &&
                  !memcmp(got, want, wanted * sizeof *want),

@@ -1,5 +1,5 @@
-/* files.h: bytes as files, for properties of what is read by its name: in a folder of this
- * process's own, in memory where there is such a place, and gone when the process ends. */
+/* files.h: bytes as files, for properties of code that reads files by name. The files are in a
+ * folder of this process, in memory if possible, which is removed when the process ends. */
 #ifndef SGT_FUZZ_FILES_H
 #define SGT_FUZZ_FILES_H
 
@@ -14,7 +14,7 @@ static char own_folder[128];
 
 static void remove_own_folder(void) { (void)sgt_remove_tree(own_folder, NULL); }
 
-/* DIR/NAME of the folder, for a moment: until the 4th call from here. */
+/* Return the path DIR/NAME; valid until the 4th call from here. */
 static inline const char *path_of(const char *name)
 {
     static char paths[4][sizeof own_folder + 64];
@@ -31,7 +31,7 @@ static inline const char *path_of(const char *name)
     return path;
 }
 
-/* data[n] as the file NAME: its path, as long as path_of has it. */
+/* Write data[n] to the file NAME and return its path, which is valid as long as path_of's. */
 static inline const char *put_file(const char *name, const void *data, size_t n)
 {
     const char *path = path_of(name);
@@ -40,7 +40,7 @@ static inline const char *put_file(const char *name, const void *data, size_t n)
     return path;
 }
 
-/* What a failure must be: told in a line of text that may go to a terminal. */
+/* Check that an error has one line of printable text. */
 static inline void must_say(int code, const sgt_error *err)
 {
     must(code < 0 && err->code == code, "the code that is returned is the error's");

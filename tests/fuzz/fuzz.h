@@ -1,5 +1,5 @@
-/* fuzz.h: one property a file, said of any bytes at all: `make fuzz` looks for bytes that break it
- * (libFuzzer), and `make check` tries the seeds again. */
+/* fuzz.h: each file beside this one checks one property for arbitrary bytes. `make fuzz` searches
+ * for bytes that break it (libFuzzer), and `make check` tries the seeds again. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 
@@ -10,7 +10,7 @@
 
 #include "loader/base/cpu.h"
 
-/* libFuzzer's entry, and replay.c's. 0, or the program has ended. */
+/* The entry point for libFuzzer and replay.c. Returns 0, or ends the program. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static inline void must(int holds, const char *what)
@@ -20,8 +20,8 @@ static inline void must(int holds, const char *what)
     abort();
 }
 
-/* Before anything else: FUZZ_CPU names the highest level of the CPU's instructions that is tried. A
- * machine that lacks it tries its own. */
+/* Call this first: FUZZ_CPU names the highest CPU level to use. A machine without it uses its
+ * own. */
 static inline void take_level(void)
 {
     static int taken;

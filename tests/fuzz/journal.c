@@ -1,6 +1,6 @@
-/* journal.c: of a journal what its checksums hold for is read, and the rest of the file cut off; it
- * is then read as the same again, and goes on. Lines of the input get the checksum they ought to
- * have, or none, where one begins with '!'. */
+/* journal.c: of a journal, only the lines with valid checksums are read, and the rest of the file
+ * is cut off. Read again, it gives the same and can be continued. Lines of the input get valid
+ * checksums, or none if the line begins with '!'. */
 #include <xxhash.h>
 
 #include "tests/fuzz/files.h"

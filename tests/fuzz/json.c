@@ -1,6 +1,6 @@
-/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the
- * field, and then it is that string. Bytes that are no such line are tried once more as the inside
- * of one. */
+/* json.c: a line of JSONL is accepted if jansson, which parses all of it, finds a string in the
+ * field, and gives the same string. Bytes that are not such a line are tried once more as the
+ * inside of one. */
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -9,7 +9,8 @@
 #include "tokenize/input/json_line.h"
 #include "tokenize/text/utf8.h"
 
-/* What jansson refuses for limits of its own, or, of surrogates, where Python and we do not. */
+/* Lines that jansson refuses because of its own limits, or, for surrogates, although Python and sgt
+ * accept them. */
 static int beyond_jansson(const json_error_t *e)
 {
     enum json_error_code code = json_error_code(e);
@@ -23,10 +24,10 @@ static void try_line(const uint8_t *data, size_t n)
     sgt_json_text t;
     json_error_t e;
     if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n)
-        return; /* jansson passes over NULs */
+        return; /* jansson skips NULs */
     json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
     const json_t *want = json_object_get(j, "a");
-    /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
+    /* exactly so many bytes, so that the sanitizer finds reads and writes beyond them */
     uint8_t *line = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
     must(line && scratch && sgt_json_path_set(&path, "a", NULL) == 0, "there is memory");
     if (n) memcpy(line, data, n);

@@ -1,11 +1,11 @@
-/* list.c: an @LIST of paths is refused in a line, or is the files it names, each under its own
- * path, in its order. */
+/* list.c: an @LIST of paths is refused with one line, or gives the files that it names, each under
+ * its own path, in its order. */
 #include <sys/stat.h>
 
 #include "tests/fuzz/files.h"
 #include "tokenize/input/corpus.h"
 
-/* Paths lead nowhere but into two folders of our own: "..", too, is one of them. */
+/* All paths, ".." too, lead into two folders of this test. */
 static void make_files(void)
 {
     static int made;

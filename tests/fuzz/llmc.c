@@ -1,5 +1,5 @@
-/* llmc.c: a model file of llm.c is refused in a line, or holds every number of each tensor of the
- * model it says. */
+/* llmc.c: a model file of llm.c is refused with one line, or holds every number of each tensor of
+ * the model that it describes. */
 #include "tests/fuzz/files.h"
 #include "train/run/llmc.h"
 

@@ -1,6 +1,6 @@
-/* log.c: of a run's log.jsonl a run that goes on keeps whole lines of the steps behind it, in their
- * order and as they were, and nothing else; opened again it stays as it is. The first byte of the
- * input is the number of steps behind. */
+/* log.c: a resumed run keeps the whole lines of log.jsonl for the steps before it, in their order
+ * and unchanged, and nothing else. Opened again, the log stays the same. The first byte of the
+ * input is the number of those steps. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 
 enum { MOST = 1 << 16 };
 
-/* The log after a run that stands at `step` has taken it. */
+/* Return the log after a run that resumes at `step` has opened it. */
 static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;

@@ -1,5 +1,5 @@
-/* manifest.c: a manifest is refused in a line, or what is read of it is within bounds, names files
- * of its folder alone, and written again is read as the same. */
+/* manifest.c: a manifest is refused with one line, or its contents are within bounds and name only
+ * files of its folder; written again, it reads the same. */
 #include "tests/fuzz/files.h"
 #include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"

@@ -1,6 +1,6 @@
-/* options.c: a number of an option is what its digits and suffix say, counted here in whole
- * numbers, or is refused; and a command line, whatever stands in it, ends in wrong usage or leaves
- * the operands that are no option's. The input is the arguments, a line each. */
+/* options.c: a numeric option has the value of its digits and suffix, computed here in integers, or
+ * is refused. A command line, whatever it contains, ends in a usage error or leaves the operands.
+ * The input is the arguments, one per line. */
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static const sgt_program program = {
 /* ---- the program's end, which is not ours ---- */
 
 static jmp_buf ended;
-static int inside; /* options.c, and not libFuzzer */
+static int inside; /* returned by options.c, not by libFuzzer */
 _Noreturn void __real_exit(int code);
 _Noreturn void __wrap_exit(int code);
 _Noreturn void __wrap_exit(int code)
@@ -56,11 +56,11 @@ _Noreturn void __wrap_exit(int code)
     longjmp(ended, code + 1);
 }
 
-/* An end like that leaves behind what the program would have taken with it. */
+/* Such an end leaks what the program would have freed by exiting. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
-/* What options.c prints goes nowhere meanwhile. */
+/* Discard what options.c prints meanwhile. */
 static int quiet(int fd, int on)
 {
     static int kept[3], nowhere;
@@ -73,8 +73,8 @@ static int quiet(int fd, int on)
 
 /* ---- numbers ---- */
 
-/* s as digits, perhaps a fraction, and a suffix: 1 and its value, if that is a whole number below
- * 2^53 and there are no more than six places; 0: something else. */
+/* Parse s: digits, perhaps a fraction, and a suffix. Return 1 with its value if that is an integer
+ * below 2^53 with at most six decimal places; 0 otherwise. */
 static int plain_number(const char *s, int bytes, uint64_t *out)
 {
     static const char letters[] = "kMGT";

@@ -1,6 +1,6 @@
-/* printable.c: what any bytes are shown as is text without control characters, well-formed, cut to
- * fit; a name that is text already stays as it is; and a message made of it is one line that is no
- * longer than it may be. */
+/* printable.c: any bytes are shown as well-formed text without control characters, cut to fit. A
+ * name that is printable already stays as it is. A message made of it is one line, no longer than
+ * allowed. */
 #include <string.h>
 
 #include "loader/base/error.h"

@@ -1,5 +1,5 @@
-/* replay.c: every file of the folders that are named, through a fuzz target. The last line sums
- * them up. */
+/* replay.c: run every file of the given folders through a fuzz target. The last line sums them
+ * up. */
 #include <dirent.h>
 #include <string.h>
 

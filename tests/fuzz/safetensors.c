@@ -1,11 +1,11 @@
-/* safetensors.c: a file of tensors is refused in a line, or its tensors cover its numbers from the
- * first byte to the last, each once, and can be read from wherever one begins. */
+/* safetensors.c: a file of tensors is refused with one line, or its tensors cover its data from the
+ * first byte to the last without overlap, and each can be read from any place. */
 #include "tests/fuzz/files.h"
 #include "train/run/safetensors.h"
 
 enum { PIECE = 64 };
 
-/* The numbers of a tensor, in pieces; those of float32 are the file's own bytes. */
+/* Read the numbers of a tensor in pieces; those of float32 are the file's own bytes. */
 static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const uint8_t *numbers)
 {
     float got[PIECE];

@@ -1,6 +1,6 @@
-/* shard.c: a shard, ours or another's, with its .idx beside it, is refused in a line, or has the
- * tokens that its size says, and each sampling's batches are the same by every reader. The first
- * two bytes of the input say how many of the others are the shard; the rest is the .idx. */
+/* shard.c: a shard, sgt's or another program's, with its .idx beside it, is refused with one line,
+ * or has as many tokens as its size says, and every reader gives the same batches for each
+ * sampling. The first two bytes of the input are the length of the shard; the rest is the .idx. */
 #include "tests/fuzz/files.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
@@ -65,8 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int s = 0; s < SGT_SAMPLINGS; s++) {
         draw(&by[0], path, SGT_READER_PRELOAD, (sgt_sampling)s);
         draw(&by[1], path, SGT_READER_MMAP, (sgt_sampling)s);
-        /* which batch meets an id that cannot be differs: one reader looks at all of them at
-         * first */
+        /* readers may report an invalid id in different batches: preload checks all ids first */
         must(by[0].rc < 0 || by[1].rc == 0, "what one reader takes the other does");
         must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows),
              "their rows are the same");

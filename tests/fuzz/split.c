@@ -1,5 +1,5 @@
-/* split.c: GPT-2's pieces by split.h are those of the regular expression, and a text may be cut
- * where it says. */
+/* split.c: split.h gives the pieces of GPT-2's regular expression, and a text may be cut where it
+ * says. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

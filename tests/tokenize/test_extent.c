@@ -1,5 +1,5 @@
-/* Cuts through long pieces: the tokens of the parts are those of the whole, whatever follows what
- * was looked at. */
+/* test_extent.c: cuts through long pieces: the tokens of the parts are those of the whole, whatever
+ * follows the text that was looked at. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { MOST = 6000 };
 
-/* What a run is made of: characters of one class, between which sgt_split_cut knows no place
+/* What a run consists of: characters of one class, between which sgt_split_cut finds no place
  * without `joins`. */
 static const char *const kinds[][8] = {{"a"},
                                        {"0"},
@@ -33,7 +33,7 @@ static const char *const kinds[][8] = {{"a"},
                                        {"ab", "abc", "b"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* At least n bytes of that kind, or of any letters, at out; how many. */
+/* Write at least n bytes of that kind, or of any letters, to out; return how many. */
 static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
 {
     size_t at = 0, count = 0;
@@ -41,7 +41,8 @@ static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
     while (at < n) {
         const char *s = count ? kinds[kind][below(r, (uint32_t)count)] : NULL;
         char letter[2] = {(char)('a' + below(r, 26)), 0};
-        if (kind < KINDS && !strcmp(s, "s")) s = "'"; /* a quote and a letter are two classes */
+        /* a quote and a letter belong to two classes */
+        if (kind < KINDS && !strcmp(s, "s")) s = "'";
         for (s = s ? s : letter; *s; s++) out[at++] = (uint8_t)*s;
     }
     return at;
@@ -97,8 +98,8 @@ Test(stretch, cutting_long_pieces_changes_nothing)
     sgt_vocab_free(v);
 }
 
-/* Vocabularies in which much depends on what follows: few letters, and merges in an order of
- * chance. */
+/* Vocabularies in which tokens depend much on what follows: few letters, and merges in random
+ * order. */
 static sgt_vocab *chance_vocab(rng *r)
 {
     static char name[] = "chance";
@@ -120,7 +121,7 @@ static sgt_vocab *chance_vocab(rng *r)
     return v;
 }
 
-/* Merging as it is defined, of any length. */
+/* Merging by its definition, for any length. */
 static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = v->byte_id[s[i]];
@@ -132,7 +133,7 @@ static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
             if (merged < least) least = merged;
         }
         if (least == SGT_NO_TOKEN) return n;
-        /* of one merge the leftmost first: one pass from the left */
+        /* a merge is applied from the left: one pass */
         for (size_t i = 0; i < n; to++) {
             int joined = i + 1 < n && sgt_pair(&v->pairs, ids[i], ids[i + 1]) == least;
             ids[to] = joined ? (uint16_t)least : ids[i];
@@ -178,8 +179,8 @@ Test(stretch, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
-/* Ill-formed bytes that become U+FFFD before they are encoded: no cut may stand between them that
- * depends on what they were. */
+/* Ill-formed bytes become U+FFFD before they are encoded. No cut between them may depend on what
+ * they were. */
 Test(stretch, cuts_hold_for_replaced_text)
 {
     sgt_vocab *v = gpt2();

@@ -1,5 +1,5 @@
-/* A field out of a line of JSON: frozen cases, and random lines against jansson, which builds all
- * of them. */
+/* test_json_line.c: extract a field from a line of JSON: fixed cases, and random lines compared
+ * with jansson, which parses all of them. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tokenize/input/json_line.h"
 #include "tokenize/text/utf8.h"
 
-/* Memory of its own for every line, to the byte, so that a sanitizer sees what lies beyond. */
+/* Allocate exactly the line's bytes, so that a sanitizer finds reads beyond them. */
 static const char *read_line(const char *field, const char *line, size_t n, char **text,
                              sgt_json_text *t)
 {
@@ -81,7 +81,7 @@ Test(json_line, halves_of_surrogate_pairs)
                 "\xEF\xBF\xBD"
                 "A",
                 4, 1);
-    /* what is not the document does not count */
+    /* other fields do not count */
     expect_text("text", "{\"x\":\"\\ud800\",\"text\":\"\"}", "", 0, 0);
 }
 
@@ -143,7 +143,7 @@ Test(json_line, paths_that_are_cut_off)
     cr_assert_str_eq(err.text, "field: \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\": more than 16 names");
 }
 
-/* As deep as is allowed, and one deeper; alternately arrays and objects. */
+/* As deep as allowed, and one level deeper; arrays and objects alternate. */
 Test(json_line, depth)
 {
     for (size_t depth = SGT_JSON_DEPTH - 1; depth <= SGT_JSON_DEPTH; depth++) {
@@ -217,7 +217,7 @@ static size_t random_value(rng *r, char *out, int depth)
     return n;
 }
 
-/* One or two bytes of line[n] made others, left out or put in; never a newline. */
+/* Replace, remove or insert one or two bytes of line[n]; never a newline. */
 static size_t damage(rng *r, char *line, size_t n)
 {
     static const char bytes[] = "{}[],:\"\\ 01-+.eEtfnu\x01\x80\xC3 a";
@@ -249,7 +249,7 @@ Test(json_line, agrees_with_jansson)
         const json_t *want = json_object_get(j, "text");
         if (!utf8) {
             cr_assert_null(j);
-            continue; /* is not for sgt_json_line, which wants UTF-8 */
+            continue; /* not for sgt_json_line, which requires UTF-8 */
         }
         static const char *const limits[] = {"surrogate", "invalid Unicode", "too big",
                                              "NUL byte in object key"};

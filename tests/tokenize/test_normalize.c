@@ -1,5 +1,5 @@
-/* Normal forms: against Python's unicodedata (frozen), against utf8proc as a whole, and wherever a
- * text may be cut. */
+/* test_normalize.c: normal forms, compared with Python's unicodedata (recorded), with utf8proc on
+ * the whole text, and wherever a text may be cut. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -11,7 +11,7 @@
 
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 
-/* z's, until the next call */
+/* owned by z, until the next call */
 static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n,
                              size_t *out_n)
 {
@@ -38,12 +38,12 @@ Test(normalize, some_by_hand)
     becomes(SGT_NORMALIZE_NFC, "\u212B\uFB01\u00BD", "\u00C5\uFB01\u00BD");
     becomes(SGT_NORMALIZE_NFKC, "\u212B\uFB01\u00BD", "\u00C5fi1\u20442");
     becomes(SGT_NORMALIZE_NFC, "\u1112\u1161\u11AB\u1100\u1173\u11AF", "\uD55C\uAE00");
-    /* a syllable takes the consonant that follows it */
+    /* a syllable combines with the consonant after it */
     becomes(SGT_NORMALIZE_NFC, "\uD558\u11AB", "\uD55C");
     becomes(SGT_NORMALIZE_NFC, "q\u0307\u0323", "q\u0323\u0307");
     becomes(SGT_NORMALIZE_NFC, "\u304B\u3099\u30AB\u3099", "\u304C\u30AC");
     becomes(SGT_NORMALIZE_NFKC, "\uFF76\uFF9E\uFF21", "\u30ACA");
-    /* what is no UTF-8 stays, and nothing combines across it */
+    /* bytes that are not UTF-8 stay, and nothing combines across them */
     becomes(SGT_NORMALIZE_NFC, "e\xFF\u0301\xC3", "e\xFF\u0301\xC3");
     becomes(SGT_NORMALIZE_NFC,
             "\xE2\x82"
@@ -85,13 +85,13 @@ Test(normalize, every_code_point_as_python_has_it)
             cr_assert_eq(crc, want[f], "U+%04X to U+%04X, form %d: %08x, not %08x", from, to, f,
                          crc, want[f]);
         }
-    cr_assert_eq(checked, 2 * 282230); /* of Unicode 14.0.0, surrogates left out */
+    cr_assert_eq(checked, 2 * 282230); /* of Unicode 14.0.0, without surrogates */
     sgt_normalizer_free(&z);
     free(text);
 }
 
-/* What may combine with what stands before it: the second of every pair that a composed character
- * falls into, one step at a time. */
+/* Characters that may combine with the one before: the second of every pair that a composed
+ * character decomposes into, one step at a time. */
 static void mark_seconds(uint8_t *second)
 {
     for (int32_t cp = 0; cp < 0x110000; cp++) {
@@ -120,8 +120,8 @@ Test(normalize, boundaries_are)
     free(second);
 }
 
-/* sgt_normalize_cut leans on it: no character ends in white space in normal form that is none
- * itself, and none of ASCII changes. */
+/* sgt_normalize_cut relies on this: no character's normal form ends in white space unless the
+ * character is white space, and ASCII never changes. */
 Test(normalize, makes_no_white_space_at_an_end)
 {
     sgt_normalizer z = {0};
@@ -140,8 +140,8 @@ Test(normalize, makes_no_white_space_at_an_end)
     sgt_normalizer_free(&z);
 }
 
-/* Random text of what combines, of many lengths: as utf8proc's own loop has it, and the same in
- * parts cut where sgt_normalize_cut says, tokens included. */
+/* Random text of combining characters, of many lengths: the same as utf8proc's own loop gives, and
+ * the same in parts cut where sgt_normalize_cut says, tokens included. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
     static const uint32_t starters[] = {

@@ -1,5 +1,5 @@
-/* Patterns of Hugging Face's: pieces as its library makes them (tests/data/vocab/regex.json), or a
- * refusal that names what cannot be had. */
+/* test_oniguruma.c: patterns of Hugging Face's tokenizers: pieces as its library makes them
+ * (tests/data/vocab/regex.json), or an error that names the unsupported part. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ Test(oniguruma, pieces_are_hugging_faces)
         }
         cr_assert_eq(rc, SGT_OK, "%s: %s", regex, err.text);
         ends_are(rule, regex, text, json_object_get(one, "ends"));
-        /* what is written for Hugging Face's library of our rule says the same, and stays as it is
-         * from then on */
+        /* the form of our rule written for Hugging Face's library means the same, and does not
+         * change when translated again */
         cr_assert_eq(sgt_pattern_translate(&back, rule, SGT_TO_ONIGURUMA, &err), SGT_OK,
                      "%s as %s: %s", regex, rule, err.text);
         cr_assert_eq(sgt_pattern_translate(&again, back, SGT_FROM_ONIGURUMA, &err), SGT_OK,
@@ -175,7 +175,8 @@ Test(oniguruma, our_patterns_in_its_words)
     }
 }
 
-/* Any bytes: it ends, stays in its memory, and what it gives PCRE2 takes or refuses. */
+/* For any bytes: translating ends, stays within its memory, and gives a pattern that PCRE2 accepts
+ * or refuses. */
 Test(oniguruma, patterns_at_random)
 {
     static const char *const parts[] = {

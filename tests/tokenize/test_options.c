@@ -1,5 +1,4 @@
-/* test_options.c: options of the public calls that make no sense, and results that nobody asks
- * for. */
+/* test_options.c: invalid options of the public calls, and calls that ask for no results. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -52,7 +51,7 @@ Test(options, options_that_make_no_sense)
     expect_refused(&o, "field: \"a..b\": a name in it is empty");
 }
 
-/* Where nobody asks for results or reasons. */
+/* Results and errors that the caller does not ask for (NULL). */
 Test(options, results_may_be_null)
 {
     sgt_vocab *v = NULL;

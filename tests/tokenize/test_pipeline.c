@@ -1,5 +1,5 @@
-/* sgt_tokenize as a library: its shards against the slow way, over threads, sizes and options;
- * stopping and going on. */
+/* test_pipeline.c: sgt_tokenize as a library: its shards compared with those made the slow way, for
+ * several threads, sizes and options; stopping and resuming. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +86,8 @@ Test(pipeline, shards_of_one_token)
     free_stream(&s);
 }
 
-/* More documents than a unit holds, most of them tiny or empty; the same set from any number of
- * threads. */
+/* More documents than a unit of work holds, most of them tiny or empty; the same set from any
+ * number of threads. */
 Test(pipeline, many_small_files)
 {
     enum { FILES = 9000 };
@@ -137,7 +137,7 @@ Test(pipeline, one_huge_document)
     free_stream(&s);
 }
 
-/* Stopped after every unit in turn, and gone on with, with other threads and pieces each time. */
+/* Stop after every unit in turn, and resume with other threads and pieces each time. */
 Test(pipeline, stopped_anywhere_and_resumed)
 {
     mkdir("in", 0777);
@@ -172,7 +172,7 @@ Test(pipeline, stopped_anywhere_and_resumed)
     }
 }
 
-/* What a run reads after an interruption is what was left. */
+/* A resumed run reads only what was left. */
 Test(pipeline, resume_reads_no_more_than_it_must)
 {
     stopper s = {.after = 20};
@@ -199,7 +199,7 @@ static void cut_later_file(void *ctx, uint64_t done, uint64_t total, uint64_t to
     cr_assert_eq(truncate("in/b", *(const long *)ctx), 0);
 }
 
-/* A file of another size than when the inputs were listed; before a whole shard nothing is left. */
+/* A file changes its size after the inputs were listed. Without a whole shard, nothing is kept. */
 Test(pipeline, file_that_changed_since_it_was_listed)
 {
     long size = 100;
@@ -214,7 +214,7 @@ Test(pipeline, file_that_changed_since_it_was_listed)
         err.text,
         "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
-    /* whole shards are kept, and the inputs are then other ones */
+    /* whole shards are kept, and the inputs then differ */
     put_mixed("in/b", 2, 3000, 0);
     o.shard_tokens = 1000;
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);

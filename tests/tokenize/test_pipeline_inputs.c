@@ -1,6 +1,6 @@
-/* JSONL and packed files through the whole pipeline: against the same documents as files of text,
- * over threads and pieces; stopped anywhere and gone on with; and what is not the same any more
- * when it is made again. */
+/* test_pipeline_inputs.c: JSONL and compressed files through the whole pipeline, compared with the
+ * same documents as text files, for several threads and pieces; stopped anywhere and resumed; and
+ * files that changed before a run is resumed. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
 
-/* `text` as a JSON string at out: every character that may be is escaped in one way or the
- * other. */
+/* Write `text` as a JSON string to out, with every character escaped in one of its possible
+ * ways. */
 static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
 {
     char *at = out;
@@ -41,7 +41,7 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
     return (size_t)(at - out);
 }
 
-/* `count` documents of about n bytes, as the files PREFIX00, 01 ... and as lines, malloc'd. */
+/* Make `count` documents of about n bytes, as the files PREFIX00, 01 ... and as lines, malloc'd. */
 static char *put_documents(const char *prefix, uint64_t seed, int count, size_t most, size_t *size)
 {
     char *lines = malloc((size_t)count * (8 * most + 64)), *at = lines;
@@ -49,7 +49,7 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
         char path[32];
         size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
         char *text = mixed_text(seed + (uint64_t)i, &n, 0);
-        n = sgt_utf8_valid((uint8_t *)text, n); /* it is cut off anywhere */
+        n = sgt_utf8_valid((uint8_t *)text, n); /* it may end within a character */
         snprintf(path, sizeof path, "%s%02d", prefix, i);
         put_text(path, text, n);
         if (i % 7 == 3) *at++ = '\n';
@@ -62,7 +62,7 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
     return lines;
 }
 
-/* In two members. */
+/* Compress in two members. */
 static void put_gz(const char *path, const char *bytes, size_t n)
 {
     for (int half = 0; half < 2; half++) {
@@ -83,7 +83,7 @@ static void put_zst(const char *path, const char *bytes, size_t n)
     free(packed);
 }
 
-/* in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz, and the same documents in text/. */
+/* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz, and the same documents to text/. */
 static void put_inputs(void)
 {
     size_t n;
@@ -142,7 +142,7 @@ Test(pipeline_inputs, equal_files_of_text)
     }
 }
 
-/* Until it is through; how often it was stopped. */
+/* Run until complete; return how often it was stopped. */
 static int run_stopped(sgt_tokenize_options o, const char *out, int after)
 {
     for (int stops = 0;; stops++) {
@@ -173,8 +173,8 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
     }
 }
 
-/* A packed file of the same size with other bytes in it, in the part that an interrupted run has
- * behind it. */
+/* A compressed file is replaced by one of the same size with other bytes, in the part that an
+ * interrupted run has already read. */
 Test(pipeline_inputs, packed_file_with_other_content)
 {
     sgt_error err;
@@ -182,7 +182,8 @@ Test(pipeline_inputs, packed_file_with_other_content)
     size_t n = 60000;
     char *text = mixed_text(500, &n, 0);
     mkdir("in", 0777);
-    gzFile f = gzopen("in/a.gz", "wb0"); /* stored: the size does not depend on the bytes */
+    /* stored uncompressed, so the size does not depend on the bytes */
+    gzFile f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
     sgt_tokenize_options o = {.threads = 1,
                               .piece_bytes = 1000,

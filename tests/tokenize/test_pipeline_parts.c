@@ -1,5 +1,5 @@
-/* The parts of the pipeline by themselves: the feed, cuts around literals, the split, the journal,
- * names in JSON. */
+/* test_pipeline_parts.c: the parts of the pipeline alone: the feed, cuts around literals, the
+ * split, the journal, names in JSON. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uin
     return f;
 }
 
-/* Parts laid end to end are the files, whatever the piece, and from any part's beginning on they go
- * on the same. */
+/* The parts, joined, are the files, whatever the piece size; reading may start at any part and
+ * gives the same. */
 Test(pipeline_parts, feed_gives_every_byte_once)
 {
     static const size_t pieces[] = {1, 7, 64, 1000, 100000};
@@ -85,7 +85,7 @@ Test(pipeline_parts, feed_gives_every_byte_once)
 }
 
 /* Long pieces in in/a, cut where their tokens allow it: the ids of the parts are those of the
- * whole, and no unit grows with the piece. `replaced`: as --invalid-utf8 replace has it. */
+ * whole, and no unit of work grows with the piece. `replaced`: as with --invalid-utf8 replace. */
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
@@ -119,7 +119,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
         got += u.id_count;
     }
     cr_assert_eq(rc, 1);
-    cr_assert_eq(got, want + 1); /* the end of text comes first */
+    cr_assert_eq(got, want + 1); /* the end-of-text id comes first */
     cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
     free(twin);
     free(whole);
@@ -141,7 +141,7 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
         memset(text, kinds[k], N);
         expect_long_pieces(text, N, 0, 8000);
     }
-    expect_long_pieces(text, N, 1, 8000); /* \xFF, each three bytes then */
+    expect_long_pieces(text, N, 1, 8000); /* \xFF, which becomes three bytes each */
     for (size_t i = 0; i < N; i++)
         text[i] = (char)(sgt_philox_u64(2, i, 0) % 3 ? '=' : 0x80 + i % 128);
     expect_long_pieces(text, N, 1, 8000);
@@ -153,7 +153,7 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
     free(text);
 }
 
-/* Reads one unit of in/a, lets `change` happen to it, and expects the error. */
+/* Read one unit of in/a, then apply `change` to the file, and expect the error. */
 static void expect_change(void (*change)(void), const char *want)
 {
     sgt_error err;
@@ -211,7 +211,7 @@ Test(pipeline_parts, file_is_rewritten_while_it_is_read)
         "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
 }
 
-/* What cannot be cut is read as far as it may be and no further, of text and of a line. */
+/* Text, or a line, that cannot be cut is read up to the limit and no further. */
 Test(pipeline_parts, stretch_that_cannot_be_cut)
 {
     static const char *const paths[] = {"in/a.jsonl", "in/b.txt"};
@@ -221,7 +221,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     const size_t most = 1 << 20;
     char *text = malloc(most + 8);
     memset(text, 'a', most + 8);
-    memcpy(text, "{}= \n", 5); /* the text is cut after the sign, or the newline */
+    memcpy(text, "{}= \n", 5); /* the text is cut after the sign or the newline */
     mkdir("in", 0777);
     for (int i = 0; i < 2; i++) {
         if (i) memcpy(text, "a  b=", 5);
@@ -246,7 +246,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     free(text);
 }
 
-/* No cut lies in a literal that is there or that may still come. */
+/* No cut is inside a literal that is there or may still follow. */
 Test(pipeline_parts, literals_are_never_cut)
 {
     size_t n = 60000;
@@ -265,7 +265,7 @@ Test(pipeline_parts, literals_are_never_cut)
     free(text);
 }
 
-/* The split is a function of name and position alone; frozen, so that it never changes by
+/* The split depends only on name and position; fixed values, so that it never changes by
  * accident. */
 Test(pipeline_parts, split)
 {
@@ -285,7 +285,7 @@ Test(pipeline_parts, split)
     cr_assert_str_eq(bits, "10000110001111101111000101110001");
 }
 
-/* Whatever is lost or torn at the journal's end, what is read is an earlier whole state, never a
+/* Whatever is lost or torn at the journal's end, reading gives an earlier whole state, never a
  * mixture. */
 Test(pipeline_parts, torn_journal)
 {
@@ -321,7 +321,7 @@ Test(pipeline_parts, torn_journal)
         sgt_journal_close(j);
     }
     cr_assert_eq(states_seen, 31);
-    for (size_t i = 0; i < n; i++) { /* a byte changed anywhere */
+    for (size_t i = 0; i < n; i++) { /* one byte changed anywhere */
         char c = bytes[i];
         bytes[i] = (char)(c ^ 1);
         put_text("w/journal", bytes, n);

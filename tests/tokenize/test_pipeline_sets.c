@@ -1,6 +1,6 @@
-/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded
- * one by one, duplicates found by comparing texts, sorted by their keys. Stopping and going on, and
- * how files are divided. */
+/* test_pipeline_sets.c: sets made by several ranks, shuffled and without duplicates, compared with
+ * the slow way: encode documents one by one, find duplicates by comparing texts, sort by key.
+ * Stopping and resuming, and how files are divided. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static char names[FILES][16];
 static const char *paths[FILES];
 static int duplicate[FILES];
 
-/* Files of all lengths, a few of them alike, one of many pieces twice; of the same length and yet
- * not alike, too. */
+/* Files of many lengths; a few are equal, one of many pieces occurs twice; some have equal lengths
+ * and other contents. */
 static void make_corpus(void)
 {
     mkdir("in", 0777);
@@ -66,7 +66,7 @@ static int by_key(const void *a, const void *b)
     return x->number < y->number ? -1 : 1;
 }
 
-/* What OUT ought to hold of one split. */
+/* Return what OUT must hold for one split. */
 static stream slow_set(const sgt_tokenize_options *o, int split)
 {
     stream all = slow_stream(paths, FILES, o, split),
@@ -109,7 +109,7 @@ static uint64_t count_duplicates(void)
     return n;
 }
 
-/* Every combination of what makes a set of parts, for several numbers of ranks. */
+/* Every combination of the options that make a set of parts, for several numbers of ranks. */
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
@@ -150,8 +150,8 @@ Test(pipeline_sets, equals_the_slow_way)
     }
 }
 
-/* Stopped after every few units, in the middle of documents too: they begin anew, and so a little
- * more is done each time. */
+/* Stop after every few units of work, in the middle of documents too. Those start again, so each
+ * run does a little more. */
 Test(pipeline_sets, stopped_and_resumed)
 {
     sgt_error err;
@@ -184,8 +184,7 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* All ids of an order, as it gives them out; `seek`: the document of any token must be found,
- * too. */
+/* Return all ids of an order, as it delivers them. `seek`: also find the document of any token. */
 static stream walk(sgt_order *o, int seek)
 {
     sgt_error err;
@@ -217,8 +216,8 @@ static stream walk(sgt_order *o, int seek)
     return s;
 }
 
-/* Shuffled documents come the same from memory and from their file, from the beginning and from any
- * token; and what was scattered once is not again. */
+/* Shuffled documents are the same from memory and from their file, from the beginning and from any
+ * token. Documents already scattered are not scattered again. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     sgt_error err;
@@ -250,7 +249,8 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     cr_assert_eq(access("work/sorting/train/table", F_OK), 0);
 }
 
-/* Contiguous, all files, nearly even; more ranks than files leave some without. */
+/* Contiguous ranges, which cover all files nearly evenly; with more ranks than files some have
+ * none. */
 Test(pipeline_sets, files_are_divided)
 {
     for (int round = 0; round < 200; round++) {
@@ -276,8 +276,8 @@ Test(pipeline_sets, files_are_divided)
     }
 }
 
-/* What is put into buckets comes back from each in order, whatever its length; an earlier run's
- * files are gone. */
+/* Records put into buckets come back from each in order, whatever their length; files of an earlier
+ * run are removed. */
 Test(pipeline_sets, buckets_hold_what_was_put)
 {
     sgt_error err;

@@ -1,4 +1,5 @@
-/* The splitter against the same rule through PCRE2, and safe cuts against the whole. */
+/* test_split.c: the splitter compared with the same rule through PCRE2, and texts cut at safe
+ * places compared with the whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,8 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
     hold_levels(s, n, most, want, count, what);
 }
 
-/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and
- * each at the end of a text, where the definition stands for PCRE2. */
+/* Sixteen at a time, each in many places, so that they occur everywhere in a block of 64; and each
+ * at the end of a text, where the definition replaces PCRE2. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
@@ -211,8 +212,8 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
     sgt_vocab_free(v);
 }
 
-/* Runs of ASCII, where the rule for a cut is short: not after white space, and where classes
- * differ, but not from a quote to a letter. */
+/* Runs of ASCII, where the rule for a cut is short: between two classes, but not after white space,
+ * nor from a quote to a letter. */
 Test(split, finds_the_last_cut_of_runs)
 {
     static const char *const kinds[] = {"abcXYZ", "0123456789", " \n\t\r", "'", "=-.,"};

@@ -1,5 +1,6 @@
-/* The splitter's levels against its definition, where blocks of 64 bytes begin and end: every two
- * hard bits of text at every place of a block, between pages that may not be touched. */
+/* test_split_levels.c: the splitter at every CPU level compared with its definition, around the
+ * ends of blocks of 64 bytes: every pair of difficult strings at every place of a block, between
+ * inaccessible pages. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 
 #define PAGE 4096
 
-/* One page that can be read, between two that cannot. */
+/* One readable page between two inaccessible ones. */
 static uint8_t *page_between_guards(void)
 {
     uint8_t *p = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -20,7 +21,7 @@ static uint8_t *page_between_guards(void)
     return p + PAGE;
 }
 
-/* At the page's end and at its beginning, against the definition. */
+/* Compare with the definition, at the end and at the beginning of the page. */
 static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most,
                                const char *what)
 {
@@ -104,11 +105,11 @@ static const char *const bits[] = {
     "\xE2\x91\xA0",
     "\xE1\xA0\x8E",
     "\xEF\xBF\xBD",
-    "\xEF\xBC\x91", /* three */
+    "\xEF\xBC\x91", /* three bytes */
     "\xF0\x9F\x98\x80",
     "\xF0\xA0\x80\x80",
     "\xF0\x9D\x9F\x8E",
-    "\xF4\x8F\xBF\xBF", /* four */
+    "\xF4\x8F\xBF\xBF", /* four bytes */
     "\x80",
     "\xBF\xBF",
     "\xC2",
@@ -148,7 +149,7 @@ Test(split_levels, every_two_bits_about_a_border)
             }
 }
 
-/* A text of such bits at every place of a block, and broken off anywhere. */
+/* A text of such strings at every place of a block, cut off anywhere. */
 Test(split_levels, many_bits_at_every_place)
 {
     uint8_t *page = page_between_guards(), text[1024];
@@ -167,7 +168,8 @@ Test(split_levels, many_bits_at_every_place)
     }
 }
 
-/* Sequences of three and four bytes by their first two, which the tables for vectors go by. */
+/* Sequences of three and four bytes by their first two bytes, which index the vector code's
+ * tables. */
 Test(split_levels, every_first_and_second_byte)
 {
     uint8_t *page = page_between_guards(), text[512];
@@ -186,8 +188,7 @@ Test(split_levels, every_first_and_second_byte)
         }
 }
 
-/* More than 32 bits can count is said by s->at. The text is the kernel's page of zeros, over and
- * over. */
+/* s->at counts beyond 32 bits. The text is the kernel's page of zeros, repeated. */
 Test(split_levels, a_piece_of_more_than_four_gibibytes)
 {
     size_t n = ((size_t)1 << 32) + 3 * PAGE;
@@ -212,7 +213,7 @@ Test(split_levels, a_piece_of_more_than_four_gibibytes)
     munmap(text, n);
 }
 
-/* A whole file of many scripts, against PCRE2: the vocabulary, or TEXT=FILE. */
+/* A whole file of many scripts, compared with PCRE2: the vocabulary, or TEXT=FILE. */
 Test(split_levels, a_file_as_pcre2_has_it)
 {
     const char *path = getenv("TEXT");

@@ -1,5 +1,5 @@
-/* Classes: the table against what tiktoken decided (frozen), and against the installed utf8proc as
- * far as that is as old. */
+/* test_unicode.c: character classes: the table compared with tiktoken's decisions (recorded), and
+ * with the installed utf8proc as far as its Unicode version allows. */
 #include <stdlib.h>
 #include <utf8proc.h>
 
@@ -11,7 +11,7 @@
 
 Test(unicode, table_is_the_one_tiktoken_decided)
 {
-    /* CRC-32 of a byte a code point and the sizes of the classes: printed by
+    /* CRC-32 over a byte per code point, and the sizes of the classes: printed by
      * tests/data/make_tokenize_vectors.py --classes. */
     uint8_t *all = malloc(POINTS);
     size_t count[4] = {0};
@@ -29,7 +29,7 @@ Test(unicode, what_lies_past_the_last_code_point_is_other)
     cr_assert_eq(sgt_unicode_class(SGT_UTF8_ILL_FORMED), SGT_CLASS_OTHER);
 }
 
-/* The tables for vectors say what the classes say. */
+/* The tables for vector code agree with the classes. */
 Test(unicode, tables_for_vectors_agree)
 {
     for (uint32_t cp = 0; cp < 0x800; cp++) {
@@ -46,7 +46,7 @@ Test(unicode, tables_for_vectors_agree)
             letters += sgt_unicode_class(cp) == SGT_CLASS_LETTER;
             others += sgt_unicode_class(cp) == SGT_CLASS_OTHER;
         }
-        if (group < 32) others = 64; /* no character of three bytes */
+        if (group < 32) others = 64; /* not a character of three bytes */
         cr_assert_eq(kind, others == 64 ? 0u : letters == 64 ? 1u : 2u, "U+%04X", 64 * group);
     }
 }
@@ -69,9 +69,9 @@ static sgt_class class_by_utf8proc(uint32_t cp)
     }
 }
 
-/* A library of Unicode 16 says what the table says; an older one does not know some characters yet
- * (category Cn), a newer one knows some that are "other" to us. Any further difference means that
- * the table, or the library, is wrong. */
+/* A library of Unicode 16 agrees with the table. An older one does not know some characters yet
+ * (category Cn); a newer one knows some that are "other" in the table. Any further difference means
+ * that the table, or the library, is wrong. */
 Test(unicode, differs_from_utf8proc_only_where_versions_may)
 {
     unsigned older = 0, newer = 0;

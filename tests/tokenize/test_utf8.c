@@ -1,5 +1,5 @@
-/* Units of text: ill-formed ones are those that Python's decoder, which follows Unicode, replaces
- * (frozen). */
+/* test_utf8.c: units of text: the ill-formed ones are those that Python's decoder, which follows
+ * Unicode, replaces (recorded). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ Test(utf8, every_code_point_is_one_unit)
         cr_assert_eq(got, surrogate ? SGT_UTF8_ILL_FORMED : cp, "U+%04X", cp);
         cr_assert_eq(len, surrogate ? 1 : n, "U+%04X", cp);
         cr_assert_eq(sgt_utf8_valid(s, n), surrogate ? 0 : n, "U+%04X", cp);
-        /* broken off: one unit, of what is there */
+        /* cut off: one unit of the bytes that are left */
         for (size_t cut = 1; cut < n && !surrogate; cut++) {
             cr_assert_eq(sgt_utf8_unit(s, cut, &got), cut, "U+%04X", cp);
             cr_assert_eq(got, SGT_UTF8_ILL_FORMED, "U+%04X", cp);
@@ -25,7 +25,7 @@ Test(utf8, every_code_point_is_one_unit)
     }
 }
 
-/* All strings of four bytes that matter, by their first byte. */
+/* All strings of four bytes that differ in class, by their first byte. */
 Test(utf8, replaces_what_python_replaces)
 {
     static const uint8_t leads[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
@@ -105,7 +105,7 @@ static size_t count_by_units(const uint8_t *s, size_t n)
     return count;
 }
 
-/* In memory of just so many bytes: reading past them is found by the sanitizer. */
+/* In exactly so many bytes of memory, so that the sanitizer finds reads beyond them. */
 static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
 {
     uint8_t *s = malloc(n + 1);
@@ -125,7 +125,7 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
     free(s);
 }
 
-/* Four bytes of all kinds after well-formed text, about the borders of the blocks that vectors
+/* Four bytes of all kinds after well-formed text, around the ends of the blocks that vectors
  * take. */
 Test(utf8, four_bytes_at_borders)
 {
@@ -152,7 +152,7 @@ Test(utf8, random_text_by_every_level)
     sprintf(what, "SEED=%llu", (unsigned long long)seed);
     for (int i = 0; i < 20000; i++) {
         size_t n = hard_text(&r, text, sizeof text, i & 1);
-        /* one thing wrong, perhaps */
+        /* perhaps one byte is wrong */
         if (n && i % 8 == 0) text[below(&r, (uint32_t)n)] = (uint8_t)below(&r, 256);
         hold_levels_to_units(text, n, what);
     }

@@ -1,11 +1,11 @@
-/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every
- * context, whole cases, long runs. */
+/* test_vectors.c: tiktoken's decisions, recorded by tests/data/make_tokenize_vectors.py: every code
+ * point in every context, whole cases, long runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/tokenize/common.h"
 
-/* The same list, in the same order, stands in make_tokenize_vectors.py; @ is the code point. */
+/* make_tokenize_vectors.py has the same list, in the same order; @ stands for the code point. */
 static const char *const contexts[] = {"@",          " @",   "  @",    "a@",           "@a", "1@1",
                                        "'@",         "@'s",  "!@!",    "\n@",          "@ ", "@  @",
                                        "e@\xCC\x81", " '@@", "@\n\n@", "\xE4\xB8\xAD@"};

@@ -1,4 +1,5 @@
-/* The embedded vocabulary: the published file, its tokens, and its form for Hugging Face. */
+/* test_vocab.c: the embedded vocabulary: the published file, its tokens, and its form for Hugging
+ * Face. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ Test(vocab, tokens)
     sgt_vocab_free(NULL);
 }
 
-/* GPT-2's as the lines of the published file make it. */
+/* GPT-2's vocabulary, built from the lines of the published file. */
 static sgt_vocab *from_lines(void)
 {
     sgt_error err;
@@ -65,7 +66,7 @@ static sgt_vocab *from_lines(void)
     return v;
 }
 
-/* It stands in every shard's header: another value means that old shards look foreign. */
+/* Every shard's header holds it: with another value, old shards would look foreign. */
 Test(vocab, the_fingerprint_is_for_good)
 {
     sgt_vocab *v = gpt2(), *lines = from_lines();
@@ -76,7 +77,7 @@ Test(vocab, the_fingerprint_is_for_good)
     sgt_vocab_free(lines);
 }
 
-/* What gpt2.tables holds was worked out of the file and is not checked when a program starts. */
+/* gpt2.tables was computed from the file, and programs do not check it when they start. */
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
     sgt_vocab *v = gpt2(), *lines = from_lines();
@@ -161,7 +162,7 @@ Test(vocab, byte_pairs_are_counted)
     sgt_vocab *v = gpt2();
     int pairs = 0;
     for (int i = 0; i < 1024; i++) pairs += __builtin_popcountll(sgt_vocab_joins(v)[i]);
-    cr_assert_eq(pairs, 2689); /* of 65,536, counted by another program as well */
+    cr_assert_eq(pairs, 2689); /* of 65,536; another program counted the same */
     sgt_vocab_free(v);
 }
 

@@ -1,5 +1,5 @@
-/* Vocabularies from files: what sgt_vocab_load makes of them, and that the encoder's ways agree on
- * them. */
+/* test_vocab_load.c: vocabularies loaded from files: what sgt_vocab_load makes of them, and that
+ * all ways of encoding agree. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ Test(vocab_load, ids_and_text_of_every_format)
     cr_assert(!memcmp(sgt_vocab_token(trained, 0, &n), "<|endoftext|>", 13) && n == 13);
     cr_assert(!memcmp(sgt_vocab_token(trained, 1, &n), "!", 1) && n == 1);
     cr_assert_null(sgt_vocab_token(trained, 700, &n));
-    /* the ids are others */
+    /* the ids differ */
     cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks));
     sgt_vocab_free(trained);
     sgt_vocab_free(o200k);
@@ -95,7 +95,7 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
 
 /* ---- the encoder on vocabularies at random ---- */
 
-/* Trains on text of few letters, so that merges overlap and nest in every way. */
+/* Train on text of few letters, so that merges overlap and nest in every way. */
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
     sgt_error err;
@@ -111,7 +111,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     cr_assert_eq(sgt_merges_train(&m, pieces, size, NULL, &err), SGT_OK, "%s", err.text);
     sgt_pieces_free(pieces);
 
-    /* as ranks, in an order of the tokens' own: each token's merge has to be found */
+    /* as ranks, in an order of its own: each token's merge must be found */
     sgt_vocab_parts parts = {.path = "random", .ranks = 1};
     uint8_t *text[700];
     size_t len[700];
@@ -133,7 +133,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     cr_assert_eq(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, &err), SGT_OK);
     sgt_vocab *v = NULL;
     cr_assert_eq(sgt_vocab_from_parts(&v, &parts, &err), SGT_OK, "%s", err.text);
-    /* and the merge that was found is the one it was trained by */
+    /* and the merge found is the one that made it in training */
     for (uint32_t i = 0; i < m.count; i++)
         for (int h = 0; h < 2; h++)
             cr_assert_eq(v->file->ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
@@ -168,7 +168,7 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 
 /* ---- merges against the definition ---- */
 
-/* Counts every pair of every word anew at each step. */
+/* Count every pair of every word anew at each step. */
 static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts,
                               size_t n, uint32_t size, uint16_t (*pairs)[2])
 {
