@@ -1,9 +1,9 @@
-/* borders.c: what the memory sanitizer has to be told of libraries that it did not compile: it does
- * not see what they write, and takes it for memory that nobody has written. Linked into the
- * programs of SAN=memory alone (--wrap in the Makefile), so that everything of ours stays watched.
+/* borders.c: tells the memory sanitizer what libraries that it did not compile have written,
+ * which it would take for uninitialized memory. Linked only into the programs of SAN=memory
+ * (--wrap in the Makefile), so that all of sgt's own code is still checked.
  *
- *   jansson   its memory is written when it is taken; what it calls of libc with buffers of its own is not looked at;
- *             what json_unpack and failures write into variables of ours is written
+ *   jansson   its memory counts as written when it is allocated; calls of libc with its own buffers are not
+ *             checked; what json_unpack and errors write into our variables counts as written
  *   pcre2     the ends that a match has found */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <jansson.h>
@@ -41,7 +41,8 @@ static json_t *loaded(json_t *j, json_error_t *why)
 
 json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why)
 {
-    __msan_check_mem_is_initialized(text, n); /* ours, and read over there where nobody looks */
+    /* our memory, read in the library, which is not checked */
+    __msan_check_mem_is_initialized(text, n);
     enter();
     return loaded(__real_json_loadb(text, n, flags, why), why);
 }
@@ -85,7 +86,7 @@ json_t *__wrap_json_pack(const char *fmt, ...)
     return j;
 }
 
-/* The variables that `fmt` is about: in an object every second `s` is a key, which is read. */
+/* The variables that `fmt` describes: in an object every second `s` is a key, which is read. */
 static void unpacked(const char *fmt, va_list args)
 {
     int key = 0, depth = 0, object[16] = {0};

@@ -1,5 +1,5 @@
-/* cases.c: the training step against PyTorch's numbers, against the CPU backend, and against itself
- * done in other ways. */
+/* cases.c: the training step compared with PyTorch's numbers, with the CPU backend, and with itself
+ * computed in other ways. */
 #include "tests/step/cases.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #define FP32 (1 << SGT_PRECISION_FP32)
 #define ALL 15
-/* where one of the wide and one of the narrow types shows enough */
+/* cases for which one wide and one narrow type suffice */
 #define EXACT (FP32 | 1 << SGT_PRECISION_BF16)
 
 static const struct {
@@ -21,9 +21,9 @@ static const struct {
 
 /* ---- against PyTorch in float64 ---- */
 
-/* float32: what test_step.c allows. Otherwise a gradient has passed through at most 12 roundings a
- * layer, of which each may be off by half a unit and most cancel: 12 sqrt(layers) units. TF32
- * rounds operands alone. */
+/* float32: the bounds of test_step.c. Otherwise a gradient passes through at most 12 roundings per
+ * layer; each is off by at most half a unit, and most cancel: 12 sqrt(layers) units. TF32 rounds
+ * only operands. */
 static double gradient_bound(const step_check *s, const fixture *f)
 {
     if (s->precision == SGT_PRECISION_FP32) return 5e-6;
@@ -101,8 +101,8 @@ void expect_same(step_check *s, const outcome *a, const outcome *b)
            largest_difference(a->m, b->m, a->n));
 }
 
-/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same
- * products. */
+/* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
+ * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
 {
     fixture f;
@@ -127,7 +127,8 @@ static void recompute(step_check *s)
     for (int with = 0; with <= 1; with++) {
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = with ? 0.1f : 0;
-        /* GELU within a product rounds otherwise than by itself: kept out of all three. */
+        /* GELU inside a product rounds differently from GELU alone: all three leave it out of
+         * products. */
         o.no_fuse = s->cuda;
         outcome none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
@@ -141,7 +142,7 @@ static void recompute(step_check *s)
     }
 }
 
-/* Layer by layer, n none, g gelu, b block: on CUDA every choice made so keeps GELU out of products,
+/* Levels per layer: n none, g gelu, b block. On CUDA every such choice keeps GELU out of products,
  * as g does. */
 static void recompute_mix(step_check *s)
 {
@@ -173,8 +174,8 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
-/* What is said to be live (train/memory/live.h) is all that is read: the rest is overwritten after
- * every part of a step. */
+/* Only buffers declared live (train/memory/live.h) are read: all others are overwritten after every
+ * part of a step. */
 static void live(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "bnbgn", "bbbgg"};
@@ -208,8 +209,8 @@ static void live(step_check *s)
     fixture_free(&f);
 }
 
-/* Sums over micro-steps are made in another order, which three steps of AdamW turn into at most a
- * step's length where a gradient is all but zero. */
+/* Sums over micro-steps are added in another order. Where a gradient is almost zero, three steps of
+ * AdamW amplify the difference to at most the length of a step. */
 static void accumulation(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -280,8 +281,8 @@ static void targets(step_check *s)
     fixture_free(&f);
 }
 
-/* In rows of one token a position sees itself alone: queries and keys have no gradient, not even
- * one of rounding, which AdamW would make a step of. */
+/* In rows of one token, a position attends only to itself: queries and keys have no gradient, not
+ * even one from rounding, which AdamW would turn into a full step. */
 static void one_token(step_check *s)
 {
     for (int naive = 0; naive <= (s->cuda != 0); naive++) {
@@ -355,7 +356,8 @@ static void as_the_cpu(step_check *s)
     compare_with_cpu(s, "an ignored id", &o);
 }
 
-/* Two steps on one device, the state to the other, a third there: as three on one. */
+/* Two steps on one device, the state copied to the other, a third step there: as three steps on
+ * one. */
 static void moves(step_check *s)
 {
     static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
@@ -416,7 +418,7 @@ static void switches(step_check *s)
     forget(&want);
 }
 
-/* Attention for sm_90 against that of every GPU, with heads as wide as it takes. */
+/* Attention for sm_90 compared with that for all GPUs, with the head sizes that it supports. */
 static void hopper(step_check *s)
 {
     double bound = 4 * unit_of(s->precision);
@@ -451,7 +453,7 @@ static void hopper(step_check *s)
     }
 }
 
-/* Where cuDNN is: on the host, where SGT_HOST_CUDNN asks for what stands for it. */
+/* Only with cuDNN: on the host, if SGT_HOST_CUDNN asks for its stand-in. */
 static void cudnn(step_check *s)
 {
     sgt_error err;
@@ -472,9 +474,9 @@ static void cudnn(step_check *s)
 
 /* ---- what the host does in a step ---- */
 
-/* Steps as the loop makes them, metrics a step late: the host never waits for a stream, takes no
- * memory and launches nothing but two graphs and the three kernels around them; it may wait for a
- * copy of rows two micro-steps ago and for the metrics of the step before. */
+/* Steps as the training loop runs them, with metrics a step late. The host never waits for a
+ * stream, allocates nothing, and launches only two graphs and the three kernels around them. It may
+ * wait for a copy of the rows of two micro-steps ago and for the metrics of the previous step. */
 static void waits(step_check *s)
 {
     enum { STEPS = 6, MICRO = 2 };
@@ -484,7 +486,7 @@ static void waits(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
     sgt_cuda_counts before = counts_now(s);
-    /* graphs are made, of what was run without: a micro-step, the update */
+    /* graphs are captured from work that ran without graphs first: a micro-step, the update */
     run_steps(s, &f, b, 0, 1, MICRO);
     expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1,
            "%llu graphs in the first step",
@@ -508,15 +510,15 @@ static void waits(step_check *s)
            (unsigned long long)(n.graph_runs - before.graph_runs));
     expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1),
            "%llu launches outside of graphs", (unsigned long long)(n.launches - before.launches));
-    /* a batch's tokens and the fixture's own targets; a step's end */
+    /* a batch's tokens and the fixture's own targets; the end of a step */
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
     b->close(b);
     fixture_free(&f);
 }
 
-/* Kernels of a forward pass: the same for any width, so a narrow model with gpt2's twelve layers
- * tells gpt2's. */
+/* Kernels of a forward pass: their number does not depend on the width, so a narrow model with
+ * gpt2's twelve layers has as many as gpt2. */
 static void launches(step_check *s)
 {
     sgt_error err = {0};
@@ -548,8 +550,8 @@ static void launches(step_check *s)
 
 /* ---- the loss scale ---- */
 
-/* A scale far too large overflows fp16: updates are left out, and moments untouched, until it has
- * come down. */
+/* A scale that is far too large overflows fp16: updates are skipped, and moments untouched, until
+ * it has decreased. */
 static void overflow(step_check *s)
 {
     fixture f;

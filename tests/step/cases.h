@@ -1,4 +1,4 @@
-/* cases.h: the cases of check-step, in their order. */
+/* cases.h: the cases of check-step, in order. */
 #ifndef SGT_STEP_CASES_H
 #define SGT_STEP_CASES_H
 
@@ -7,14 +7,14 @@
 typedef struct step_case {
     const char *name;
     void (*body)(step_check *s);
-    int precisions; /* bit p: runs in precision p */
+    int precisions; /* bit p: the case runs in precision p */
     int cuda_only;
-    int by_name; /* runs where --case asks for it */
+    int by_name; /* runs only if --case names it */
 } step_case;
 
 extern const step_case step_cases[]; /* ended by a zeroed one */
 
-/* cases.c: three steps, then every parameter and both moments. */
+/* In cases.c: three steps, then compare every parameter and both moments. */
 typedef struct outcome {
     double loss, norm;
     float *p, *m;
@@ -23,10 +23,10 @@ typedef struct outcome {
 outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro);
 void forget(outcome *r);
 void expect_same(step_check *s, const outcome *a, const outcome *b);
-/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same
- * products. */
+/* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
+ * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
-void as_pytorch(step_check *s); /* every shape's losses, norms and first gradients */
+void as_pytorch(step_check *s); /* the losses, norms and first gradients of every shape */
 
 /* variants.c */
 void variants(step_check *s);
@@ -35,7 +35,7 @@ void gradients_written(step_check *s);
 /* documents.c */
 void documents(step_check *s);
 
-/* curves.c: 200 steps on end, fewer where --steps says so */
+/* in curves.c: 200 steps, or fewer with --steps */
 void curve_plain(step_check *s);
 void curve_odd(step_check *s);
 void curve_deep(step_check *s);

@@ -1,10 +1,11 @@
-/* check-step: the whole training step, on a CPU or on CUDA, against PyTorch in float64 and against
- * itself done in other ways. One program for both, through backend.h; without a GPU the CUDA
- * backend runs on the host (tests/kernels/host).
+/* check-step: compare the whole training step, on a CPU or on CUDA, with PyTorch in float64 and
+ * with itself computed in other ways. One program tests both backends, through backend.h.
+ * Without a GPU the CUDA backend runs on the host (tests/kernels/host).
  *
- *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]     # of the curves' 200 alone the first N
+ *     # --steps: only the first N of the curves' 200 steps
+ *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]
  *
- * The last line is "N passed, N failed, N skipped"; exit 77 where the device is not there. */
+ * The last line is "N passed, N failed, N skipped". Exit 77 if the device is missing. */
 #include "tests/step/check-step.h"
 
 #include <math.h>
@@ -170,7 +171,7 @@ static int run_case(const step_case *c, step_check s)
     return s.failures ? FAILED : s.skipped ? SKIPPED : PASSED;
 }
 
-/* Whether `name` is one of the names in list, which are separated by commas. */
+/* Return whether `name` is one of the names in list, which commas separate. */
 static int listed(const char *list, const char *name)
 {
     size_t n = strlen(name);

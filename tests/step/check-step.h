@@ -1,13 +1,14 @@
-/* check-step.h: what the cases of check-step are written with.
+/* check-step.h: helpers for the cases of check-step.
  *
  *     static void as_pytorch(step_check *s)          // in tests/step/NAME.c; registered in cases.c's table
  *     {
- *         sgt_backend *b = open_fixture(s, &f, &options, f.batch); // on the device and in the precision under test
+ *         // on the device and in the precision under test
+ *         sgt_backend *b = open_fixture(s, &f, &options, f.batch);
  *         ...
  *         expect(s, error <= bound, "loss %g", loss);
  *     }
  *
- * A case runs in the precisions it is listed for; a device that is not there skips all of them. */
+ * A case runs in the precisions that it lists. If the device is missing, all cases are skipped. */
 #ifndef SGT_CHECK_STEP_H
 #define SGT_CHECK_STEP_H
 
@@ -15,37 +16,38 @@
 #include "tests/train/fixture.h"
 
 typedef struct step_check {
-    int cuda; /* else the CPU */
+    int cuda; /* otherwise the CPU */
     sgt_precision precision;
-    unsigned steps;    /* of a curve, at most */
-    uint32_t variants; /* of CUDA (train/variants.h) */
+    unsigned steps;    /* steps of a curve, at most */
+    uint32_t variants; /* variants of the CUDA step (train/variants.h) */
     int failures, skipped;
-    char at[160]; /* what is being tried */
+    char at[160]; /* what is being tested now */
 } step_check;
 
-/* A backend on the device under test, for the fixture's model with `rows` rows a micro-step;
- * parameters put. Ends the program where that fails. */
+/* Open a backend on the device under test, for the fixture's model with `rows` rows per micro-step,
+ * and put the parameters. Ends the program on failure. */
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes,
                           uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
                          uint32_t rows);
-sgt_backend *open_bare(const step_check *s, const fixture *f); /* parameters are still to be put */
-int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and closes it again */
+/* the same, without putting the parameters */
+sgt_backend *open_bare(const step_check *s, const fixture *f);
+int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and close it again */
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 
-/* What the CUDA library has counted; zeros on the CPU. */
+/* Return the counts of the CUDA library; zeros on the CPU. */
 sgt_cuda_counts counts_now(const step_check *s);
 
-/* Counts one failure, and says where, unless ok. */
+/* Unless ok, count one failure and print where it happened. */
 void expect(step_check *s, int ok, const char *fmt, ...) SGT_PRINTF(3, 4);
 
-/* Steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; the last one's
- * metrics. */
+/* Run steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; return the
+ * last one's metrics. */
 sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from,
                            unsigned steps, uint32_t micro);
 double relative_l2(const float *x, const double *want, size_t n);
 double largest_difference(const float *x, const float *y, size_t n);
-/* Half a unit in the last place of the matrices, relative. */
+/* Return half a unit in the last place of the matrices, relative. */
 double unit_of(sgt_precision p);
 
 #endif

@@ -1,5 +1,5 @@
-/* curves.c: 200 steps on end of three models, beside PyTorch's in float64, as tests/data/fixtures
- * has them. */
+/* curves.c: 200 steps of three models, compared with PyTorch's in float64, as recorded in
+ * tests/data/fixtures. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 
 typedef struct curve {
     char dir[64];
-    fixture f;      /* its model, batch and seq alone */
-    uint16_t *rows; /* (STEPS, B, T + 1): each row's last token is the next one's first */
+    fixture f;      /* only its model, batch and seq are used */
+    uint16_t *rows; /* (STEPS, B, T + 1): the last token of each row is the first of the next */
     double loss[STEPS], norm[STEPS];
 } curve;
 
@@ -60,7 +60,7 @@ static void read_rows(step_check *s, curve *c, const sgt_backend *b)
     free(ids);
 }
 
-/* How far a run lay from float64's so far: at most, in all, and in its last step. */
+/* The distance of a run from float64's: the largest, the sum, and that of the last step. */
 typedef struct errors {
     double loss, norm, sum, last;
     unsigned steps;
@@ -87,7 +87,7 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
            m.grad_norm, c->norm[k]);
 }
 
-/* What is promised of bf16, on the mean, and of fp16, at the end; TF32's units are a quarter of
+/* The promised bounds: of bf16 on the mean, of fp16 on the last step; TF32's units are a quarter of
  * bf16's. */
 static void judge(step_check *s, const errors *e)
 {

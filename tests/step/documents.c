@@ -1,4 +1,4 @@
-/* documents.c: rows of several documents, masked from one another in attention. */
+/* documents.c: rows of several documents, with attention masked between them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "tests/step/cases.h"
 
-/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of
- * as_pytorch. Its heads of 6 numbers are the tiled path's on CUDA, and the naive one's. */
+/* The fixture's rows of 70 tokens, with dropout, compared with PyTorch in float64, within the
+ * bounds of as_pytorch. Its heads of 6 numbers use the tiled path on CUDA, and the naive one. */
 static void as_pytorch_by(step_check *s, sgt_attention attention)
 {
     fixture f;
@@ -29,8 +29,8 @@ static void as_pytorch_by(step_check *s, sgt_attention attention)
     fixture_free(&f);
 }
 
-/* The first document of each row is 9 tokens long, has no targets, and is read from behind where
- * `other`: the same tokens as before, so that sums over them are made in the same order. */
+/* The first document of each row has 9 tokens and no targets; with `other` its tokens are reversed.
+ * The tokens are the same, so sums over them are made in the same order. */
 static void two_documents(fixture *f, int other)
 {
     enum { LENGTH = 9 };
@@ -44,8 +44,7 @@ static void two_documents(fixture *f, int other)
     }
 }
 
-/* What is before a document leaves no trace in it, down to the bits; and does where documents see
- * one another. */
+/* The tokens before a document do not influence it, down to the bits. Without the mask they do. */
 static void unseen_by(step_check *s, sgt_attention attention, int masked)
 {
     fixture f;
@@ -69,7 +68,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
         expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
         fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
-        expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text); /* by nothing: the rate is 0 */
+        expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text); /* disabled: the rate is 0 */
     }
     double off = largest_difference(gradients[0], gradients[1], n);
     expect(s, (loss[0] == loss[1]) == masked, "losses %.17g and %.17g", loss[0], loss[1]);
@@ -80,7 +79,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     fixture_free(&f);
 }
 
-/* The loss and the gradient of two documents a row, which begin where `starts` says or at the
+/* Compute loss and gradient with two documents per row, which begin where `starts` says or at the
  * id. */
 static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told,
                           float **gradient)
@@ -102,7 +101,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     expect(s, b->micro_step(b, 0, 0, &rows, 1.0 / (f.batch * f.seq), &err) == 0, "%s", err.text);
-    memset(starts, 1, f.batch * f.seq * sizeof *starts); /* it has read them */
+    memset(starts, 1, f.batch * f.seq * sizeof *starts); /* the backend has read them */
     *gradient = flat_state(b, &f.model, SGT_GRADIENTS);
     expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
     b->close(b);
@@ -111,7 +110,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     return loss;
 }
 
-/* Rows that say where their documents begin are masked by that, and by no id. */
+/* If rows say where their documents begin, that decides the mask, and no id does. */
 static void told_by_rows(step_check *s, sgt_attention attention)
 {
     enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };

@@ -1,8 +1,7 @@
-/* variants.c: every variant of the CUDA step (train/variants.h) by itself, and all of them: close
- * to the step without, which as_pytorch holds to PyTorch's numbers, with dropout and recomputing
- * too; the same bits each time, with graphs and without. All of them together are held to PyTorch's
- * numbers too, within the same bounds. The other cases run with the default set, or with that of
- * --variant. */
+/* variants.c: every variant of the CUDA step (train/variants.h) alone, and all together: close to
+ * the step without variants, which as_pytorch compares with PyTorch, with dropout and recomputation
+ * too; the same bits each time, with graphs and without. All together are also compared with
+ * PyTorch, within the same bounds. Other cases use the default variants, or those of --variant. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #include "tests/step/cases.h"
 
-/* What is compared: two micro-steps; with `more`, dropout and recomputing too. */
+/* What is compared: two micro-steps; with `more`, also dropout and recomputation. */
 static outcome tried(step_check *s, uint32_t set, int more, int other_way)
 {
     sgt_backend_options o = options_of(s, "tiny_tanh", 2);
@@ -53,7 +52,7 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
-/* With one micro-step a step, written gradients have the bits of those that are zeroed and added
+/* With one micro-step per step, written gradients have the same bits as zeroed ones that are added
  * to. A second micro-step is refused. */
 void gradients_written(step_check *s)
 {

@@ -52,7 +52,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return cpu->get(cpu, what, tensor, first, count, to, err);
 }
 
-/* Rows of this call and of the HOLD before it must be what they were. */
+/* The rows of this call and of the HOLD calls before it must be unchanged. */
 static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
                       double scale, sgt_error *err)
 {
@@ -66,7 +66,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     return rc;
 }
 
-/* Every fifth step's gradient overflows: it halves the scale; two good ones double it. */
+/* Every fifth step's gradient overflows and halves the scale; two good steps double it. */
 static void move_scaler(fake *f, uint64_t step, sgt_step_metrics *m)
 {
     m->loss_scale = (double)f->scaler.scale;
@@ -161,7 +161,7 @@ static int open_fake(sgt_backend **out, const sgt_backend_options *o, sgt_error 
     cr_assert(f);
     fake_seen.options = *o;
     snprintf(fake_seen.choices, sizeof fake_seen.choices, "%s", o->choices ? o->choices : "");
-    /* what it is to do beside is for backends to show; here the CPU's plain step stands for it */
+    /* other tests show what a backend does at the same time; here it is the CPU's plain step */
     sgt_backend_options plain = {.model = o->model,
                                  .optim = o->optim,
                                  .batch = o->batch,

@@ -1,11 +1,11 @@
-/* fixture.c: reads the reference numbers. */
+/* fixture.c: read the reference numbers. */
 #include "tests/train/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Not Criterion's, for check-step reads fixtures too. */
+/* Without Criterion, because check-step reads fixtures too. */
 #define must(ok, ...)                                                      \
     do                                                                     \
         if (!(ok)) {                                                       \
@@ -21,8 +21,8 @@ static void *take(FILE *f, size_t count, size_t size)
     return p;
 }
 
-/* In the file each of a block's tensors comes for all layers in turn, and linear weights are (out,
- * in). */
+/* In the file, each tensor of a block is stored for all layers in turn, and linear weights are
+ * (out, in). */
 static size_t tensor_in_file(const sgt_model *m, size_t i)
 {
     size_t L = m->layers;
@@ -104,7 +104,7 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     free(h);
     f->x = take(in, f->batch * f->seq, sizeof *f->x);
     f->y = take(in, f->batch * f->seq, sizeof *f->y);
-    /* the last of each row is no input */
+    /* the last token of each row is not an input */
     f->tokens = calloc(f->batch * (f->seq + 1), sizeof *f->tokens);
     f->unpin = NULL;
     for (size_t i = 0; i < (size_t)f->batch * f->seq; i++)

@@ -1,5 +1,5 @@
-/* folder.h: a temporary folder for tests that write; the tests stay in the source tree, where the
- * fixtures are. */
+/* folder.h: a temporary folder for tests that write files. The tests run in the source tree, where
+ * the fixtures are. */
 #ifndef TESTS_TRAIN_FOLDER_H
 #define TESTS_TRAIN_FOLDER_H
 
@@ -10,10 +10,11 @@ extern char folder[64];
 void make_folder(void);   /* for .init */
 void remove_folder(void); /* for .fini */
 
-/* "FOLDER/NAME" in one of a few static buffers. */
+/* Return "FOLDER/NAME", in one of a few static buffers. */
 const char *in_folder(const char *name);
 void put_file(const char *name, const void *p, size_t n);
-char *get_file(const char *name, size_t *n); /* malloc'd, with a NUL; NULL where it is not there */
+/* malloc'd, with a NUL; NULL if there is no such file */
+char *get_file(const char *name, size_t *n);
 int exists(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* run_fixture.c: runs small enough to be done in every test. */
+/* run_fixture.c: runs that are small enough for every test. */
 #include "tests/train/run_fixture.h"
 
 #include <criterion/criterion.h>
@@ -51,7 +51,7 @@ sgt_settings curve(uint64_t steps)
     s.min_lr = 1e-4;
     s.warmup = 20;
     s.eval_every = 0;
-    s.threads = 1;                    /* other tests run beside this one */
+    s.threads = 1;                    /* other tests run at the same time */
     s.precision = SGT_PRECISION_FP32; /* the same on every CPU */
     return s;
 }
@@ -130,7 +130,7 @@ char *facts(const char *run)
                                                "peak_bytes"};
         for (int i = 0; i < 4; i++)
             cr_assert_eq(json_object_del(json, measured[i]), 0, "%s is missing", measured[i]);
-        json_object_del(json, "mfu"); /* where the device's peak is known */
+        json_object_del(json, "mfu"); /* only if the device's peak is known */
         json_object_del(json, "mfu_datasheet");
         json_dumpf(json, f, JSON_COMPACT);
         fputc('\n', f);

@@ -1,41 +1,41 @@
-/* run_fixture.h: whole runs through sgt_train in the temporary folder of folder.h, and what they
- * leave. */
+/* run_fixture.h: whole runs through sgt_train in the temporary folder of folder.h, and the files
+ * that they leave. */
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
 #include "train/sgt_train.h"
 
-/* every notice and every warning of the last run, a line each */
+/* every notice and warning of the last run, one per line */
 extern char said[8192], warned[8192];
 
-void hear(void *into, const char *line); /* a sgt_notice: appends the line to such a text */
+void hear(void *into, const char *line); /* an sgt_notice that appends the line to such a text */
 
-/* What `--device cuda` finds in runs from here on; NULL: whatever the machine has. */
+/* The library that `--device cuda` finds in later runs; NULL: the machine's. */
 extern const struct sgt_cuda_library *use_cuda;
 
-/* What says whether the CPU multiplies bfloat16 in runs from here on; NULL: sgt_gemm_bf16. */
+/* The function that tells later runs whether the CPU multiplies bfloat16; NULL: sgt_gemm_bf16. */
 extern int (*use_bf16)(sgt_error *err);
 
-/* What reads a --data FILE.jsonl. */
+/* The function that reads a --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
-/* For .init, with remove_folder for .fini. FOLDER/data.bin: 20,001 ids of the curve's text (bytes)
- * as a shard that says what they are: 256 ids; a newline begins a document. */
+/* For .init, with remove_folder for .fini. Writes FOLDER/data.bin: 20,001 ids of the curve's text
+ * (bytes) as a shard with a vocabulary of 256, in which a newline begins a document. */
 void make_data(void);
 
-/* The curve's settings, as contract and fixture have them. */
+/* Return the curve's settings, as in contract and fixture. */
 sgt_settings curve(uint64_t steps);
-/* A run of a model small enough to be done many times. */
+/* Return the settings of a model small enough to be trained many times. */
 sgt_settings tiny(uint64_t steps);
 
 enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoint */
 
-/* sgt_train into FOLDER/name; stop after `stop` steps where that is not 0. */
+/* Run sgt_train into FOLDER/name; stop after `stop` steps unless it is 0. */
 int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop,
           sgt_train_result *result, sgt_error *err);
 void must_train(sgt_settings s, const char *name, int resume);
 
-/* The log of FOLDER/run without what is measured; malloc'd. */
+/* Return the log of FOLDER/run without measured values; malloc'd. */
 char *facts(const char *run);
 void same_facts(const char *a, const char *b);
 void same_bytes(const char *a, const char *b);

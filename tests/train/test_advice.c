@@ -1,5 +1,5 @@
-/* What is known about learning rates, and what losses say: each text on a curve that was made to
- * show it, and none on healthy ones. */
+/* test_advice.c: advice on learning rates and losses: each text on a curve made to cause it, and
+ * none on healthy curves. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ Test(advice, learning_rates_by_size)
     cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
 }
 
-/* In proportion to the rows above 64, up to 0.01; far less than that below. */
+/* In proportion to the rows above 64, up to 0.01; below 64 far less than in proportion. */
 Test(advice, learning_rates_that_are_chosen)
 {
     static const struct {
@@ -72,7 +72,7 @@ Test(advice, a_rate_outside_its_range)
         cr_expect_eq(sgt_advice_lr_outside(want[i].parameters, want[i].rows, want[i].lr),
                      want[i].outside, "%g for %llu parameters and %llu rows", want[i].lr,
                      (unsigned long long)want[i].parameters, (unsigned long long)want[i].rows);
-    /* What is chosen is never outside. */
+    /* A rate chosen by the table is never outside its range. */
     for (uint64_t n = 1000; n < UINT64_C(1000000000000); n *= 3)
         for (uint64_t rows = 1; rows < 1 << 20; rows *= 2)
             cr_expect_eq(sgt_advice_lr_outside(n, rows, sgt_advice_auto_lr(n, rows, 64)), 0,
@@ -98,7 +98,8 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
 typedef struct curve {
     double (*loss)(uint64_t step);
     uint64_t steps, tokens; /* of a step */
-    /* standard deviation, of a normal distribution as twelve uniform numbers make one */
+    /* standard deviation of a normal distribution, approximated by the sum of twelve uniform
+     * numbers */
     double noise;
     uint64_t warmup;
     int skipping;
@@ -114,8 +115,8 @@ static double normal(uint64_t step)
     return sum;
 }
 
-/* Everything said, a line each, into text; lr 1e-3, rising over the warm-up, half a cosine from
- * there to a tenth. */
+/* Collect all advice, one per line, in text. lr 1e-3: a warm-up, then half a cosine down to a
+ * tenth. */
 static const char *diagnose(const curve *c)
 {
     static char text[2048];
@@ -141,7 +142,7 @@ static double waiting(uint64_t s)
 }
 static double stuck(uint64_t s) { return s < 100 ? 10.8 - 0.03 * (double)s : 7.8; }
 static double creeping(uint64_t s) { return 10.8 - 2e-5 * (double)s; }
-/* Wider and wider, as a rate that is too high has it. */
+/* Growing swings, as a rate that is too high causes them. */
 static double swinging(uint64_t s)
 {
     return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1);
@@ -150,8 +151,8 @@ static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 
-/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens; and more
- * than that. */
+/* Noise up to 4.5 nats divided by the root of a step's tokens counts as chance; then more than
+ * that. */
 Test(advice, healthy_curves_are_met_with_silence)
 {
     static const curve healthy[] = {
@@ -164,7 +165,7 @@ Test(advice, healthy_curves_are_met_with_silence)
         {memorizing, 2000, 32768, 0.002, 0, 0},
         {memorizing, 2000, 512, 0.05, 0, 0},
         {waiting, 5000, 8192, 0.05, 1000, 0},
-        {falling, 5000, 640, 0.38, 250, 0}, /* ten rows of documents of many kinds: measured */
+        {falling, 5000, 640, 0.38, 250, 0}, /* ten rows of many kinds of documents: measured */
     };
     for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
         cr_expect_str_empty(diagnose(&healthy[i]), "curve %zu: %s", i, diagnose(&healthy[i]));
@@ -231,9 +232,9 @@ static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(
 static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
 static double above_for_50(uint64_t s) { return s >= 200 && s < 231 ? 10.8 : 10; }
 
-/* The mean of 20 steps above that of the first 20 for 50 steps, and not for 49; above a first
- * step's loss and a tenth, if the loss rises before there are 20; and at the run's last step, if
- * one is known. */
+/* Diverged: the mean of 20 steps is above that of the first 20 for 50 steps, not for 49. If the
+ * loss rises before there are 20 steps: above the first step's loss plus a tenth. At the run's last
+ * step too, if it is known. */
 Test(advice, divergence)
 {
     static const struct {
@@ -265,7 +266,7 @@ Test(advice, divergence)
     cr_expect(!strstr(diagnose(&short_of), "diverged"), "%s", diagnose(&short_of));
 }
 
-/* What --stop-diverged goes by: numbers too, and for as long as it holds. */
+/* The values that --stop-diverged uses, also for how long the condition has held. */
 Test(advice, divergence_at_the_end_and_without_numbers)
 {
     char text[256];
@@ -290,9 +291,9 @@ Test(advice, divergence_at_the_end_and_without_numbers)
 
 /* ---- recorded curves ---- */
 
-/* Losses of three models at eight rates each, from too low to too high (tests/data/measure_lr.sh
- * has recorded them): a rate is told as too high from `high` on, as diverging from 1 on, and lower
- * ones have nothing said about them. */
+/* Losses of three models at eight rates each, from too low to too high, recorded by
+ * tests/data/measure_lr.sh. From `high` on a rate is reported as too high, from 1 on as diverging;
+ * lower ones give no advice. */
 Test(advice, recorded_curves_at_eight_rates)
 {
     static const struct {
@@ -335,8 +336,8 @@ Test(advice, recorded_curves_at_eight_rates)
     fclose(f);
 }
 
-/* One swing short, or as many over a longer time, is none; nor are swings that so few tokens
- * explain. */
+/* One swing too few, or as many over a longer time, is not oscillation; nor are swings that so few
+ * tokens explain. */
 static double seven_turns(uint64_t s)
 {
     return s >= 200 && s < 228 ? (s / 4 % 2 ? 5 : 4) : s < 200 ? 4.5 : 5;

@@ -1,8 +1,8 @@
-/* Nothing is allocated inside a step: malloc and its kin are ours in this program, and note who
- * calls them while steps run: the loop, the backend, the loader's threads, the log. What oneDNN
- * allocates for itself inside a product is not ours to change, nor is what the compiler's runtime
- * libraries do for it: calls from those three are left out, and from those alone. Sanitizers have a
- * malloc of their own, so there it is skipped. */
+/* test_allocations.c: nothing is allocated during a step. malloc and its like are replaced in this
+ * program and record their callers while steps run: the loop, the backend, the loader's threads,
+ * the log. Allocations inside oneDNN's products and the compiler's run-time libraries cannot be
+ * avoided: only these three libraries are exempt. Sanitizers replace malloc themselves, so the test
+ * is skipped there. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,8 +35,9 @@ static struct {
     void *caller;   /* a return address, or NULL; atomic */
     unsigned calls; /* atomic */
 } seen
-    [CALLERS]; /* hashed by caller: oneDNN alone calls thousands of times a step, from few places */
-static unsigned lost; /* calls that found no room; atomic */
+    /* hashed by caller: oneDNN alone makes thousands of calls per step, from few places */
+    [CALLERS];
+static unsigned lost; /* calls that found no free place; atomic */
 
 static void note(void *caller)
 {
@@ -56,7 +57,7 @@ static void note(void *caller)
 
 #define NOTE() note(__builtin_extract_return_addr(__builtin_return_address(0)))
 
-/* glibc's own, under the names that it keeps for such wrappers. */
+/* glibc's own functions, under the names that it keeps for such wrappers. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -102,7 +103,7 @@ static int is_left_out(const char *library)
     return 0;
 }
 
-/* Calls that count among those noted; one's place goes to `where`. */
+/* Return the number of recorded calls that count; put the place of one of them into `where`. */
 static unsigned ours(char *where, size_t n)
 {
     unsigned found = lost;
@@ -119,7 +120,7 @@ static unsigned ours(char *where, size_t n)
     return found;
 }
 
-/* Between the ends of two steps: the first ones warm libraries up. */
+/* Record between the ends of two steps: in the first ones libraries still allocate. */
 static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     uint64_t *counted = ctx;
@@ -160,7 +161,7 @@ static void expect_none(const char *profile)
     unsigned found = ours(where, sizeof where);
     cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);
 
-    /* and the counting itself works */
+    /* check that the recording works */
     counting = 1;
     char *volatile ours_own = malloc(10), *volatile through_libc = strdup(where);
     counting = 0;

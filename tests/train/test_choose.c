@@ -1,4 +1,5 @@
-/* Which ids may come next, how often each does, and that it is the same id each time. */
+/* test_choose.c: which ids may come next, how often each is chosen, and that the choice is
+ * reproducible. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 static float logits[N];
 static void *room;
 
-/* Between -4 and 4, in steps of an eighth: some are equal. */
+/* From -4 to 4, in steps of an eighth, so that some are equal. */
 static void draw_logits(void)
 {
     for (uint32_t i = 0; i < N; i++) logits[i] = (float)(sgt_philox_u64(7, i, 0) % 65) / 8 - 4;
@@ -24,7 +25,7 @@ static void free_room(void) { free(room); }
 
 TestSuite(choose, .init = draw_logits, .fini = free_room);
 
-/* What is kept, by id; 0 for the others. */
+/* Return the probabilities of the ids that are kept; 0 for the others. */
 static size_t kept(const sgt_choice *c, double weight[N])
 {
     const uint32_t *ids;
@@ -45,7 +46,7 @@ static size_t above(size_t id)
     return n;
 }
 
-/* Those before `id`: larger, or equal and with a smaller number. */
+/* Return how many ids come before `id`: with larger logits, or equal ones and a smaller number. */
 static double mass_before(size_t id, const double weight[N])
 {
     double sum = 0;
@@ -62,7 +63,7 @@ Test(choose, weights_are_the_softmax_at_that_temperature)
         sgt_choice c = {.temperature = T};
         cr_assert_eq(kept(&c, w), N);
         for (size_t i = 0; i < N; i++) {
-            /* exp, quotient: a few roundings each */
+            /* exp and quotient: a few roundings each */
             double want = exp(((double)logits[i] - (double)logits[3]) / T);
             cr_expect(fabs(w[i] / w[3] / want - 1) < 64 * DBL_EPSILON, "T %g, id %zu: %g, not %g",
                       T, i, w[i] / w[3], want);
@@ -83,7 +84,8 @@ Test(choose, top_k_keeps_what_no_k_others_exceed)
     }
 }
 
-/* The fewest that have the share: every one of them is needed, and together they suffice. */
+/* The smallest set of ids with this share of the probability: each of them is needed, and together
+ * they suffice. */
 static void expect_share(const sgt_choice *c, const double all[N])
 {
     double w[N], total = 0, sum = 0;
@@ -127,7 +129,7 @@ Test(choose, every_id_is_drawn_as_often_as_it_weighs)
         for (size_t i = 0; i < N; i++) total += w[i];
         for (int d = 0; d < DRAWS; d++)
             count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
-        /* an interval of u holds as many of a grid's points as it is long, or one more */
+        /* an interval of u contains as many points of the grid as its length, or one more */
         for (size_t i = 0; i < N; i++)
             cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1,
                       "choice %zu, id %zu: %zu draws of %g", a, i, count[i], w[i] / total * DRAWS);
@@ -142,7 +144,7 @@ Test(choose, nothing_is_drawn_at_temperature_0)
     sgt_choice c = {.temperature = 0, .top_k = 9, .top_p = 0.5};
     logits[20] = logits[41] = 9;
     for (int d = 0; d < 10; d++) cr_expect_eq(sgt_choose(&c, logits, N, d / 10.0, room), 20);
-    /* the limit: both of the largest, and no division goes wrong */
+    /* at the limit: both largest ones are kept, and no division fails */
     c = (sgt_choice){.temperature = 1e-300};
     cr_expect_eq(sgt_choose(&c, logits, N, 0.4, room), 20);
     cr_expect_eq(sgt_choose(&c, logits, N, 0.6, room), 41);
@@ -163,13 +165,13 @@ Test(choose, what_is_no_number_is_refused)
         }
     for (size_t i = 0; i < N; i++) logits[i] = -INFINITY;
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1}, logits, N, 0.5, room), -1);
-    logits[5] = -3; /* the others are impossible, and that is fine */
+    logits[5] = -3; /* the other ids are impossible, which is right */
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1}, logits, N, 0.999, room), 5);
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1, .top_p = 0.99}, logits, N, 0, room), 5);
 }
 
-/* Uniform: of 4096 draws in 16 equal parts, 256 each with a deviation of sqrt(240) = 15.5; five of
- * those. */
+/* Uniform: 4096 draws in 16 equal parts give 256 each with a deviation of sqrt(240) = 15.5; allow
+ * five of those. */
 Test(choose, draws_are_uniform_and_their_own)
 {
     unsigned part[16] = {0};

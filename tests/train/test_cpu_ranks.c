@@ -1,5 +1,5 @@
-/* The CPU backend on several ranks, which are threads here: sums in the order of ranks, the same
- * bits in all of them whichever way gradients travel, and one rank's numbers. */
+/* test_cpu_ranks.c: the CPU backend on several ranks, which are threads here: sums in the order of
+ * ranks, the same bits on all ranks however gradients are exchanged, and one rank's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,19 +10,20 @@
 
 #define STEPS 3
 
-/* What one rank has at the end. */
+/* The final state of one rank. */
 typedef struct seen {
     int rc;
     sgt_error err;
-    float *grads, *params, *moments; /* flat; grads of the first step */
+    float *grads, *params, *moments; /* flat; gradients of the first step */
     sgt_step_metrics m[STEPS];
 } seen;
 
 typedef struct job {
     const fixture *f;
-    sgt_backend_options o; /* ranks aside */
-    uint32_t micro;        /* micro-steps of a step */
-    uint32_t fails;        /* this rank gives up after its first micro-step; UINT32_MAX: none */
+    sgt_backend_options o; /* except for the ranks */
+    uint32_t micro;        /* micro-steps per step */
+    /* this rank gives up after its first micro-step; UINT32_MAX: none does */
+    uint32_t fails;
     seen ranks[MOST_RANKS];
 } job;
 
@@ -31,7 +32,7 @@ static job job_of(const fixture *f, uint32_t ranks, uint32_t micro)
     job j = {.f = f, .o = f->options, .micro = micro, .fails = UINT32_MAX};
     j.o.batch = f->batch / ranks / micro;
     j.o.accum = micro;
-    /* more threads than cores, and OpenMP's would wait for each other's turns */
+    /* with more threads than cores, OpenMP's threads would wait for each other's time slices */
     j.o.threads = ranks > 2 ? 1 : 2;
     return j;
 }
@@ -45,7 +46,7 @@ static void free_job(job *j)
     }
 }
 
-/* Each rank has rows of its own, one after the other: which ones changes no sum. */
+/* Each rank has consecutive rows of its own: which ones does not change the sum. */
 static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step,
                        sgt_error *err)
 {
@@ -99,7 +100,7 @@ static void work(void *ctx, sgt_ranks *r)
     b->close(b);
 }
 
-/* The gradients of a rank's rows alone. */
+/* Return the gradients of a rank's rows alone. */
 static float *alone(const job *j, uint32_t rank)
 {
     sgt_backend *b;
@@ -142,7 +143,7 @@ static void check_same(const job *a, const job *b, uint32_t ranks)
     }
 }
 
-/* A loss is a mean of about 5, of float32 sums in double: as the fixtures, 5e-6. */
+/* A loss is a mean of about 5, from float32 sums in double: 5e-6, as for the fixtures. */
 static void check_numbers(const job *one, const job *j)
 {
     for (int s = 0; s < STEPS; s++) {
@@ -189,7 +190,7 @@ Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD); 
 Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW); }
 Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW); }
 
-/* Products read copies of the weights, which are to follow everyone's updates. */
+/* Products read copies of the weights, which must follow the updates of all ranks. */
 static void in_16_bits(sgt_precision precision)
 {
     fixture f;
@@ -210,8 +211,7 @@ static void in_16_bits(sgt_precision precision)
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
 Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
 
-/* Parts of more numbers than are swapped at a time, and of more than one task of the
- * optimizer's. */
+/* Parts with more numbers than one message holds, and than one task of the optimizer. */
 Test(cpu_ranks, parts_that_are_long)
 {
     fixture f;
@@ -251,9 +251,9 @@ Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
     fixture_free(&f);
 }
 
-#define LARGE_SEED ((uint64_t)1 << 53) /* as a double it is the next one, too */
+#define LARGE_SEED ((uint64_t)1 << 53) /* the next one as a double, too */
 
-/* Where rank 1 was asked for something else. */
+/* Rank 1 is given other options. */
 static void differ(void *ctx, sgt_ranks *r)
 {
     job j = *(job *)ctx;
@@ -290,7 +290,7 @@ Test(cpu_ranks, what_is_refused, .timeout = 30)
     }
 
     j = job_of(&f, 2, 1);
-    j.micro = 2; /* of a step that was said to have one */
+    j.micro = 2; /* of a step that was announced with one micro-step */
     j.o.batch = 1;
     as_ranks(2, BY_MEMORY, work, &j);
     for (int i = 0; i < 2; i++) {

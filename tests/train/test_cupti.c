@@ -1,6 +1,6 @@
-/* What the GPU did, from records made by hand: a CUPTI of our own in the library's place. It keeps
- * what it is told, takes buffers as CUPTI does, and hands them back when it is flushed or when one
- * is full. */
+/* test_cupti.c: the GPU's activity, from records made by hand. A stand-in for CUPTI stores what it
+ * is told, requests buffers as CUPTI does, and returns them when it is flushed or when one is
+ * full. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 enum { KINDS = 64, DEEP = 8 };
 
 static struct {
-    int on[KINDS], fails; /* fails: the kind that cannot be switched on */
+    int on[KINDS], fails; /* fails: the kind of activity that cannot be enabled */
     sgt_cupti_callback callback;
     void *ctx;
     uint64_t (*now)(void);
@@ -30,12 +30,13 @@ static size_t size_of(int kind)
 {
     switch (kind) {
     case SGT_CUPTI_KERNEL:
-        return sizeof(sgt_cupti_kernel) + 64; /* the library's may be longer than what we know */
+        /* the library's record may be longer than the part that is known */
+        return sizeof(sgt_cupti_kernel) + 64;
     case SGT_CUPTI_MEMCPY: return sizeof(sgt_cupti_copy) + 24;
     case SGT_CUPTI_MEMSET: return sizeof(sgt_cupti_fill) + 16;
     case SGT_CUPTI_MARKER: return sizeof(sgt_cupti_marker) + 8;
     case SGT_CUPTI_EXTERNAL_CORRELATION: return sizeof(sgt_cupti_correlation);
-    case 33: return 40; /* a kind that nobody asked for */
+    case 33: return 40; /* a kind that was not enabled */
     default: return sizeof(sgt_cupti_call);
     }
 }
@@ -221,7 +222,7 @@ static void show(void *ctx, const sgt_cupti_span *s)
     snprintf(to->track, sizeof to->track, "%s", s->track);
 }
 
-/* The n-th of a category, or NULL. */
+/* Return the n-th event of a category, or NULL. */
 static const seen *get(const char *category, int n)
 {
     for (size_t i = 0; i < shown_count; i++)
@@ -290,7 +291,7 @@ static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t 
                           .correlation = correlation});
 }
 
-/* A launch as CUPTI tells it: what it belongs to, the call, and what it started. */
+/* A launch as CUPTI reports it: its range, the call, and what it started. */
 static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to,
                    uint32_t correlation)
 {
@@ -344,8 +345,8 @@ Test(cupti, calls_of_the_host)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     launch("a", 7, 100, 110, 9);
-    call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);   /* the runtime's own */
-    call(SGT_CUPTI_DRIVER, 0, 200, 205, 12, 2); /* a library's, past the runtime */
+    call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);   /* the runtime's own correlation */
+    call(SGT_CUPTI_DRIVER, 0, 200, 205, 12, 2); /* started by a library, without the runtime */
     kernel("b", 7, 210, 220, 2, 0);
     call(SGT_CUPTI_RUNTIME, 1, 300, 400, 11, 3);
     call(SGT_CUPTI_RUNTIME, 3, 410, 411, 11, 4);
@@ -370,16 +371,16 @@ Test(cupti, kernels_belong_to_the_innermost_range)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     sgt_cupti_push(p, "h.0 forward");
-    /* records come as their kernels end, on any stream: in no order */
+    /* records arrive as their kernels end, on any stream, so in no order */
     launch("b", 7, 120, 130, 12);
     launch("c", 8, 125, 140, 3);
     launch("a", 7, 100, 110, 1);
     sgt_cupti_push(p, "attention");
     launch("d", 7, 150, 160, 4);
     sgt_cupti_pop(p);
-    launch("e", 7, 155, 170, 5); /* begins before the one ahead has ended */
+    launch("e", 7, 155, 170, 5); /* begins before the previous one has ended */
     sgt_cupti_pop(p);
-    launch("f", 7, 180, 190, 6); /* of no range */
+    launch("f", 7, 180, 190, 6); /* in no range */
     sgt_cupti_push(p, "h.0 forward");
     launch("g", 7, 200, 210, 7);
     sgt_cupti_pop(p);
@@ -408,7 +409,7 @@ Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
     memset(&fake, 0, sizeof fake);
     shown_count = 0;
     cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
-    sgt_cupti_push(p, "h.0 forward"); /* captured before anything is switched on */
+    sgt_cupti_push(p, "h.0 forward"); /* captured before anything is enabled */
     node(SGT_CUPTI_NODE_CREATED, 900, 0);
     node(SGT_CUPTI_NODE_CREATED, 901, 0);
     sgt_cupti_pop(p);
@@ -416,11 +417,11 @@ Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
     sgt_cupti_push(p, "h.0 backward");
     node(SGT_CUPTI_NODE_CREATED, 903, 0);
     sgt_cupti_pop(p);
-    cr_expect_eq(fake.depth, 0); /* CUPTI hears of a range while it listens alone */
+    cr_expect_eq(fake.depth, 0); /* CUPTI is told of ranges only while it records */
     /* numbers in another order */
     for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i);
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
-    /* around the launch of the graph: the nodes' own ranges count */
+    /* range around the launch of the graph: the nodes' own ranges count */
     sgt_cupti_push(p, "micro-step");
     EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
                                  .external_kind = SGT_CUPTI_CUSTOM0,
@@ -455,7 +456,7 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     cr_expect_eq(stop(p).kernels, MANY);
     cr_expect_geq(fake.buffers, 3);
     shown_count = 0;
-    /* and a second time, with the same buffers */
+    /* a second time, with the same buffers */
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
     sgt_cupti_push(p, "h.1 forward");
     kernel("k", 7, 10, 19, 1, 0);
@@ -466,7 +467,7 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
                                  .external_kind = SGT_CUPTI_CUSTOM0,
                                  .external = 77,
-                                 .correlation = 1}); /* nobody's */
+                                 .correlation = 1}); /* unknown to everyone */
     sgt_cupti_pop(p);
     cr_expect_eq(stop(p).kernels, 1);
     expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
@@ -503,7 +504,7 @@ Test(cupti, times_are_of_the_clock_of_traces)
     clock_gettime(CLOCK_MONOTONIC, &t);
     uint64_t b = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, c = fake.now();
     cr_expect(a <= b && b <= c);
-    sgt_cupti_close(p); /* what was begun is ended */
+    sgt_cupti_close(p); /* open ranges are ended */
     for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i]);
 }
 
@@ -526,7 +527,7 @@ Test(cupti, markers_of_other_libraries)
     marker(1, 3, 115, "a moment");
     marker(SGT_CUPTI_MARKER_END, 2, 120, NULL);
     marker(SGT_CUPTI_MARKER_END, 2, 124, NULL); /* twice */
-    marker(SGT_CUPTI_MARKER_END, 9, 125, NULL); /* began before we listened */
+    marker(SGT_CUPTI_MARKER_END, 9, 125, NULL); /* began before recording did */
     marker(SGT_CUPTI_MARKER_END, 1, 130, NULL);
     marker(SGT_CUPTI_MARKER_START, 1, 140, "never ends");
     stop(p);
@@ -549,11 +550,11 @@ Test(cupti, failures_are_said)
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "ERROR_35") && strstr(err.text, "root"), "%s", err.text);
     for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
-    fake.fails = SGT_CUPTI_MARKER; /* without these it works */
+    fake.fails = SGT_CUPTI_MARKER; /* it works without these */
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), 0);
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUSAGE);
     sgt_cupti_close(p);
-    fake.subscribers = 1; /* Nsight is there */
+    fake.subscribers = 1; /* Nsight is active */
     cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "another profiler"), "%s", err.text);
     fake.subscribers = 0;
@@ -562,7 +563,7 @@ Test(cupti, failures_are_said)
     sgt_cupti_close(NULL);
 }
 
-/* The machine's own: whatever it lacks, it is said in one line. */
+/* The machine's own CUPTI: whatever is missing, the error is one line. */
 Test(cupti, the_library_of_this_machine)
 {
     sgt_error err = {0};
@@ -580,7 +581,8 @@ Test(cupti, ranges_without_a_profile)
     sgt_nvtx_push("h.0 forward");
     sgt_nvtx_pop();
     sgt_cupti *p = start(SGT_CUPTI_COUNT);
-    for (int i = 0; i < 40; i++) sgt_cupti_push(p, "h.0 forward"); /* deeper than is kept */
+    /* deeper than the stack that is kept */
+    for (int i = 0; i < 40; i++) sgt_cupti_push(p, "h.0 forward");
     for (int i = 0; i < 40; i++) sgt_cupti_pop(p);
     sgt_cupti_close(p);
 }

@@ -1,6 +1,6 @@
-/* What the loop and the run directory owe a device that works beside the host: metrics a step late,
- * rows that stay, a loss scaler, choices made by timing, a peak to be measured against. fake_cuda.h
- * stands for the device. */
+/* test_device.c: how the loop and the run directory treat a device that works asynchronously:
+ * metrics a step late, rows that must stay valid, a loss scaler, choices made by timing, a peak to
+ * compare with. fake_cuda.h is the device. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,13 +18,13 @@ TestSuite(device, .init = make_data, .fini = remove_folder);
 static sgt_settings on_cuda(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.precision = SGT_DEFAULT_WORD; /* the device's own */
+    s.precision = SGT_DEFAULT_WORD; /* the device's own value */
     s.device = SGT_DEVICE_CUDA;
     use_cuda = &fake_cuda;
     return s;
 }
 
-/* Line `step` of the log. */
+/* Return line `step` of the log. */
 static json_t *line(const char *run, int step)
 {
     char path[64], *text;
@@ -113,7 +113,7 @@ Test(device, metrics_come_a_step_late_and_every_line_is_there)
     cr_expect_eq(fake_seen.late, 0);
     same_facts("late", "sync");
     same_bytes("late/step-00000008/model.safetensors", "sync/step-00000008/model.safetensors");
-    must_train(tiny(9), "cpu", 0); /* bf16 in name alone */
+    must_train(tiny(9), "cpu", 0); /* bf16 only in name */
     same_facts("late", "cpu");
 }
 
@@ -144,8 +144,8 @@ Test(device, stopped_and_resumed_is_undisturbed)
 
 /* ---- what is measured ---- */
 
-/* The study's figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for
- * attention at T=1024. */
+/* Known figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for attention
+ * at T=1024. */
 Test(device, operations_of_a_token)
 {
     sgt_model m;
@@ -182,8 +182,8 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     json_decref(json);
 }
 
-/* What is measured too low, by a CPU whose cores others had, is raised by the first step that shows
- * it; a GPU's steps, whose metrics come late, raise nothing. */
+/* A peak that was measured too low, on a CPU whose cores were busy, is raised by the first step
+ * that exceeds it. A GPU's steps raise nothing, because their metrics come late. */
 Test(device, mfu_is_never_above_1)
 {
     double peak = 8e9, third = 24e9;
@@ -194,7 +194,7 @@ Test(device, mfu_is_never_above_1)
     cr_expect_eq(peak, 16e9, "the best that was seen");
     cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0.5);
     cr_expect_eq(sgt_mfu(8e9, &third, 1), 0.3333, "as the log writes it");
-    /* of a clock that jumped */
+    /* from a clock that jumped */
     const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
         cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
@@ -244,7 +244,7 @@ Test(device, the_scaler_goes_on_where_it_stood)
     /* just before and just after a step that overflows */
     for (uint64_t stop = 3; stop <= 4; stop++) {
         char name[8] = {'c', (char)('0' + stop), 0}, dir[64];
-        /* told a step late */
+        /* reported a step late */
         cr_assert_eq(train(scaled(12), name, 0, 0, stop - 1, NULL, &err), SGT_ESTOPPED);
         snprintf(dir, sizeof dir, "%s/step-0000000%d", name, (int)stop);
         cr_assert_eq(sgt_checkpoint_read(&st, in_folder(dir), &err), 0, "%s", err.text);
@@ -258,7 +258,7 @@ Test(device, the_scaler_goes_on_where_it_stood)
         same_facts("whole", name);
         sgt_checkpoint_state_free(&st);
     }
-    /* other precisions have none */
+    /* other precisions have no scaler */
     must_train(on_cuda(2), "bf16", 0);
     cr_assert_eq(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), &err), 0, "%s",
                  err.text);
@@ -299,7 +299,7 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
         const char *name = fixed ? "fixed" : "free";
         sgt_settings s = on_cuda(4);
         s.deterministic = fixed;
-        cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED); /* told a step late */
+        cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED); /* reported a step late */
         cr_expect_str_eq(fake_seen.choices, "");
         char path[64];
         snprintf(path, sizeof path, "%s/step-00000002/state.json", name);

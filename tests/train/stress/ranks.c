@@ -1,13 +1,13 @@
-/* ranks.c: ranks of one thread each that train beside one another and read each other's gradients,
- * parameters and progress: an update goes on while others compute with what is already new. The
- * same bits as where gradients are sent and each update is done at once. A plain program, without
- * Criterion, so that it runs under the thread sanitizer, which knows nothing of OpenMP's threads,
- * so that no rank has any:
+/* ranks.c: ranks of one thread each that train at the same time and read each other's gradients,
+ * parameters and progress; a rank's update continues while others compute with what is already
+ * updated. They must have the same bits as with gradients sent by messages and each update done
+ * at once. A plain program without Criterion, so that it runs under the thread sanitizer. That
+ * does not know OpenMP's threads, so no rank has any:
  *
  *     make SAN=thread build/thread/tests/stress-ranks && build/thread/tests/stress-ranks [STEPS]
  *
- * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exit 0: all was
- * right. */
+ * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exit 0: all
+ * was right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 
 enum { ROWS = 2, SEQ = 24, VOCAB = 5003 };
 
-/* What a rank has in the end, flat, and the losses of its evaluations. */
+/* The final state of a rank, flat, and the losses of its evaluations. */
 typedef struct outcome {
     float *state[SGT_MOMENT2 + 1];
     double losses;
 } outcome;
 
 typedef struct job {
-    sgt_backend_options o; /* ranks aside */
+    sgt_backend_options o; /* except for the ranks */
     uint64_t steps;
     outcome ranks[MOST_RANKS];
 } job;
@@ -35,7 +35,7 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-/* Number i of stream `of`. */
+/* Return random number i of stream `of`. */
 static uint32_t draw(uint64_t of, size_t i)
 {
     uint64_t x = (of << 32 | i) * 0x9e3779b97f4a7c15u;
@@ -84,7 +84,7 @@ static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks 
     if (b->update(b, s, 1e-3, &err) < 0) fail("an update", err.text);
 }
 
-/* Now and then somebody looks between two steps: an evaluation, a read. */
+/* Between some steps, evaluate or read the state. */
 static void work(void *ctx, sgt_ranks *r)
 {
     job *j = ctx;
@@ -105,14 +105,14 @@ static void work(void *ctx, sgt_ranks *r)
         if (s % 4 != 1) continue;
         if (b->eval(b, &rows, &loss, &targets, &err) < 0) fail("an evaluation", err.text);
         seen->losses += loss;
-        if (s % 8 == 5) initialize(b, &o.model); /* others may still evaluate */
+        if (s % 8 == 5) initialize(b, &o.model); /* other ranks may still evaluate */
     }
     for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++)
         seen->state[what] = state(b, &o.model, (sgt_state)what);
     b->close(b);
 }
 
-/* All ranks' state is one; losses are of each one's own rows. */
+/* The state is the same on all ranks; losses are those of each rank's own rows. */
 static void compare(const job *shared, const job *sent, uint32_t ranks)
 {
     size_t bytes = sgt_model_floats(&shared->o.model) * sizeof(float);
@@ -134,7 +134,7 @@ static void forget(job *j)
         for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) free(j->ranks[i].state[what]);
 }
 
-/* AdamW with the head tied, and with one of its own; SGD, two micro-steps a step. */
+/* AdamW with a tied head and with an untied one; SGD; two micro-steps per step. */
 static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
 {
     sgt_error err;

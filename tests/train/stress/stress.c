@@ -1,11 +1,11 @@
-/* stress.c: checkpoints written by a thread of their own while the state they were copied from
- * changes and the log grows, each read again and every float checked. A plain program, without
+/* stress.c: a thread writes checkpoints while the state that they were copied from changes and
+ * the log grows. Each checkpoint is read again and every float checked. A plain program without
  * Criterion, so that it runs under the thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-saver && build/thread/tests/stress-saver [SAVES]
  *
- * Saves SAVES times (default 400), now and then into a run that another process's death left. Exit
- * 0: all was right. */
+ * Saves SAVES times (default 400), sometimes into a run that a killed process has left. Exit 0:
+ * all was right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-/* What float i of a state is after `step` steps. */
+/* Return float i of a state after `step` steps. */
 static float value(int what, size_t i, uint64_t step)
 {
     return (float)((i * 31 + step * 7919 + (size_t)what * 104729) % 65537);
@@ -69,7 +69,7 @@ static void close_state(state *s)
     for (int i = 0; i < STATES; i++) free(s->flat[i]);
 }
 
-/* What an update does. */
+/* Change the state as an update does. */
 static void advance(state *s, uint64_t step)
 {
     for (int what = 0; what < STATES; what++)
@@ -96,7 +96,8 @@ static void check(sgt_run *run, state *read, uint64_t step)
     free(dir);
 }
 
-/* From step `from` to step `to`, a save after each: most find the one before under way. */
+/* Run from step `from` to step `to` and save after each. Most saves find the previous one
+ * unfinished. */
 static void train(const sgt_model *m, uint64_t from, uint64_t to)
 {
     sgt_error err;
@@ -120,7 +121,7 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
             .step = step + 1, .sampling = "shuffle", .device = "cpu", .options = "{}"};
         if (sgt_saver_save(saver, &at, &now.calls, step + 1 < to, &err) < 0)
             fail("saving", err.text);
-        /* the one before: waited for, and kept */
+        /* the previous save is waited for, and kept */
         if (step > from && step % 8 == 0) check(run, &read, step);
     }
     if (sgt_saver_wait(saver, &err) < 0) fail("waiting", err.text);
