@@ -1,4 +1,4 @@
-/* TensorBoard's event files, read back byte by byte by a reader of the test's own: records, sums,
+/* test_events.c: TensorBoard's event files, parsed byte by byte by this test: records, checksums,
  * fields. */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 TestSuite(events, .init = make_data, .fini = remove_folder);
 
-/* RFC 3720, B.4, and the check value of CRC-32C's name. */
+/* Check values of CRC-32C: RFC 3720, B.4, and the published check value. */
 Test(events, crc32c)
 {
     unsigned char zeros[32] = {0}, ones[32], rising[32];
@@ -61,7 +61,7 @@ static uint64_t varint(const unsigned char **p)
     return v;
 }
 
-/* A field's number and type; the text's or message's length, or the number itself. */
+/* A field's number and type; the length of its text or message, or its number. */
 static unsigned field(const unsigned char **p, uint64_t *v)
 {
     uint64_t key = varint(p);
@@ -102,7 +102,7 @@ static event read_event(const unsigned char *p, size_t n)
             snprintf(e.version, sizeof e.version, "%.*s", (int)v, (const char *)p);
             p += v;
             break;
-        case 5 << 3 | 2: /* summary: values, each of them field 1 */
+        case 5 << 3 | 2: /* summary: its values, each of them field 1 */
             for (const unsigned char *inner = p + v; p < inner; p += v) {
                 cr_assert_eq(field(&p, &v), 1 << 3 | 2);
                 read_value(&e, p, p + v);
@@ -118,7 +118,7 @@ static event read_event(const unsigned char *p, size_t n)
     return e;
 }
 
-/* All events of FOLDER/name; malloc'd. */
+/* Return all events of FOLDER/name; malloc'd. */
 static event *read_events(const char *name, size_t *count)
 {
     size_t n, at = 0;
@@ -139,7 +139,7 @@ static event *read_events(const char *name, size_t *count)
     return e;
 }
 
-/* The names in FOLDER/run/tb in order, as "run/tb/NAME"; how many. */
+/* List the names in FOLDER/run/tb in order, as "run/tb/NAME"; return how many. */
 static int order(const void *a, const void *b) { return strcmp(a, b); }
 static int files(char names[4][192], const char *run)
 {
@@ -160,7 +160,7 @@ static int files(char names[4][192], const char *run)
 
 /* ---- what a run writes ---- */
 
-/* An event's values are the numbers of a line of the log, under its names and in its order. */
+/* An event's values are the numbers of a line of the log, with its names, in its order. */
 static void same_numbers(const event *e, const char *line)
 {
     const char *name;
@@ -175,7 +175,7 @@ static void same_numbers(const event *e, const char *line)
         cr_assert_lt(i, e->values);
         cr_expect_str_eq(e->value[i].tag, name);
         double want = json_number_value(v), got = (double)e->value[i].value;
-        /* that the log has at least */
+        /* values that the log has at least */
         int digits = strcmp(name, "data_wait_ms") && strcmp(name, "mfu") ? 6 : 4;
         if (json_is_null(v)) cr_expect_not(isfinite(got), "%s", name);
         else
@@ -186,7 +186,7 @@ static void same_numbers(const event *e, const char *line)
     json_decref(json);
 }
 
-/* The first two events of a file; how many follow. */
+/* Check the first two events of a file; return how many follow. */
 static size_t check_head(const event *e, size_t n, int64_t step)
 {
     cr_assert_geq(n, 2);
@@ -267,9 +267,9 @@ Test(events, files_that_cannot_be_written)
 
 /* ---- the same bytes as protobuf-c's ---- */
 
-/* fixtures/events.bin was written by sgt_events_open at step 300 and three times sgt_events_add,
- * when protobuf-c still encoded events. All bytes are required but those of the time: 8 behind the
- * first key, which are taken over here together with the sum of them. */
+/* fixtures/events.bin was written by sgt_events_open at step 300 and three calls of sgt_events_add,
+ * when protobuf-c still encoded events. All bytes must be equal except the time: the 8 bytes after
+ * the first key. They are copied from the fixture, together with their checksum. */
 static void take_times(unsigned char *ours, const unsigned char *theirs, size_t n)
 {
     for (size_t at = 0; at + 21 <= n;) {

@@ -1,5 +1,6 @@
-/* Text by a cache of keys and values: the same numbers as the training step's forward pass, the
- * same bits however the work is cut, and the same ids as transformers. */
+/* test_generate.c: generating with a cache of keys and values gives the same numbers as the
+ * training step's forward pass, the same bits however the work is divided, and the same ids as
+ * transformers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
@@ -58,8 +59,8 @@ static sgt_decoder *load(const char *name, uint32_t sequences, int threads)
     return d;
 }
 
-/* The fixture's rows as sequences, all of their logits (B, T, V): `step` positions of each at a
- * time. */
+/* Decode the fixture's rows as sequences, `step` positions of each at a time, and return all of
+ * their logits (B, T, V). */
 static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
 {
     size_t V = f->model.vocab, T = f->seq, B = f->batch;
@@ -100,8 +101,8 @@ static double loss_of(const float *logits, size_t V, int32_t target)
     return max + log(sum) - (double)logits[target];
 }
 
-/* The mean loss to what the training step's is held to; each position's to twice that beside the
- * backend's, which is as far from the truth. */
+/* The mean loss has the training step's bound. Each position's has twice that, because the backend
+ * it is compared with is equally far from the exact value. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
     sgt_error err;
@@ -151,7 +152,7 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
     same_bits(&f, one, want, 1, "positions run again");
     for (int threads = 2; threads <= 5; threads++) {
-        /* pieces that no row's end meets */
+        /* pieces that do not end where rows do */
         sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997);
         same_bits(&f, d, want, 1, "more threads");
         same_bits(&f, d, want, 7, "more threads");
@@ -165,7 +166,8 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     fixture_free(&f);
 }
 
-/* Matrices rounded, all else as it was: bit for bit what float32 makes of such matrices. */
+/* Rounded matrices, everything else unchanged: the same bits as float32 gives with such
+ * matrices. */
 Test(generate, bf16_is_float32_of_rounded_matrices)
 {
     fixture f;
@@ -213,7 +215,7 @@ Test(generate, too_large_a_model_is_said)
     fixture_free(&f);
 }
 
-/* A fixture's parameters lie in its file as in llm.c's, behind another header. */
+/* A fixture's parameters have the order of llm.c's files, after another header. */
 static void write_llmc(const fixture *f, const char *name, const char *path)
 {
     const sgt_model *m = &f->model;
@@ -331,7 +333,7 @@ static size_t read_ids(uint16_t *ids, const char *text)
     return n;
 }
 
-/* make_sample.py's lines of that model: prompts, and what transformers makes of them. */
+/* make_sample.py's lines for that model: prompts, and the continuations of transformers. */
 static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST],
                           uint16_t (*out)[MOST], size_t *lengths)
 {
@@ -429,7 +431,7 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     sgt_decoder_close(alone);
 }
 
-/* A window that is full goes on as its later half would; a longer prompt as its last tokens. */
+/* A full window continues as its later half would; a longer prompt continues as its last tokens. */
 Test(generate, a_full_window_goes_on_from_its_later_half)
 {
     static heard whole, half;
@@ -447,7 +449,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0,
                  "the last 70 of a prompt of 100");
     memcpy(all + 100, whole.ids[0], TOKENS * 2);
-    /* 70 tokens give the first; then 35 and it are 36, and after 34 more the window is full
+    /* 70 tokens give the first new one; then 35 and it are 36, and after 34 more the window is full
      * again */
     for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
         sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
@@ -457,7 +459,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     }
     sgt_decoder_close(d);
 
-    /* each token sees itself alone */
+    /* each token attends only to itself */
     sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1};
     sgt_error err;
     cr_assert_eq(sgt_checkpoint_shape(&small.model, SAMPLE "erf", &err), 0);
@@ -522,7 +524,7 @@ static void *work(void *wrong)
     for (int r = 0; r < ROUNDS; r++) {
         for (size_t t; (t = sgt_team_take(&shared.team)) < TASKS;) shared.done[r][t]++;
         sgt_team_barrier(&shared.team, TEAM);
-        /* plain reads: meeting orders them */
+        /* plain reads: the barrier orders them */
         for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1;
     }
     return NULL;

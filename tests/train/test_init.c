@@ -1,5 +1,5 @@
-/* Models to start from: llm.c's files, tensors in several files, and that nothing but the
- * parameters is taken. */
+/* test_init.c: models to start from: llm.c's files, tensors in several files; only the parameters
+ * are read. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 
 TestSuite(init, .init = make_data, .fini = remove_folder);
 
-/* Sizes that tell any two dimensions apart, and are no multiples of a block's. */
+/* Sizes that differ in every dimension and are no multiples of a block's. */
 static const sgt_model shape = {
     .layers = 3, .channels = 70, .heads = 7, .vocab = 101, .positions = 13, .eps = 1e-5f};
 #define PADDED 128
 
-/* A backend that takes parameters and nothing else. */
+/* A backend that only accepts parameters. */
 typedef struct taker {
     sgt_backend calls;
     const sgt_model *model;
@@ -40,8 +40,8 @@ static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, siz
     return SGT_OK;
 }
 
-/* Numbers that bfloat16 holds, each tensor's and element's own: 8 bits of fraction, other signs and
- * exponents. */
+/* Numbers that bfloat16 represents, different for every tensor and element: 8 bits of fraction,
+ * varying signs and exponents. */
 static float number(size_t tensor, size_t i)
 {
     uint32_t h = (uint32_t)(tensor * 7919 + i) * 2654435761u;
@@ -70,7 +70,7 @@ static void put_number(FILE *f, float x, int version)
     else fwrite(&half, sizeof half, 1, f);
 }
 
-/* As PyTorch holds it: a linear layer's weight is (out, in). */
+/* As PyTorch stores it: a linear layer's weight is (out, in). */
 static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k, int version)
 {
     sgt_tensor t;
@@ -81,7 +81,7 @@ static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k,
         put_number(f, flat[t.offset + (linear ? i % rows * columns + i / rows : i)], version);
 }
 
-/* FOLDER/name of `flat` in the order of llm.c's write_tensors. */
+/* Write FOLDER/name with `flat` in the order of llm.c's write_tensors. */
 static void put_llmc(const char *name, const sgt_model *m, const float *flat, int version)
 {
     FILE *f = fopen(in_folder(name), "wb");
@@ -103,7 +103,7 @@ static void put_llmc(const char *name, const sgt_model *m, const float *flat, in
     fclose(f);
 }
 
-/* What is loaded from FOLDER/name is `flat`, to the bit. */
+/* Loading FOLDER/name gives `flat`, to the bit. */
 static void loads(const char *name, const sgt_model *m, const float *flat)
 {
     sgt_error err;
@@ -127,8 +127,8 @@ Test(init, llm_c_in_both_precisions)
     free(flat);
 }
 
-/* The file with word `at` of its header changed, or cut to `size` bytes, is refused by this message
- * after its path. */
+/* The file, with word `at` of its header changed or cut to `size` bytes, is refused with this
+ * message after its path. */
 static void refused(int at, int32_t word, long size, const char *why)
 {
     sgt_error err;
@@ -169,7 +169,7 @@ Test(init, llm_c_files_that_are_wrong)
 
 /* ---- several files ---- */
 
-/* Every second tensor into one of two files. */
+/* Write every second tensor to one of two files. */
 static void put_parts(const sgt_model *m, const float *flat)
 {
     sgt_error err;
@@ -224,8 +224,8 @@ Test(init, tensors_in_several_files)
 
 /* ---- runs ---- */
 
-/* From llm.c's file, from a checkpoint and from one without optimizer state: the same run, for
- * nothing but the parameters is taken. */
+/* From llm.c's file, from a checkpoint, and from one without optimizer state: the same run, because
+ * only the parameters are read. */
 Test(init, a_run_starts_with_fresh_optimizer_state)
 {
     sgt_error err;

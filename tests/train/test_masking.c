@@ -1,6 +1,6 @@
-/* --document-mask: where documents begin is the loader's to say, by .idx files or the end-of-text
- * id; without it the backend tells by that id. What is masked and how is
- * tests/step/documents.c's. */
+/* test_masking.c: --document-mask. The loader says where documents begin, by .idx files or the end-
+ * of-text id; otherwise the backend finds that id. tests/step/documents.c tests the masking
+ * itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static sgt_settings masked(uint64_t steps)
     return s;
 }
 
-/* data.idx beside data.bin: a document at each token of which `begins` says so. */
+/* Write data.idx beside data.bin: a document begins at each token for which `begins` says so. */
 static void put_index(int (*begins)(uint16_t id, size_t at))
 {
     size_t n, count = 0;
@@ -87,7 +87,8 @@ Test(masking, stopped_and_resumed)
     cr_expect(same_run("whole", "cut"));
 }
 
-/* Data that does not say which id begins a document is masked by its index, or not at all. */
+/* Data that does not name the id that begins a document is masked by its index; without an index,
+ * masking fails. */
 Test(masking, of_data_without_an_id)
 {
     sgt_error err;
@@ -97,7 +98,7 @@ Test(masking, of_data_without_an_id)
     put_file("data.bin", shard, n);
     free(shard);
     sgt_settings s = masked(2);
-    s.init = FIXTURES "curve"; /* of 256 ids: they are not GPT-2's */
+    s.init = FIXTURES "curve"; /* 256 ids: not GPT-2's */
     cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text,
                      "data.bin does not say which id begins a document (sgt-tokenize's shards do)"),
@@ -123,8 +124,8 @@ static double loss_of(const fixture *f, int32_t eot, const int32_t *starts)
     return loss;
 }
 
-/* The most frequent id of the rows ends documents: told by the id, and told where they begin, they
- * are the same. */
+/* With the most frequent id of the rows as the end of documents: the result is the same whether the
+ * backend finds the id or is told where documents begin. */
 Test(masking, rows_that_say_it)
 {
     fixture f;

@@ -1,4 +1,4 @@
-/* Shapes, names, the parameter layout, and GPT-2's initial parameters. */
+/* test_model.c: shapes, names, the parameter layout, and GPT-2's initial parameters. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -101,8 +101,8 @@ static float *initial(const sgt_model *m, uint64_t seed, int threads)
     return p;
 }
 
-/* The first four moments of n draws of a normal distribution stray by four standard errors at
- * most. */
+/* The first four moments of n draws of a normal distribution differ from the exact ones by at most
+ * four standard errors. */
 static void check_normal(const float *x, size_t n, double sigma, const char *name)
 {
     double mean = 0, m2 = 0, m3 = 0, m4 = 0, count = (double)n;
@@ -151,7 +151,7 @@ Test(model, initial_parameters_depend_on_the_seed_alone)
     float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3), *other = initial(&m, 8, 1);
     cr_expect(memcmp(one, three, bytes) == 0, "3 threads drew other numbers than 1");
     cr_expect(memcmp(one, other, bytes) != 0, "another seed drew the same numbers");
-    /* element k is the same whatever comes before it: the first row of wte begins the draw of any
+    /* element k does not depend on the ones before: the first row of wte is the same for any
      * vocabulary */
     m.vocab = 100;
     float *fewer = initial(&m, 7, 1);

@@ -1,7 +1,7 @@
-/* Rows of a single token against the same steps in double. A position that sees itself alone takes
- * its own value whatever its score, so that attention is the identity on values: queries and keys
- * have no gradient at all, and AdamW, which divides each gradient by its own size, would make full
- * steps of what rounding leaves in its place. */
+/* test_one_token.c: rows of a single token, compared with the same steps in double. A position that
+ * attends only to itself takes its own value whatever its score, so attention is the identity on
+ * values: queries and keys have no gradient. AdamW divides each gradient by its own size, so a
+ * rounding error in its place would become a full step. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 enum { L = 2, C = 16, V = 37, ROWS = 8, STEPS = 50, MOST = 4 * C };
 static const double LR = 1e-3;
 
-/* All numbers in the model's flat layout; of one row the activations that its backward pass
+/* All numbers in the model's flat layout; for one row, the activations that its backward pass
  * needs. */
 typedef struct twin {
     sgt_model model;
@@ -35,7 +35,7 @@ static size_t in_block(const twin *t, size_t layer, size_t which)
 
 /* ---- layers; a backward pass adds to dx and to the gradients of its tensors ---- */
 
-/* out (n) = x (k) w + b, w being columns `from` on of rows `ld` apart. */
+/* Compute out (n) = x (k) w + b, where w is columns `from` on of rows `ld` apart. */
 static void linear(const twin *t, double *out, const double *x, size_t w, size_t b, size_t k,
                    size_t n, size_t ld)
 {
@@ -113,7 +113,7 @@ static void block(twin *t, size_t l)
     for (int c = 0; c < C; c++) t->in[l + 1][c] = t->mid[l][c] + y[c];
 }
 
-/* d: of what the block puts out, then of what came in. */
+/* d: the gradient of the block's output on entry, of its input on return. */
 static void block_backward(twin *t, double d[C], size_t l)
 {
     double wide[MOST] = {0}, narrow[C] = {0}, value[C] = {0}, slope;
@@ -136,7 +136,7 @@ static void block_backward(twin *t, double d[C], size_t l)
                        in_block(t, l, SGT_LN1_B));
 }
 
-/* Its loss; gradients of loss / ROWS are added. */
+/* Return the row's loss; add the gradients of loss / ROWS. */
 static double row(twin *t, size_t x, size_t y)
 {
     size_t wte = at(t, 0), wpe = at(t, 1), w = at(t, 2 + SGT_BLOCK_TENSORS * L), b = w + C;
@@ -190,8 +190,8 @@ static double update(twin *t, const sgt_optim *o, int step)
     return norm;
 }
 
-/* Takes the backend's parameters, matrices ten times larger: values and the keys' scores are about
- * 1 then. */
+/* Take the backend's parameters, with matrices ten times larger, so that values and scores are
+ * about 1. */
 static void twin_open(twin *t, sgt_backend *b, const sgt_model *model)
 {
     size_t n = sgt_model_floats(model);
@@ -224,8 +224,8 @@ static double difference(const twin *t, sgt_backend *b)
     return worst;
 }
 
-/* Each step rounds a parameter, of at most about 1, by at most 2^-24: fifty of them by 3e-6.
- * PyTorch's float32 is off by 6e-7. */
+/* Each step rounds a parameter of at most about 1 by at most 2^-24: fifty steps by 3e-6. PyTorch's
+ * float32 is off by 6e-7. */
 Test(one_token, parameters_after_fifty_steps_as_in_double)
 {
     sgt_error err = {0};

@@ -1,5 +1,5 @@
-/* What a step on a CPU may be asked for beside AdamW in float32, against PyTorch in float64 and
- * against itself. */
+/* test_options.c: options of a step on a CPU beyond AdamW in float32, compared with PyTorch in
+ * float64 and with itself. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,34 +13,34 @@
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
 
-/* What one step of the last bit is worth in a 16-bit format; 0 in float32. */
+/* Return the value of the last bit of a 16-bit format, relative; 0 for float32. */
 static double last_bit(const fixture *f)
 {
     sgt_precision p = f->options.precision;
     return p == SGT_PRECISION_BF16 ? 0x1p-8 : p == SGT_PRECISION_FP16 ? 0x1p-11 : 0;
 }
 
-/* How far gradients may be off, of their norm. float32: 5e-6, which is about 2^6 units. Where
- * operands are rounded, the reference rounds at the same places, but a number that far from its own
- * may fall on a halfway point's other side: of all numbers 2 * 2^6 * 2^-24 / last bit do, and are
- * off by one last bit then. About 16 roundings lie one after another on a gradient's way; left out,
- * each would be worth a third of a last bit on every number. */
+/* The bound of gradient errors, relative to their norm. float32: 5e-6, about 2^6 units. If operands
+ * are rounded, the reference rounds at the same places. But a number that is so far from the
+ * reference's may be on the other side of a halfway point: 2 * 2^6 * 2^-24 / last bit of all
+ * numbers are, and are then off by one last bit. A gradient passes through about 16 roundings; each
+ * of them, if omitted, would change every number by a third of a last bit. */
 static double gradient_bound(const fixture *f)
 {
     double bit = last_bit(f);
     return bit > 0 ? sqrt(16 * 0x1p-17 / bit) * bit : 5e-6;
 }
 
-/* The forward pass has about 2^15 numbers with errors of 2^2 units: 2^15 * 2^-21 / last bit of them
- * are off by a last bit, each in the loss of one of N positions, whose logits are below 1/2; such
- * errors add as their squares do. */
+/* The forward pass has about 2^15 numbers with errors of 2^2 units. So 2^15 * 2^-21 / last bit of
+ * them are off by a last bit, each in the loss of one of N positions, whose logits are below 1/2.
+ * Such errors add up like squares. */
 static double loss_bound(const fixture *f)
 {
     return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);
 }
 
-/* Of a tensor's norm and of the whole's; of a tensor of a few numbers one may be off by a last
- * bit. */
+/* Bounds for a tensor's norm and for the total. In a tensor of a few numbers, one may be off by a
+ * last bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
@@ -63,9 +63,10 @@ static void check_gradients(const fixture *f, sgt_backend *b)
     free(g);
 }
 
-/* With gradients good to so much of their norm, which is clipped to 1: AdamW's first steps are lr
- * long whatever a gradient's size, so that one near 0 may move a parameter by lr/5; SGD's three
- * steps weigh a gradient by at most 8 lr in all, and each rounds a parameter below 2. */
+/* Bounds for the parameters, given gradients with this error relative to their norm, which is
+ * clipped to 1. AdamW's first steps have length lr whatever a gradient's size, so a gradient near 0
+ * may move a parameter by lr/5. SGD's three steps weigh a gradient by at most 8 lr in all, and each
+ * rounds a parameter below 2. */
 static double parameter_bound(const fixture *f)
 {
     return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23
@@ -112,7 +113,8 @@ static void against_reference(const char *name, uint32_t micro)
     fixture_free(&f);
 }
 
-/* The reference draws its masks for the whole step: each way of cutting it must draw the same. */
+/* The reference draws its dropout masks for the whole step: each way of dividing it must draw the
+ * same. */
 Test(options, dropout_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_dropout", micro);
@@ -125,14 +127,14 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
 }
 
-/* Documents that begin within tiles, beside one another and at both ends of a row; with dropout,
- * whose elements do not know of them. */
+/* Documents that begin within tiles, next to each other, and at both ends of a row; with dropout,
+ * whose elements do not depend on documents. */
 Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_documents", micro);
 }
 
-/* The loss of a step, its gradients in the flat layout. */
+/* Compute the loss of a step, and its gradients in the flat layout. */
 static float *step_gradients(const fixture *f, const sgt_backend_options *o, double *loss)
 {
     sgt_step_metrics m;
@@ -145,8 +147,8 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no
- * trace, down to the bits; and it does where documents see one another. */
+/* Only documents from place 40 + b of row b on have targets: the tokens before do not influence
+ * them, down to the bits. Without the mask they do. */
 Test(options, a_document_does_not_see_the_one_before)
 {
     for (int masked = 0; masked <= 1; masked++) {
@@ -181,7 +183,7 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     double loss[3];
     float *g[3];
     fixture_load(&f, "options_documents", SGT_GELU_TANH);
-    for (int i = 0; i < 3; i++) { /* the third: an id that is in the rows */
+    for (int i = 0; i < 3; i++) { /* the third case: an id that occurs in the rows */
         sgt_backend_options o = f.options;
         o.documents = i > 0;
         if (i == 1) o.eot = 60000;
@@ -195,8 +197,8 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     fixture_free(&f);
 }
 
-/* The reference rounds operands where the backend does: our own head rounds others than one of
- * whole logits, and our own attention rounds besides. */
+/* The reference rounds operands where the backend does: our own head rounds at other places than
+ * one with whole logits, and our own attention rounds too. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};
@@ -206,8 +208,8 @@ Test(options, bf16_as_pytorch_with_rounded_operands)
 
 static void keep_notice(void *ctx, const char *text) { snprintf(ctx, 200, "%s", text); }
 
-/* What the bits depend on is in the level's name, and what is slower than the option sounds is
- * said. */
+/* The level's name contains everything that the bits depend on, and a notice warns of options that
+ * are slow on this CPU. */
 static void check_path(sgt_precision precision, const char *level, const char *said)
 {
     char notice[200] = "";
@@ -232,7 +234,7 @@ Test(options, the_level_says_how_products_are_made)
                "--precision fp16: operands are rounded to it and multiplied in fp32");
 }
 
-/* A level that has no products of bfloat16; each test is a process of its own. */
+/* A level without products of bfloat16; each test is a process of its own. */
 Test(options, bf16_where_the_cpu_has_no_such_products)
 {
     sgt_error err;
@@ -249,8 +251,7 @@ Test(options, fp16_as_pytorch_with_rounded_operands)
 
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
-/* Through a checkpoint and back, under transformers' names: the head is no part of
- * "transformer". */
+/* To a checkpoint and back, with transformers' names: the head is not part of "transformer". */
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     fixture f;
@@ -282,7 +283,7 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     fixture_free(&f);
 }
 
-/* fp16's loss scale: what overflows leaves no trace but a smaller scale; AdamW's first update is
+/* fp16's loss scale: a step that overflows only lowers the scale; AdamW's first update is then
  * still its first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)
 {
@@ -292,7 +293,7 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     fixture_load(&f, "options_fp16", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.optim.kind = SGT_ADAMW;
-    o.loss_scale = 0x1p22f; /* 1/44 of it is more than fp16 holds, of half of it not */
+    o.loss_scale = 0x1p22f; /* fp16 overflows with 1/44 of it, and not with half of that */
     sgt_backend *b = fixture_open(&f, &o);
     uint64_t step = 0;
     for (;; step++) {
@@ -347,7 +348,7 @@ Test(options, good_steps_double_the_scale)
                   s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
     }
     b->close(b);
-    f.options.precision = SGT_PRECISION_BF16; /* no scale, but updates left out are counted */
+    f.options.precision = SGT_PRECISION_BF16; /* no scale, but skipped updates are counted */
     b = fixture_open(&f, &f.options);
     b->put_scaler(b, 9, &s);
     cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
@@ -356,7 +357,7 @@ Test(options, good_steps_double_the_scale)
     fixture_free(&f);
 }
 
-/* A mean over no targets is 0, and so are its gradients: the update only decays. */
+/* A mean over no targets is 0, and so are its gradients: the update only decays weights. */
 Test(options, a_step_without_a_target)
 {
     fixture f;
@@ -387,8 +388,8 @@ Test(options, a_step_without_a_target)
     fixture_free(&f);
 }
 
-/* Without targets of their own rows give the token after each, and the ignored id is looked for
- * there too. */
+/* Rows without explicit targets use the token after each, and the ignored id applies to them
+ * too. */
 Test(options, ignored_ids_among_rows)
 {
     fixture f;
@@ -434,7 +435,7 @@ Test(options, what_a_cpu_lacks_is_refused_by_name)
          SGT_EUNSUPPORTED,
          "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)"},
         {{.dropout = 1}, SGT_EUSAGE, "--dropout 1: must be at least 0 and below 1"},
-        {{.attention = SGT_ATTENTION_OWN, .deterministic = 1}, SGT_OK, NULL}, /* as it is anyway */
+        {{.attention = SGT_ATTENTION_OWN, .deterministic = 1}, SGT_OK, NULL}, /* the default */
     };
     sgt_model m;
     sgt_error err;

@@ -1,5 +1,5 @@
-/* Rows that are padded: --sampling documents through sgt_train. Padding has no part in a loss,
- * whatever id it is. */
+/* test_padding.c: padded rows: --sampling documents through sgt_train. Padding contributes to no
+ * loss, whatever id it has. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +18,7 @@ TestSuite(padding, .init = make_data, .fini = remove_folder);
 
 enum { T = 48 };
 
-/* Documents are lines, of 40 bytes or so: some are cut, most are padded. */
+/* Documents are lines of about 40 bytes: some are cut, most are padded. */
 static sgt_settings documents(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
@@ -41,7 +41,7 @@ static double logged(const char *run, const char *field, size_t step)
     return x;
 }
 
-/* The loss of one document by itself, without padding. */
+/* Return the loss of one document alone, without padding. */
 static double alone(const uint16_t *tokens, uint32_t length)
 {
     sgt_backend *b;
@@ -62,7 +62,8 @@ static double alone(const uint16_t *tokens, uint32_t length)
     return loss;
 }
 
-/* A step's loss is the sum over its documents, each by itself, divided by their targets. */
+/* A step's loss is the sum over its documents, each computed alone, divided by the number of their
+ * targets. */
 Test(padding, a_steps_loss_is_its_documents)
 {
     uint16_t rows[4 * (T + 1)];
@@ -85,7 +86,7 @@ Test(padding, a_steps_loss_is_its_documents)
     sgt_loader_close(l);
 }
 
-/* Whatever pads, however rows are cut, made and read: the same numbers. */
+/* The numbers do not depend on the padding id, or on how rows are divided, made and read. */
 Test(padding, changes_no_bit)
 {
     sgt_settings s = documents(6);
@@ -120,7 +121,7 @@ Test(padding, resumes_with_the_same_bits)
     s.pad = 0;
     must_train(s, "whole", 0);
     cr_assert_eq(train(s, "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
-    s = documents(8); /* --pad-id is the run's */
+    s = documents(8); /* --pad-id belongs to the run */
     cr_assert_eq(train(s, "cut", 1, 0, 0, &r, &err), 0, "%s", err.text);
     cr_expect_eq(r.documents, 8 * 4, "each row is a document: %lu", r.documents);
     sgt_train_result_free(&r);
@@ -133,7 +134,7 @@ Test(padding, resumes_with_the_same_bits)
                                "run to resume (leave it out, or start a new --run)");
 }
 
-/* A device that is steps behind gets the targets of the rows it was given. */
+/* A device that runs steps behind still gets the targets of the rows it was given. */
 Test(padding, on_a_device_that_lags)
 {
     sgt_settings s = documents(6);
@@ -151,7 +152,7 @@ Test(padding, on_a_device_that_lags)
         cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
 }
 
-/* Validation by documents too, each time the same. */
+/* Validation by documents, too: the same result each time. */
 Test(padding, evaluates)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * 2000];
@@ -259,7 +260,7 @@ Test(padding, rows_of_examples)
         cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
 }
 
-/* What is causal makes a completion's loss the whole's less the prompt's. */
+/* Attention is causal, so a completion's loss is that of the whole minus that of the prompt. */
 Test(padding, a_steps_loss_is_its_completions)
 {
     double loss = 0, targets = 0;

@@ -1,4 +1,4 @@
-/* test_paths.c: verdicts of the self-check beside those that a checkpoint has. */
+/* test_paths.c: compare verdicts of the self-check with those of a checkpoint. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -23,7 +23,8 @@ Test(paths, differ)
         {"{\"products\": \"wrong\", \"NCCL\": \"hung\"}", "products", "wrong"},
         {"{\"attention cudnn\": \"ok\", \"NCCL\": \"hung\"}", "attention cudnn", "ok"},
         {"{\"attention cudnn\": \"absent\", \"NCCL\": \"crashed\"}", "NCCL", "crashed"},
-        {"{}", "NCCL", "ok"}, /* from before these were checked: only what is out now differs */
+        /* written before these paths were checked: only paths that are out now differ */
+        {"{}", "NCCL", "ok"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char then[12];

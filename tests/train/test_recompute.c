@@ -1,12 +1,12 @@
-/* What a step on a CPU keeps and what it computes again: the same bits by all ways, and the bytes
- * there should be. */
+/* test_recompute.c: what a step on a CPU keeps and what it recomputes: the same bits with every
+ * choice, and the expected bytes. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/train/fixture.h"
 
-/* Parameters after the fixture's steps. */
+/* Return the parameters after the fixture's steps. */
 static float *trained(const fixture *f, const sgt_backend_options *o)
 {
     sgt_step_metrics m;
@@ -20,7 +20,7 @@ static float *trained(const fixture *f, const sgt_backend_options *o)
     return p;
 }
 
-/* make check takes each of these with some of the levels below, make check-all with each. */
+/* make check combines each of these with some of the levels below, make check-all with all. */
 static int left_out(size_t name, size_t levels)
 {
     const char *tier = getenv("TIER");
@@ -52,8 +52,8 @@ Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
     }
 }
 
-/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of
- * them is. */
+/* Levels by layer: n, g, b. Layers that share buffers must not read each other's, wherever the last
+ * of them is. */
 static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
 
 Test(recompute, the_same_bits_for_any_mix_of_recomputation)
@@ -82,8 +82,8 @@ Test(recompute, the_same_bits_for_any_mix_of_recomputation)
 
 /* ---- which bytes are live when ---- */
 
-/* In `name`'s options with those levels, after every part all but what is said to be live is
- * overwritten. */
+/* With `name`'s options and those levels, overwrite everything that is not live after every part of
+ * a step. */
 static void scrubbed(const char *name, const char *levels, uint32_t micro, int documents)
 {
     fixture f;
@@ -114,8 +114,8 @@ Test(live, what_is_said_to_be_dead_is_read_by_nobody)
             if (!left_out(i, k)) scrubbed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
 }
 
-/* A backend of 4 layers, and what is live of one kind after each part, and at some time within
- * it. */
+/* Open a backend of 4 layers; return the live bytes of one kind after each part, and the most
+ * within it. */
 enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
 typedef struct curve {
     uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
@@ -147,15 +147,15 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
     return c;
 }
 
-/* What two LayerNorms and GELU leave of a position and layer, in floats a channel: 6 numbers, which
- * products alone read, and which are bfloat16 where products take that. */
+/* What two LayerNorms and GELU output per position and layer, in floats per channel: 6 numbers.
+ * Only products read them, so they are bfloat16 if products use that. */
 static uint64_t for_products(sgt_precision precision)
 {
     return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
 }
 
-/* B*T*C floats at a time: a layer's own are 10 of them and what is for products, and of statistics
- * and lse 4 + H numbers a position. What is computed again is freed and made anew. */
+/* In units of B*T*C floats: a layer keeps 10, what products read, and 4 + H numbers per position
+ * for statistics and lse. What is recomputed is freed and allocated again. */
 static void rises_and_falls(sgt_precision precision)
 {
     enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
@@ -234,8 +234,8 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
     return bytes;
 }
 
-/* Of a position and layer `gelu` keeps what two LayerNorms and GELU leave once for all layers, and
- * `block` all but the block's output: 9 C floats more. */
+/* Per position and layer, `gelu` stores the outputs of two LayerNorms and GELU once for all layers,
+ * and `block` everything except the block's output: 9 C floats more. */
 static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
@@ -250,8 +250,8 @@ static void saves(sgt_precision precision)
     o.recompute = SGT_RECOMPUTE_BLOCK;
     cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* two that compute GELU again share one's, three whole blocks one's, of which GELU's with the
-     * others */
+    /* two layers that recompute GELU share one buffer, three whole blocks share another, whose GELU
+     * is shared with the former */
     uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU,  SGT_RECOMPUTE_BLOCK,
                           SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
     o.recompute_at = at;
@@ -263,7 +263,7 @@ Test(recompute, recomputation_takes_the_bytes_it_should)
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) saves(precisions[i]);
 }
 
-/* Whoever plans a batch for bf16 has that much more room: the model's layers and no more differ. */
+/* A batch planned for bf16 has that much more room: only the model's layers differ. */
 Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };

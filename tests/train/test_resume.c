@@ -1,4 +1,4 @@
-/* Runs that were stopped, killed or damaged, and go on. */
+/* test_resume.c: runs that were stopped, killed or damaged, and are resumed. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
-/* A signal while everything is still being set up. */
+/* A signal during set-up. */
 Test(resume, stopped_before_the_first_step)
 {
     sgt_error err;
@@ -49,7 +49,7 @@ Test(resume, stopped_before_the_first_step)
               said);
 }
 
-/* Killed after a checkpoint, with lines of later steps in the log, one of them cut. */
+/* Killed after a checkpoint: the log has lines of later steps, one of them incomplete. */
 Test(resume, lines_past_the_checkpoint_are_cut)
 {
     sgt_error err;
@@ -62,7 +62,7 @@ Test(resume, lines_past_the_checkpoint_are_cut)
     same_facts("whole", "cut");
 }
 
-/* The log of FOLDER/run with `text` in the place of line `at`. */
+/* Return the log of FOLDER/run with `text` instead of line `at`. */
 static void damage_log(const char *run, int at, const char *text)
 {
     char name[64], *out = NULL, *log;
@@ -104,14 +104,14 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     }
     cr_expect_str_empty(line);
     free(log);
-    /* a log that is gone takes nothing else with it */
+    /* a missing log removes nothing else */
     cr_assert_eq(unlink(in_folder("cut/log.jsonl")), 0);
     s.steps = 7;
     must_train(s, "cut", 1);
     cr_expect(strstr(warned, "lines of 6 of the 6 steps before"), "%s", warned);
 }
 
-/* Far too high a rate: the second step's loss is no number any more. */
+/* Far too high a rate: the second step's loss is not a number. */
 Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
 {
     sgt_settings s = tiny(5);
@@ -136,7 +136,7 @@ Test(resume, a_resume_may_take_more_steps_another_reader_and_no_options)
 {
     must_train(tiny(4), "r", 0);
     sgt_settings s;
-    sgt_settings_default(&s); /* all else from the checkpoint */
+    sgt_settings_default(&s); /* everything else comes from the checkpoint */
     s.steps = 7;
     s.given[SGT_SET_STEPS] = 1;
     s.loader = SGT_READER_MMAP;
@@ -186,20 +186,20 @@ Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
              folder);
     cr_expect_str_eq(err.text, want);
     cr_expect_not(exists("r"), "a name that is wrong makes no folder");
-    must_train(tiny(2), "toy", 0); /* what is no run beside it is not named: data.bin */
+    must_train(tiny(2), "toy", 0); /* data.bin beside it is not a run, so it is not suggested */
     cr_expect_eq(train(tiny(2), "toi", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, " (runs nearby: "), "%s", err.text);
     snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)",
              folder);
     cr_expect(strstr(err.text, whole), "%s, not %s", err.text, whole);
-    /* a folder that has none of its own is there, and it is no run beside itself */
+    /* a folder without checkpoints exists, and is not suggested for itself */
     cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
     cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s",
               err.text);
 }
 
-/* Three are named, those first that begin as it does. */
+/* Three are suggested, first those whose names begin alike. */
 Test(resume, of_many_runs_nearby_the_nearest_are_named)
 {
     static const char *const runs[] = {"alpha", "beta", "toy-a", "toy-b", "web", "toy-plain/"};
@@ -255,7 +255,7 @@ Test(resume, data_that_moved_are_asked_for_and_taken)
     s.given[SGT_SET_DATA] = 1;
     must_train(s, "r", 1);
     cr_expect(exists("r/step-00000003"));
-    s = tiny(4); /* it is known from then on */
+    s = tiny(4); /* the place is known from then on */
     s.given[SGT_SET_STEPS] = 1;
     must_train(s, "r", 1);
     cr_expect(exists("r/step-00000004"));
@@ -273,7 +273,7 @@ Test(resume, a_finished_run_stays_as_it_is)
     free(after);
 }
 
-/* A kill after the last checkpoint has its name, and before an older one is gone. */
+/* A kill after the last checkpoint was named, and before an older one was removed. */
 Test(resume, what_the_last_save_left_goes)
 {
     sgt_settings s = tiny(3);
@@ -296,7 +296,7 @@ Test(resume, another_machine_is_said_aloud)
     cr_assert(at);
     memcpy(at + strlen("\"library\": \""), "an", 2);
     cr_assert((at = strstr(text, "\n  \"xxh3\": ")), "its own sum is the last thing it says");
-    memcpy(at, "\n  \"none\": ", 11); /* an older program's had none */
+    memcpy(at, "\n  \"none\": ", 11); /* an older program wrote none */
     put_file("r/step-00000002/state.json", text, n);
     free(text);
     must_train(tiny(3), "r", 1);
@@ -343,7 +343,8 @@ Test(resume, the_default_precision_is_what_the_cpu_multiplies)
     must_train(by_default(2), "fp32", 0);
     cr_expect_str_eq(warned, "");
     precision_is("fp32", "fp32");
-    use_bf16 = is_missing; /* a run that goes on keeps what it began with, and does not ask */
+    /* a resumed run keeps the precision that it began with, and does not ask */
+    use_bf16 = is_missing;
     must_train(by_default(3), "bf16", 1);
     cr_expect_str_eq(warned, "");
     precision_is("bf16", "bf16");
@@ -359,7 +360,7 @@ Test(resume, a_missing_library_is_said_and_its_precision_kept)
         warned,
         "training in fp32 instead of bf16, this CPU's default: oneDNN: libdnnl.so.2 is missing\n");
     precision_is("r", "fp32");
-    use_bf16 = multiplies; /* it is there again: the run stays what it is */
+    use_bf16 = multiplies; /* bfloat16 is available again: the run keeps its precision */
     must_train(by_default(3), "r", 1);
     cr_expect_str_eq(warned, "");
     precision_is("r", "fp32");
@@ -379,6 +380,6 @@ Test(resume, a_library_that_cannot_be_loaded_now_ends_the_run)
     cr_expect_str_eq(err.text, "the default precision, bf16: oneDNN: libdnnl.so.2: Interrupted "
                                "(--precision fp32 works without)");
     cr_expect(!exists("r"));
-    must_train(tiny(2), "r", 0); /* who says a precision needs no default */
+    must_train(tiny(2), "r", 0); /* an explicit precision needs no default */
     cr_expect_str_eq(warned, "");
 }

@@ -1,4 +1,5 @@
-/* Tensor files: a round trip, the types that are read, and headers that lie. */
+/* test_safetensors.c: tensor files: writing and reading, the types that are read, and damaged
+ * headers. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 TestSuite(safetensors, .init = make_folder, .fini = remove_folder);
 
-/* FOLDER/x.safetensors from a header and bytes of data. */
+/* Write FOLDER/x.safetensors from a header and bytes of data. */
 static void make_file(const char *header, const void *data, size_t n)
 {
     size_t h = strlen(header);
@@ -31,7 +32,7 @@ static sgt_safetensors *open_good(void)
 
 #define HINT " (damaged or cut short: copy it again, or take another checkpoint)"
 
-/* Opening must fail with a message that ends so after the path, and with what to do. */
+/* Opening must fail with a message that ends in this text after the path, and in advice. */
 static void refused(const char *why)
 {
     sgt_error err;
@@ -186,7 +187,7 @@ Test(safetensors, files_that_are_none)
     cr_expect(strstr(err.text, "duplicate object key"), "%s", err.text);
 }
 
-/* A header of nothing but brackets costs an error, not the stack. */
+/* A header of brackets only gives an error, and does not overflow the stack. */
 Test(safetensors, depth)
 {
     size_t n = 100000;

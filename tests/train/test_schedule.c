@@ -1,4 +1,4 @@
-/* Learning rates at steps, clipping, AdamW's numbers. */
+/* test_schedule.c: learning rates by step, clipping, AdamW's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 

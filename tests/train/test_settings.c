@@ -1,4 +1,5 @@
-/* What defines a run: to JSON and back, what is refused, and what may differ when it is resumed. */
+/* test_settings.c: the settings of a run: to JSON and back, what is refused, and what may change on
+ * resume. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ Test(settings, json_and_back)
     sgt_settings_free(&back);
 }
 
-/* options.json keeps its form: the keys have the order that they have always had. */
+/* options.json keeps its form: the keys never change their order. */
 Test(settings, the_keys_of_options_json)
 {
     static const char keys[] =
@@ -70,7 +71,7 @@ Test(settings, the_keys_of_options_json)
     free(json);
 }
 
-/* A row has a field of its own, help, and a default of its kind unless it is decided later. */
+/* A row has its own field, a help text, and a default of its type unless it is decided later. */
 Test(settings, every_row_is_whole)
 {
     sgt_settings s;
@@ -90,7 +91,7 @@ Test(settings, every_row_is_whole)
     cr_expect(s.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD && !s.variant);
 }
 
-/* Words are kept by name, in the order of their enumerations. */
+/* Words are stored by name, in the order of their enumerations. */
 Test(settings, words_are_members_of_enumerations)
 {
     sgt_settings s;
@@ -237,8 +238,8 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"ignore-index\": 0}", 0},
                    {"{\"recompute\": \"block\"}", 0},
                    {"{\"document-mask\": true}", 0},
-                   {"{\"momentum\": 0.5}", 1}, /* AdamW has none */
-                   {"{\"loss-scale\": 2}", 1}, /* nor has fp32 that */
+                   {"{\"momentum\": 0.5}", 1}, /* AdamW has no momentum */
+                   {"{\"loss-scale\": 2}", 1}, /* and fp32 has no loss scale */
                    {"{\"optimizer\": \"sgd\"}", 0},
                    {"{\"sampling\": \"random\"}", 0}};
     sgt_settings kept;
@@ -265,7 +266,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
     free(text);
 }
 
-/* JSON's -0 is an integer, and comes back as 0. */
+/* JSON's -0 is an integer, and reads as 0. */
 Test(settings, minus_zero_is_zero)
 {
     sgt_settings s;
@@ -279,7 +280,7 @@ Test(settings, minus_zero_is_zero)
     free(text);
 }
 
-/* What --model would be is nobody's question in a run that --init began. */
+/* A run that began with --init does not compare --model. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
     sgt_settings s;
@@ -295,8 +296,8 @@ Test(settings, whose_shape_came_from_elsewhere)
     sgt_settings_free(&s);
 }
 
-/* A run may move from one device to another: then what one of them alone has may differ, and no
- * more. */
+/* A run may move to another device: then options that only one of them has may differ, and no
+ * others. */
 Test(settings, which_may_differ_on_another_device)
 {
     sgt_settings kept, s;
@@ -316,8 +317,8 @@ Test(settings, which_may_differ_on_another_device)
     free(text);
 }
 
-/* Variants are kept by name, in one order, so that a run has its own whatever the default is when
- * it goes on. */
+/* Variants are stored by name, in one order, so a resumed run keeps its own whatever the default is
+ * then. */
 Test(settings, variants_are_kept_by_name)
 {
     char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
@@ -331,7 +332,7 @@ Test(settings, variants_are_kept_by_name)
     sgt_settings_default(&kept);
     cr_assert_eq(sgt_settings_merge(&kept, text, "x", 1, &err), 0, "%s", err.text);
     cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
-    s.variant = names; /* the same set in other words */
+    s.variant = names; /* the same variants in another order */
     cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
     s.variant = "none";
     cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
@@ -339,7 +340,7 @@ Test(settings, variants_are_kept_by_name)
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     s.batch = SGT_DEFAULT_COUNT;
     s.precision = SGT_DEFAULT_WORD;
-    /* a run from before there were any */
+    /* a run from before variants existed */
     cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
     sgt_settings_free(&kept);
     free(text);
@@ -387,7 +388,7 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
-        /* what is kept can always be given again */
+        /* a stored value is always valid as an argument */
         char *text = sgt_settings_json(&s);
         sgt_settings_default(&again);
         cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
@@ -427,7 +428,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             else cr_expect_eq(s.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
-            /* a run that began with it on CUDA goes on without */
+            /* a run that began with it on CUDA continues without */
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);

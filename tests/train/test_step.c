@@ -1,5 +1,5 @@
-/* The whole training step on the CPU against PyTorch in float64, and against itself cut in other
- * ways. */
+/* test_step.c: the whole training step on the CPU, compared with PyTorch in float64 and with itself
+ * divided in other ways. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ Test(step, tanh_gelu_as_pytorch_in_float64) { against_reference("tiny_tanh", SGT
 Test(step, erf_gelu_as_pytorch_in_float64) { against_reference("tiny_erf", SGT_GELU_ERF); }
 Test(step, odd_sizes_as_pytorch_in_float64) { against_reference("odd_tanh", SGT_GELU_TANH); }
 
-/* Three steps of the fixture with its rows in `micro` micro-steps; the parameters after them. */
+/* Run three steps of the fixture with its rows in `micro` micro-steps; return the parameters. */
 static float *three_steps(const fixture *f, uint32_t micro, int threads, double losses[3])
 {
     uint32_t rows = f->batch / micro;
@@ -118,8 +118,8 @@ Test(step, accumulation_equals_one_batch)
     fixture_free(&f);
 }
 
-/* Ignored targets count neither in the loss nor in what it is divided by: without its targets a row
- * is not there. */
+/* Ignored targets count neither in the loss nor in its divisor: a row without targets has no
+ * effect. */
 Test(step, ignored_targets_leave_no_trace)
 {
     fixture f;
@@ -140,7 +140,7 @@ Test(step, ignored_targets_leave_no_trace)
     fixture_free(&f);
 }
 
-/* Said before memory is touched for it, or the system would end us first. */
+/* Refused before the memory is touched; otherwise the system would kill the process. */
 Test(step, what_does_not_fit_costs_nothing)
 {
     sgt_backend *b;

@@ -1,5 +1,6 @@
-/* Traces: which steps, what the file says of a span, and that it is JSON whatever the names are,
- * however many threads write, whenever the process is killed. */
+/* test_trace.c: traces: which steps are traced, what the file says of a span, and that the file is
+ * valid JSON whatever the names are, however many threads write, and whenever the process is
+ * killed. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -71,7 +72,7 @@ static int64_t other(const json_t *all, const char *key)
     return whole(json_object_get(all, "otherData"), key);
 }
 
-/* The n-th event of a phase, or NULL; n < 0: how many there are, in *count. */
+/* Return the n-th event of a phase, or NULL. With n < 0, store their number in *count. */
 static json_t *event(const json_t *all, const char *phase, int n, int *count)
 {
     size_t i;
@@ -238,7 +239,7 @@ Test(trace, begin_and_end_measure)
     cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
-    /* ends later: the outer one */
+    /* ends later, so it is the outer one */
     cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward");
     json_decref(all);
 }
@@ -355,7 +356,7 @@ Test(trace, names_are_kept_once)
         cr_expect(strcmp(got, name) == 0 || *got == 0);
         full += *got == 0;
     }
-    cr_expect(full > 0 && full < 5000); /* a table of its size, and no search without end in it */
+    cr_expect(full > 0 && full < 5000); /* a full table, in which a search must still end */
     cr_expect_eq(sgt_trace_name(t, "kernel 7"), sgt_trace_name(t, "kernel 7"));
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "stream %d", i);
@@ -372,7 +373,7 @@ Test(trace, what_finds_no_room_is_counted)
     sgt_trace *t = start(0, 2, 50);
     step(t, 0);
     for (int i = 0; i < 130; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "first");
-    step(t, 1); /* twice what the step before brought */
+    step(t, 1); /* twice as many as in the previous step */
     for (int i = 0; i < 200; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "second");
     sgt_trace_reserve(t, 1000);
     for (int i = 0; i < 1000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "third");
@@ -452,7 +453,7 @@ static int count(const json_t *all, const char *name)
     return n;
 }
 
-/* Spans of a track, which come by their beginning, lie within those that are still open. */
+/* The spans of a track, sorted by their beginnings, lie within those that are still open. */
 static void expect_nested(const json_t *all, int track)
 {
     int64_t open[16];
@@ -493,7 +494,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     if (rc < 0) snprintf(last, n, "%s", err.text);
     else
         snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
-                 r.last); /* all that is not measured */
+                 r.last); /* everything that is not measured */
     sgt_train_result_free(&r);
     sgt_settings_free(&s);
     return rc;
@@ -515,14 +516,14 @@ Test(trace, a_run)
     cr_expect_eq(count(all, "h.0 forward"), 30);
     cr_expect_eq(count(all, "h.1 forward"), 30);
     cr_expect_eq(count(all, "h.1 backward"), 30);
-    cr_expect_eq(count(all, "h.0 recompute"), 30); /* the last layer's is there still */
+    cr_expect_eq(count(all, "h.0 recompute"), 30); /* the last layer's span is still there */
     cr_expect_eq(count(all, "h.1 recompute"), 0);
     cr_expect_eq(count(all, "head and loss"), 30);
     cr_expect_eq(count(all, "embeddings forward"), 30);
     cr_expect_eq(count(all, "embeddings backward"), 30);
     cr_expect_eq(count(all, "metrics wait"), 10);
     cr_expect_eq(count(all, "checkpoint"), 4, "after steps 4, 8, 12 and 13");
-    /* those of the first may have been made before it */
+    /* those of the first step may have been made before it */
     cr_expect_geq(count(all, "make batch"), 24);
     cr_expect_eq(events(all, "C"), 10);
     for (int track = 0; track < 3; track++) expect_nested(all, track);
@@ -571,7 +572,7 @@ Test(trace, threads_write_at_once)
         d[i] = (drawer){.t = t, .number = i, .base = base};
         cr_assert_eq(pthread_create(&d[i].thread, NULL, draw, &d[i]), 0);
     }
-    step(t, 1); /* the room grows, and moves, meanwhile */
+    step(t, 1); /* meanwhile the memory grows and moves */
     step(t, 2);
     for (int i = 0; i < THREADS; i++) pthread_join(d[i].thread, NULL);
     json_t *all = end(t), *e;
@@ -592,8 +593,7 @@ Test(trace, threads_write_at_once)
     json_decref(all);
 }
 
-/* A child that writes traces without end under one name, killed at moments spread over its first
- * ones. */
+/* A child that keeps writing traces to one name is killed at various moments of its first ones. */
 static void write_without_end(void)
 {
     for (;;) {
@@ -617,7 +617,7 @@ Test(trace, killed_at_any_moment_it_is_whole_or_not_there)
         cr_assert_geq(child, 0);
         if (child == 0) write_without_end();
         while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
-        /* 0 to 18 ms, from its beginning or from its first file on */
+        /* 0 to 18 ms after it started, or after its first file */
         usleep((useconds_t)(i * i * 5));
         kill(child, SIGKILL);
         cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status),

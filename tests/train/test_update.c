@@ -1,5 +1,6 @@
-/* An update's greater part goes on beside the next step's products (train/cpu/update.c): whoever
- * looks before that, or puts something, finds what an update at once would have left. */
+/* test_update.c: most of an update is deferred, and done during the next step's products
+ * (train/cpu/update.c). Reading or writing state before that gives the same as an update at
+ * once. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
     free(y);
 }
 
-/* Right after an update, pieces are left to do if it was deferred: with two threads, or ranks that
- * share memory. */
+/* Right after an update, pieces are left to do if it was deferred: with two threads, or with ranks
+ * that share memory. */
 static void is_put_off(const sgt_backend *b, int whether)
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
@@ -77,7 +78,7 @@ Test(update, ranks_that_share_memory_put_it_off)
     fixture_free(&f);
 }
 
-/* One thread puts nothing off. */
+/* With one thread nothing is deferred. */
 Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -130,7 +131,7 @@ Test(update, what_is_put_after_it_stays)
     fixture_free(&f);
 }
 
-/* Gradients times 2^80: their squares are beyond float, in which products sum theirs. */
+/* Gradients times 2^80: their squares overflow float, in which products sum them. */
 Test(update, a_norm_is_that_of_finite_gradients)
 {
     fixture f;
