@@ -43,7 +43,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    /* at places even and odd */
+    /* at even and odd places */
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
@@ -55,8 +55,8 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         check_fail(t, "the copy is not p in bfloat16");
 }
 
-/* Any 32 bits may be a parameter: a NaN, a denormal, halfway between two numbers. A step of 0
- * leaves them. */
+/* Any 32 bits may be a parameter: a NaN, a denormal, a number halfway between two others. A step of
+ * 0 does not change them. */
 static void copies(check *t, size_t n)
 {
     const sgt_adamw still = {
@@ -113,8 +113,8 @@ static void against_ref(check *t)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
 
-/* The first update moves by lr against the gradient's sign, whatever its size, and decays towards
- * 0. */
+/* The first update moves a parameter by lr against the gradient's sign, whatever its size, and
+ * decays towards 0. */
 static void definition(check *t)
 {
     float p[] = {1, 1, -1}, m[] = {0, 0, 0}, v[] = {0, 0, 0};

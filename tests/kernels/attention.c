@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, both ways, of a row that is one document and of a row
- * of several. */
+/* attention.c: causal attention of one head, forward and backward, for a row with one document and
+ * for a row with several. */
 #include "kernels/dropout.h"
 
 #include <math.h>
@@ -15,9 +15,9 @@ static const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 48, 64, 65, 80, 12
 typedef struct head {
     size_t T, D, ld, ld_out;
     float scale;
-    const float *q, *k, *v; /* in one (T, ld) buffer, as the trainer has them; or each its own */
+    const float *q, *k, *v; /* in one (T, ld) buffer, as in the trainer, or in separate ones */
     const float *dout;
-    float *out[2], *lse[2], *grads[2]; /* [0] wanted, [1] got; grads: dq dk dv, (T, ld) */
+    float *out[2], *lse[2], *grads[2]; /* [0] expected, [1] computed; grads: dq dk dv, (T, ld) */
     float *scratch[2];
     const sgt_dropout *drop; /* NULL: none */
     int32_t *start;          /* NULL: one document */
@@ -27,7 +27,7 @@ typedef struct head {
 static const sgt_dropout drops = {
     .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 
-/* What the probability of key j for query i is multiplied by. */
+/* Return the factor of the probability of key j for query i. */
 static double factor(const head *h, size_t i, size_t j)
 {
     const sgt_dropout *d = h->drop;
@@ -38,8 +38,8 @@ static double factor(const head *h, size_t i, size_t j)
 
 static size_t first_key(const head *h, size_t i) { return h->start ? (size_t)h->start[i] : 0; }
 
-/* Starts of documents of up to `longest` tokens, so that some are within a vector and some over
- * blocks. */
+/* Draw starts of documents of up to `longest` tokens, so that some are within a vector and some
+ * extend over blocks. */
 static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 {
     int32_t *start = check_ids(t, T, 1);
@@ -50,11 +50,11 @@ static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
     return start;
 }
 
-/* Floats from the first row's start to the last row's end. */
+/* Return the floats from the first row's start to the last row's end. */
 static size_t span(size_t T, size_t ld, size_t width) { return T ? (T - 1) * ld + width : 0; }
 
-/* Whether operands are bfloat16, which is the one case here that is not of the table: inputs are
- * numbers of it then, so that rounding them changes nothing. */
+/* Return whether operands are bfloat16, for the one case here that is not in the table. Inputs are
+ * then bfloat16 numbers, so rounding does not change them. */
 static int in_bf16(const check *t) { return t->which->library != NULL; }
 
 static float *draw_numbers(check *t, size_t n, float scale)
@@ -79,7 +79,8 @@ static head draw(check *t, size_t T, size_t D)
     h.drop = check_number(t, 3) ? NULL : &drops;
     if (check_number(t, 2)) h.start = draw_starts(t, T, check_number(t, 2) ? 9 : 150);
     const float *qkv = draw_numbers(
-        t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
+        /* 6: a few scores get all of the probability */
+        t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6);
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
     h.dout = draw_numbers(t, span(T, h.ld_out, D), 1);
     const sgt_kernels *tables[2] = {t->ref, t->k};
@@ -155,7 +156,7 @@ static void attention_against_ref(check *t)
         for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++) {
             size_t T = lengths[a], D = sizes[b];
             if ((T > 70 && D % 16 && D > 3) || T * D > 9000)
-                continue; /* long ones with few sizes: seconds, not minutes */
+                continue; /* few sizes for long rows: seconds, not minutes */
             head h = draw(t, T, D);
             double *out = check_doubles(t, span(T, h.ld_out, D)), *lse = check_doubles(t, T);
             forward(t->ref, &h, 0);
@@ -202,8 +203,8 @@ static void backward_bounds(double *grads, const head *h, double rounding)
     for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
 }
 
-/* A query that sees itself alone has a probability of 1 whatever its score: its dq is 0 to the bit,
- * and so is dk of a document of one token. */
+/* A query that attends only to itself has a probability of 1 whatever its score: its dq is exactly
+ * 0, and so is dk of a document of one token. */
 static void check_lone_queries(check *t, const head *h)
 {
     for (int which = 0; which < 2; which++)
@@ -236,8 +237,8 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* The first row sees itself alone; equal keys weigh all rows equally; a later row changes nothing
- * before it. */
+/* The first row attends only to itself; equal keys weigh all rows equally; a later row changes
+ * nothing before it. */
 static void attention_definition(check *t)
 {
     enum { T = 6, D = 3 };
@@ -265,7 +266,7 @@ static void attention_definition(check *t)
     if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
 }
 
-/* A row from `from` on, as a row of its own that is one document. */
+/* A part of a row, from `from` on, as a row of its own with one document. */
 static head tail_of(check *t, const head *h, size_t from)
 {
     head tail = *h;
@@ -280,8 +281,8 @@ static head tail_of(check *t, const head *h, size_t from)
     return tail;
 }
 
-/* The last document of a row has the numbers of that document in a row of its own, and dropped ones
- * aside, the same sums in the same order. */
+/* The last document of a row has the same numbers as in a row of its own; without dropout, the same
+ * sums in the same order. */
 static void documents_definition(check *t)
 {
     enum { T = 9, D = 3 };
@@ -298,14 +299,14 @@ static void documents_definition(check *t)
     check_equal(t, "dq dk dv", h.grads[0] + 5 * h.ld, alone.grads[0], span(T - 5, h.ld, 3 * D));
 }
 
-/* A row of one document has the bits of a row that is not looked at for documents. */
+/* A row with one document has the same bits with and without the document mask. */
 static void one_document(check *t)
 {
     for (size_t T = 1; T < 200; T += 33) {
         head h = draw(t, T, 24), plain = h;
         h.start = check_ids(t, T, 1);
         plain.start = NULL;
-        plain.scratch[0] = h.scratch[1]; /* both are t->k's */
+        plain.scratch[0] = h.scratch[1]; /* both belong to t->k */
         check_at(t, "T %zu: one document", T);
         forward(t->k, &plain, 0), forward(t->k, &h, 1);
         check_equal(t, "out", h.out[1], plain.out[0], span(T, h.ld_out, h.D));
@@ -359,7 +360,7 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     for (size_t i = 0; i < T && document; i++) h.start[i] = (int32_t)(i / document * document);
     char shape[64];
     double products = (double)(T * T) * (double)D *
-                      2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
+                      2; /* FLOPs of each full product, 2 T^2 D; half of it is above the diagonal */
     snprintf(shape, sizeof shape, "T %zu, D %zu%s%s", T, D, dropping ? ", dropout" : "",
              !document       ? ""
              : with_backward ? ", documents, backward"
@@ -368,7 +369,7 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     forward(t->k, &h, 1);
     if (!with_backward)
         for (bench_start(t); bench_next(t);) forward(t->k, &h, 1);
-    h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* backward starts from these */
+    h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* the backward pass starts from these */
     if (with_backward)
         for (bench_start(t); bench_next(t);) backward(t->k, &h, 1);
     bench_report(t, shape, 0, products * (with_backward ? 5 : 2) / 2);
@@ -390,8 +391,8 @@ static void backward_bench(check *t)
     bench_at(t, 1024, 64, 1, 0, 0);
 }
 
-/* Of 100 tokens each, of which no start is a tile's but the first; and one that is the row: what
- * asking costs. */
+/* Documents of 100 tokens each, whose starts are not those of tiles except for the first; and one
+ * that is the whole row: the cost of the mask. */
 static void documents_bench(check *t)
 {
     for (int with_backward = 0; with_backward < 2; with_backward++) {
@@ -412,7 +413,7 @@ static int bf16_table(check *t)
     return !t->skipped;
 }
 
-/* What has a single key loses nothing: its value comes out, and its gradient goes in, to the
+/* With a single key nothing is lost: its value is the output, and its gradient the input's, to the
  * bit. */
 static void bf16_definition(check *t)
 {
@@ -422,7 +423,7 @@ static void bf16_definition(check *t)
         h.drop = NULL;
         check_at(t, "T 1, D %zu", D);
         forward(t->k, &h, 1);
-        h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* backward starts from these */
+        h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* the backward pass starts from these */
         backward(t->k, &h, 1);
         check_equal(t, "out", h.out[1], h.v, D);
         check_equal(t, "dv", h.grads[1] + 2 * D, h.dout, D);

@@ -7,7 +7,7 @@
 static const size_t rows[] = {0, 1, 2, 13, 600},
                     widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 133};
 
-/* Of float32, or of the same rounded to bfloat16. */
+/* Sums of float32, or of the same numbers rounded to bfloat16. */
 static void backward(const sgt_kernels *k, float *db, const float *dout, const uint16_t *half,
                      size_t n, size_t C, size_t ld)
 {

@@ -33,8 +33,7 @@ typedef struct totals {
     int passed, failed, skipped;
 } totals;
 
-/* A touched guard page comes back here; a thread other than the first has nowhere to come back
- * to. */
+/* A touched guard page returns here. Threads other than the first have nowhere to return to. */
 static sigjmp_buf crash_exit;
 static pthread_t first_thread;
 
@@ -80,7 +79,7 @@ static void verdict(check *t, totals *sum)
     else sum->passed++;
 }
 
-/* Limit the CPU to the level that the case's one column is named after, if it is. */
+/* Limit the CPU to the level that the case's only column is named after, if it is. */
 static void limit_cpu(check *t, const sgt_kernels *table)
 {
     int own = (int)sgt_cpu(), level = SGT_CPU_LEVELS;
@@ -94,8 +93,8 @@ static void limit_cpu(check *t, const sgt_kernels *table)
     else if (t->which->library && level >= 0) sgt_cpu_limit(t->level, NULL);
 }
 
-/* One kernel at one level. Level 0 is ref, which has its definition to meet; the others have
- * ref. */
+/* Test one kernel at one level. Level 0 is ref, which is compared with its definition; the others
+ * are compared with ref. */
 static void run_case(const kernel_case *which, const char *name, const sgt_kernels *table,
                      int is_ref, const options *o, totals *sum)
 {

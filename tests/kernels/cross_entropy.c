@@ -46,7 +46,7 @@ static void row_at(check *t, size_t n, size_t V, float scale, float spread)
     check_same_bits(t, "dlogits", got, n * ld);
 }
 
-/* A NaN or an infinity among the logits must reach the loss: training is told of it there. */
+/* A NaN or an infinity among the logits must reach the loss, where training notices it. */
 static void poison(check *t, float value)
 {
     size_t V = 133;

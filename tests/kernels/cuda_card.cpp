@@ -1,7 +1,7 @@
 /* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31
- * bits or a grid has its full width. Only a card has the memory and the time. A row, or a head,
- * does not depend on how many others there are: what is checked is that each has the same bits as
- * in a small launch, whose numbers other cases hold to kernels/ref. Not yet run on a GPU. */
+ * bits or a grid has its full width. Only a GPU has the memory and the time. A row, or a head, does
+ * not depend on the number of others. So each must have the same bits as in a small launch, whose
+ * numbers other cases compare with kernels/ref. Not yet run on a GPU. */
 #include <string.h>
 
 #include "kernels/cuda/nccl.h"
@@ -10,7 +10,7 @@
 
 using dev::bf16;
 
-/* Memory of the device or pinned, and a stream; the first error is the case's failure. */
+/* Device or pinned memory, and a stream; the first error fails the case. */
 struct Room {
     check *t;
     sgt_cuda_stream s = nullptr;
@@ -61,7 +61,7 @@ struct Room {
     }
 };
 
-/* n numbers, uniform in -1 ... 1, faster than the harness draws them. */
+/* Fill with n numbers, uniform in -1 .. 1, faster than the harness draws them. */
 static void draw(check *t, bf16 *x, size_t n)
 {
     uint64_t state = check_number(t, UINT64_MAX) | 1;
@@ -75,8 +75,8 @@ static void draw(check *t, bf16 *x, size_t n)
 
 static const size_t BLOCK = 1000, BLOCKS = 43, V = 50257, LD = 50304; /* 2.16e9 logits, 4.3 GB */
 
-/* Blocks of the same rows and targets: each comes out with the bits of the first, which was
- * launched alone. */
+/* Repeat a block of rows and targets: each copy must have the bits of the first, which was launched
+ * alone. */
 CUDA_CASE(card_cross_entropy)
 {
     if (!cuda_card(t)) return;
@@ -117,7 +117,7 @@ CUDA_CASE(card_cross_entropy)
 
 static const size_t B = 64, T = 1024, H = 12, D = 64;
 
-/* Both passes over `heads` heads of `rows` rows. */
+/* Run both passes over `heads` heads of `rows` rows. */
 static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv,
                    const bf16 *dout, size_t rows, size_t heads)
 {
@@ -126,15 +126,15 @@ static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, con
                                 0.125f, nullptr, nullptr);
 }
 
-/* Of `parts` arrays side by side, (rows, T, parts, H, D), the one head of row b: (1, T, parts, 1,
- * D). */
+/* Copy the one head of row b out of `parts` interleaved arrays, (rows, T, parts, H, D): (1, T,
+ * parts, 1, D). */
 static void cut_head(bf16 *to, const bf16 *from, size_t b, size_t h, size_t parts)
 {
     for (size_t i = 0; i < T * parts; i++)
         memcpy(to + i * D, from + ((b * T * parts + i) * H + h) * D, D * sizeof *to);
 }
 
-/* The first, the last, and some in between, each like the same head launched alone. */
+/* Compare the first head, the last, and some in between with the same head launched alone. */
 CUDA_CASE(card_attention_heads)
 {
     if (!cuda_card(t)) return;

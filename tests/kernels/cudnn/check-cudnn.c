@@ -64,7 +64,8 @@ void skip(const char *fmt, ...)
     skipped++;
 }
 
-/* What cuDNN wants to know of a card, as it writes it down itself (9.8 and newer). */
+/* The properties of a GPU that cuDNN asks for, in the text form that it writes itself (9.8 and
+ * newer). */
 #define DEVICE(version, sms, shared, l2, memory, sm_clock, memory_clock, name)                    \
     "{\"cudaDeviceId\":0,\"deviceVer\":" #version                                                 \
     ",\"driverVer\":13000,\"totalGlobalMem\":" #memory                                            \
@@ -90,9 +91,11 @@ static const sgt_cudnn_attention_options shapes[] = {
     {.type = SGT_BF16, .B = 64, .T = 512, .H = 12, .D = 64, .scale = 0.125f},
     {.type = SGT_F16, .B = 12, .T = 1024, .H = 12, .D = 64, .scale = 0.125f},
     {.type = SGT_BF16, .B = 8, .T = 2048, .H = 16, .D = 128, .scale = 0.08838834f},
-    {.type = SGT_BF16, .B = 3, .T = 1000, .H = 25, .D = 80, .scale = 0.1118034f}, /* nothing even */
-    {.type = SGT_F16, .B = 1, .T = 2, .H = 1, .D = 8, .scale = 0.3535534f},       /* the least */
-    /* beyond 2^32 numbers of out */
+    /* no even sizes */
+    {.type = SGT_BF16, .B = 3, .T = 1000, .H = 25, .D = 80, .scale = 0.1118034f},
+    /* the smallest sizes */
+    {.type = SGT_F16, .B = 1, .T = 2, .H = 1, .D = 8, .scale = 0.3535534f},
+    /* more than 2^32 numbers of out */
     {.type = SGT_BF16, .B = 330, .T = 8192, .H = 25, .D = 64, .scale = 0.125f},
 };
 
@@ -121,7 +124,7 @@ static void check_offers(void)
         }
 }
 
-/* That the heuristics do look: a card without bf16 is offered nothing. */
+/* Check that the heuristics use the description: a GPU without bf16 is offered nothing. */
 static void check_refusal(void)
 {
     sgt_cudnn_attention_offer offer = {0};
@@ -145,7 +148,7 @@ static void check_library(const char *driver)
     if (!verdict(rc == SGT_OK, err.text, "cuDNN is loaded%s%s", rc < 0 ? "" : ": ",
                  rc < 0 ? "" : api->title))
         return;
-    /* Its heuristics load the driver by name, and find one that is loaded already. */
+    /* cuDNN's heuristics load the driver by name, and find one that is loaded already. */
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
         !(driver && dlopen(driver, RTLD_NOW | RTLD_GLOBAL))) {
         skip("cuDNN's heuristics: neither a CUDA driver nor the toolkit's stub of one");

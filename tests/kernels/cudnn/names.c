@@ -1,5 +1,5 @@
-/* names.c: the numbers in kernels/cuda/cudnn.h are cudnn_graph.h's, wherever this compiles with
- * that header about. */
+/* names.c: check that the numbers in kernels/cuda/cudnn.h equal those of cudnn_graph.h, if that
+ * header is available. */
 #include "kernels/cuda/cudnn.h"
 
 #include "tests/kernels/cudnn/check-cudnn.h"

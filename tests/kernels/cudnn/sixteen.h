@@ -1,4 +1,4 @@
-/* sixteen.h: numbers of 16 bits, bf16 or IEEE's half, for tests in C. Rounded to nearest even, by
+/* sixteen.h: 16-bit numbers, bf16 or IEEE's half, for tests in C. Rounds to nearest even, by
  * arithmetic. */
 #ifndef SGT_SIXTEEN_H
 #define SGT_SIXTEEN_H
@@ -25,10 +25,10 @@ static inline uint16_t float_to_sixteen(float x, int bf16)
     if (isinf(x)) return (uint16_t)(sign | infinity);
     if (x == 0) return (uint16_t)sign;
     frexpf(x, &exponent);
-    /* subnormal: the same steps as the least normal numbers */
+    /* subnormal: the same spacing as the smallest normal numbers */
     if (--exponent < 1 - bias) exponent = 1 - bias;
     int steps = (int)nearbyint(ldexp(fabs((double)x), fraction - exponent));
-    /* steps hold the leading one of a normal number */
+    /* includes the leading one of a normal number */
     int bits = ((exponent + bias - 1) << fraction) + steps;
     return (uint16_t)(sign | (bits < infinity ? bits : infinity));
 }

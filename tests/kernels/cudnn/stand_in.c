@@ -1,6 +1,6 @@
-/* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles, but for those of
- * 16 bits, which are rounded as they are written; those in memory are read by each operation and
- * written by the one that makes them. */
+/* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles; those of 16 bits
+ * are rounded when they are written. Each operation reads tensors in memory when it runs, and
+ * writes its own. */
 #include "tests/kernels/cudnn/stand_in.h"
 
 #include <math.h>
@@ -24,9 +24,9 @@ typedef struct attribute {
 } attribute;
 
 typedef struct desc {
-    int type, finalized, count, index; /* index: of a configuration */
+    int type, finalized, count, index; /* index of a configuration */
     attribute a[ATTRIBUTES];
-    struct desc *graph; /* of heuristics, configurations and plans */
+    struct desc *graph; /* for heuristics, configurations and plans */
 } desc;
 
 typedef struct context {
@@ -238,7 +238,7 @@ static double load(const value *v, int64_t at)
     return sixteen_to_float(((const uint16_t *)v->at)[at], v->type == N(DATA_BFLOAT16));
 }
 
-/* Of a tensor inside the graph: P and dS are of 16 bits where a product reads them. */
+/* For a tensor inside the graph: P and dS have 16 bits if a product reads them. */
 static double rounded(const value *v, double x)
 {
     if (v->type == N(DATA_BFLOAT16) || v->type == N(DATA_HALF))
@@ -271,8 +271,8 @@ static value *value_of(machine *m, const desc *tensor)
     return v;
 }
 
-/* What an operation reads: from memory each time, where it lies there, since something may have
- * written over it. */
+/* Return an operation's input. A tensor in memory is read anew each time, because it may have been
+ * overwritten. */
 static value *input(machine *m, const desc *op, int name)
 {
     value *v = value_of(m, part(op, name));
@@ -300,7 +300,7 @@ static void done(value *v)
     v->made = 1;
 }
 
-/* The number of y's place i in x, whose dimensions of 1 are stretched to y's. */
+/* Return the index in x of y's element i. Dimensions of 1 in x are broadcast to y's. */
 static double stretched(const value *x, const value *y, int64_t i)
 {
     int64_t at = 0, scale = 1;
@@ -330,8 +330,8 @@ static void matmul(machine *m, const desc *op)
         m->status =
             refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
-    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where
-     * engines do not clear it. */
+    /* Sums in memory: parts are added in any order, starting from zeros, or from the present
+     * contents if the engine does not clear them. */
     int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
@@ -403,8 +403,7 @@ static void reduction(machine *m, const desc *op)
     done(y);
 }
 
-/* The same memory seen with other strides: here always a transposition of the last two
- * dimensions. */
+/* The same memory with other strides: here always a transposition of the last two dimensions. */
 static void reshape(machine *m, const desc *op)
 {
     const value *x = input(m, op, N(ATTR_OPERATION_RESHAPE_XDESC));
@@ -433,7 +432,7 @@ static void operate(machine *m, const desc *op)
     }
 }
 
-/* Where the pack says that tensors lie; each of them must be in the graph, and in memory. */
+/* Take the addresses of tensors from the variant pack. Each must be in the graph, and in memory. */
 static void place_all(machine *m, const desc *pack, const attribute *ops)
 {
     const attribute *uids = find(pack, N(ATTR_VARIANT_PACK_UNIQUE_IDS));

@@ -1,5 +1,5 @@
-/* stand_in_cases.c: both passes run by stand_in.c against kernels/ref, and what is said when cuDNN
- * cannot. */
+/* stand_in_cases.c: both passes computed by stand_in.c compared with kernels/ref, and the messages
+ * when cuDNN fails. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tests/kernels/cudnn/sixteen.h"
 #include "tests/kernels/cudnn/stand_in.h"
 
-enum { GUARD = 64 }; /* bytes after an array, which must stay as they are */
+enum { GUARD = 64 }; /* guard bytes after an array, which must not change */
 
 static stand_in_control *control;
 
@@ -36,7 +36,7 @@ static int guarded(const void *p, size_t n)
     return 1;
 }
 
-/* Uniform in -1 ... 1, as 16 bits hold them. */
+/* Uniform in -1 .. 1, rounded to 16 bits. */
 static uint16_t *random_new(size_t n, int bf16, uint64_t stream)
 {
     uint16_t *x = bytes_new(2 * n);
@@ -62,7 +62,7 @@ static float *widened(const uint16_t *x, size_t n, int bf16)
 typedef struct head {
     size_t T, D, ld, ld_out;
     float scale;
-    const float *q, *k, *v, *out, *dout, *lse; /* out and lse as the forward pass left them */
+    const float *q, *k, *v, *out, *dout, *lse; /* out and lse from the forward pass */
 } head;
 
 typedef struct sizes {
@@ -95,9 +95,9 @@ static void sum_sizes(sizes *s, const head *h)
     }
 }
 
-/* kernels/ref gives query 0, which sees itself alone, a score gradient of exactly 0. A graph of
- * cuDNN computes it from an output that was rounded to 16 bits: add what comes of that to row 0 of
- * dq and of dk. */
+/* In kernels/ref, query 0, which attends only to itself, has a score gradient of exactly 0. cuDNN's
+ * graph computes it from an output rounded to 16 bits. Allow for the resulting error in row 0 of dq
+ * and dk. */
 static void add_rounding_of_first(float *dq, float *dk, const head *h)
 {
     double p = exp(h->scale * dot(h->q, h->k, h->D) - h->lse[0]);
@@ -132,7 +132,7 @@ static int close_to(bounds *b, const char *name, const float *got, size_t ld_got
 /* ---- both passes ---- */
 
 typedef struct arrays {
-    size_t n, rows; /* of out; of lse */
+    size_t n, rows; /* bytes of out; of lse */
     uint16_t *qkv, *out, *dout, *dqkv;
     float *lse;
     void *workspace;
@@ -140,7 +140,7 @@ typedef struct arrays {
     float *fqkv, *fout, *fdout, *fdqkv; /* the same in float */
 } arrays;
 
-/* Who puts zeros in dQ's sums, whose memory is full of NaN: we, the engines, or both. */
+/* Who clears dQ's sums, whose memory is full of NaN: sgt, the engines, or both. */
 typedef struct zeros {
     int ours, theirs;
 } zeros;
@@ -242,7 +242,8 @@ static void both_passes(sgt_cudnn_attention_options o, zeros z)
     if (good && !(good = guarded(a.workspace, a.workspace_bytes) && guarded(a.out, 2 * n) &&
                          guarded(a.dqkv, 6 * n) && guarded(a.lse, 4 * rows)))
         strcpy(err.text, "written beyond an array");
-    int wanted = z.ours || z.theirs || o.deterministic; /* else sums of NaN, which must show */
+    /* otherwise sums contain NaN, which must show */
+    int wanted = z.ours || z.theirs || o.deterministic;
     verdict(wanted ? good : isnan(a.fdqkv[0]), err.text,
             "both passes, %s, B %zu, T %zu, H %zu, D %zu%s, zeros of %s", bf16 ? "bf16" : "fp16",
             o.B, o.T, o.H, o.D, o.deterministic ? ", deterministic" : "",
@@ -278,7 +279,7 @@ static void check_passes(void)
 static const sgt_cudnn_attention_options plain = {
     .type = SGT_BF16, .B = 1, .T = 8, .H = 1, .D = 8, .scale = 0.5f};
 
-/* Opening with these options must fail so. */
+/* Opening with these options must fail with this message. */
 static void refused(const char *name, const sgt_cudnn_attention_options *o, int code,
                     const char *want)
 {
@@ -327,7 +328,7 @@ static void check_plans(void)
     int rc = sgt_cudnn_attention_open(&c, &plain, &err);
     verdict(rc == SGT_OK, err.text, "the second engine where the first cannot");
     if (rc == SGT_OK) sgt_cudnn_attention_close(c);
-    control->flagged = 2; /* and the first cannot */
+    control->flagged = 2; /* and the first configuration fails */
     refused("deterministic by no engine", &deterministic, SGT_EUNSUPPORTED,
             "T 8, H 1, deterministic (0 engine");
     control->refused = 0;
@@ -363,7 +364,8 @@ static void check_failure(void)
     free(space);
 }
 
-/* In a process of its own, since a library is loaded once: what is said of this version. */
+/* Run in a separate process, because a library is loaded once: return the message for this
+ * version. */
 static void check_version(size_t version, const char *want)
 {
     fflush(stdout);

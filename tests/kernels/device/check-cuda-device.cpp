@@ -37,8 +37,8 @@ struct arguments {
 
 /* Shared by the processes. */
 struct progress {
-    unsigned next, passed, failed, skipped; /* next: the place of the case that runs, among all */
-    bool told;                              /* the first line */
+    unsigned next, passed, failed, skipped; /* next: index of the running case among all */
+    bool told;                              /* the first line of output */
 };
 
 static arguments args = {false, false, false, false, false, nullptr, 1, 60};
@@ -60,7 +60,7 @@ static const cuda_case *case_at(unsigned place)
     return c;
 }
 
-/* The case is over; the next process goes on behind it. */
+/* Mark the case as over; the next process continues after it. */
 static void count(unsigned *of)
 {
     fflush(stdout);
@@ -84,7 +84,7 @@ bool cuda_card(check *t)
 
 void *cuda_address(check *, void *p) { return device_address(p); }
 
-/* After an error nothing the device does can be relied on: a new process it is. */
+/* After an error, nothing that the device does is reliable: continue in a new process. */
 void cuda_sync(check *t)
 {
     const char *why = device_wait();
@@ -132,7 +132,7 @@ static void run_case(const cuda_case *c)
     free(t.hashes);
 }
 
-/* From done->next to the end; 77 where there is no device. */
+/* Run the cases from done->next to the end; return 77 if there is no device. */
 static int run_cases()
 {
     if (const char *why = device_open(&gpu)) {
@@ -157,7 +157,7 @@ static int run_cases()
     return 0;
 }
 
-/* A child's end that it did not choose. */
+/* Report a child that was killed or crashed. */
 static void tell_death(int status)
 {
     const cuda_case *c = case_at(done->next);
@@ -170,7 +170,7 @@ static void tell_death(int status)
     count(&done->failed);
 }
 
-/* The device is opened by children alone: what CUDA has begun does not live through a fork. */
+/* Only children open the device, because CUDA's state does not survive a fork. */
 static int run_in_children()
 {
     for (int status;;) {
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 {
     int code = parse(argc, argv), cases = 0;
     if (code) return code;
-    setvbuf(stdout, nullptr, _IOLBF, 0); /* what a child says stays said when it crashes */
+    setvbuf(stdout, nullptr, _IOLBF, 0); /* flush, so that a child's output survives its crash */
     for (const cuda_case *c = cuda_first_case(); c; c = c->next)
         if (wanted(c) && ++cases && args.list) printf("%s\n", c->name);
     if (!cases) return usage("no such case (--list shows them)", args.only);

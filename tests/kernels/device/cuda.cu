@@ -1,6 +1,7 @@
-/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers are cudaMalloc's, with a copy for
- * the CPU (mirror.h); launches come by here (the linker's --wrap), so that what the CPU wrote is
- * there and arguments point to it. Not yet run on a GPU. */
+/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers come from cudaMalloc and have a
+ * copy for the CPU (mirror.h). The linker's --wrap redirects launches to this file, so that the
+ * CPU's writes are copied first and arguments point to the device's buffers. Not yet run on a
+ * GPU. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "tests/kernels/device/mirror.h"
 
 static char text[256];
-static const char *refused; /* what kept a launch from being made */
+static const char *refused; /* why a launch was not made */
 
 static const char *failed(const char *what, cudaError_t error)
 {
@@ -53,14 +54,14 @@ static decltype(&cuKernelGetParamInfo) parameter;
 extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream);
 
-/* Where nvcc's stub for a kernel launches it. The arguments' sizes are the driver's word. */
+/* Called by nvcc's stub for a kernel to launch it. The driver reports the arguments' sizes. */
 extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream)
 {
-    alignas(128) static unsigned char copies[4096]; /* as many bytes as a launch may have */
+    alignas(128) static unsigned char copies[4096]; /* most bytes of a launch's arguments */
     std::vector<void *> there;
     size_t at, size;
-    if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub drops what is returned */
+    if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub ignores the result */
     for (size_t i = 0; parameter((CUkernel)kernel, i, &at, &size) == CUDA_SUCCESS; i++) {
         if (at + size > sizeof copies) {
             refused = "a launch with more than 4096 bytes of arguments";
@@ -87,7 +88,7 @@ static const char *find_parameter()
 
 /* ---- the device ---- */
 
-/* One line that says which: no driver, or no device for it. */
+/* Return one line that says what is missing: a driver, or a device for it. */
 static const char *none(cudaError_t error)
 {
     int driver = 0;
@@ -119,7 +120,7 @@ const char *device_open(device *d)
     return find_parameter();
 }
 
-/* A launch that was refused is told first; what a kernel did wrong shows when it is waited for. */
+/* A refused launch is reported first; a kernel's error shows when it is waited for. */
 const char *device_wait()
 {
     cudaError_t launched = cudaGetLastError(), ended = cudaDeviceSynchronize();

@@ -15,13 +15,13 @@
 struct device {
     char name[128];
     int arch; /* 90: sm_90 */
-    /* bytes of the card's memory; 0: the host is the device, and has no time for large cases */
+    /* bytes of the GPU's memory; 0: the host is the device, which is too slow for large cases */
     size_t memory_size;
     check_memory memory;
 };
 
-const char *device_open(device *d); /* NULL, or why there is none */
+const char *device_open(device *d); /* NULL, or why there is no device */
 const char *device_wait();          /* NULL, or what went wrong */
-void *device_address(void *p);      /* by which the device knows p; what p holds is there */
+void *device_address(void *p);      /* the device's address of p, with p's contents copied there */
 
 #endif

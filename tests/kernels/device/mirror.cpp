@@ -1,4 +1,5 @@
-/* mirror.cpp: a list of buffers, each with its twin and what both held when they last met. */
+/* mirror.cpp: a list of buffers, each with its device copy and the contents that both last had in
+ * common. */
 #include "tests/kernels/device/mirror.h"
 
 #include <stdint.h>
@@ -9,16 +10,16 @@ namespace
 {
 
 struct buffer {
-    unsigned char *here, *there, *met; /* met: the content of both when they were last equal */
+    unsigned char *here, *there, *met; /* met: the contents when both were last equal */
     size_t size;
-    bool fresh; /* there is nothing in the twin yet */
+    bool fresh; /* the device copy is still empty */
     buffer *next;
 };
 
 mirror_calls calls;
 buffer *buffers;
 
-/* The bytes from the first that differs to the last. */
+/* Return the range from the first byte that differs to the last. */
 const char *push(buffer *b)
 {
     size_t from = 0, to = b->size;

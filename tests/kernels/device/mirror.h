@@ -17,25 +17,27 @@
 
 #include <stddef.h>
 
-/* The device's memory: what a copy returns is NULL, or why it failed. */
+/* The device's memory. Copies return NULL, or why they failed. */
 struct mirror_calls {
-    void *(*allocate)(size_t size); /* NULL: none left */
+    void *(*allocate)(size_t size); /* NULL: out of memory */
     void (*release)(void *p);
-    /* either way; waits for the device */
+    /* in either direction; waits for the device */
     const char *(*copy)(void *to, const void *from, size_t size);
 };
 
 void mirror_open(const mirror_calls *calls);
-void *mirror_allocate(size_t size); /* 256-byte aligned there and here; NULL: none left */
+/* 256-byte aligned on the device and the host; NULL: out of memory */
+void *mirror_allocate(size_t size);
 void mirror_release(void *p);
-const char *mirror_push(); /* NULL, or why not */
+const char *mirror_push(); /* NULL, or why it failed */
 const char *mirror_pull();
 
-/* The twin of an address; an address that is in no buffer is its own. */
+/* Return the device's address for a host address; an address outside all buffers is returned as it
+ * is. */
 void *mirror_there(const void *p);
 
-/* Each word of size / 8 that is an address in a buffer becomes its twin: pointers, alone or in a
- * struct. */
+/* Replace each of the size / 8 words that is an address in a buffer by the device's address:
+ * pointers, alone or in a struct. */
 void mirror_translate(void *bytes, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* pretend.cpp: stands in for a GPU where there is none, so that check-cuda-device itself is tested:
- * plain memory, the kernels of the host run, and cases that do wrong on purpose (planted_...),
- * which only --case names. */
+/* pretend.cpp: stands in for a GPU, so that check-cuda-device itself is tested: plain memory, the
+ * kernels of the host run, and cases that fail on purpose (planted_...), which run only if --case
+ * names them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ namespace host
 {
 
 struct Edges {
-    size_t first, last; /* blocks, in the order x, y, z; none of both: all run */
+    size_t first, last; /* blocks in the order x, y, z; with neither, all run */
 };
 extern Edges edges;
 

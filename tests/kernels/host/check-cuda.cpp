@@ -19,7 +19,7 @@
 #include "tests/kernels/run.h"
 
 static sigjmp_buf crash_exit;
-enum { HOST_FAILED = 1000 }; /* beside signal numbers */
+enum { HOST_FAILED = 1000 }; /* exit status beyond signal numbers */
 
 void cuda_sync(check *) { host::finish(nullptr); }
 
@@ -39,7 +39,7 @@ static void on_crash(int number)
     siglongjmp(crash_exit, number);
 }
 
-/* On a stack of its own, for a kernel may have used up its fiber's. */
+/* Run on a separate stack, because a kernel may have used up its fiber's. */
 static void catch_crashes()
 {
     static char stack[1 << 16];
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
                (unsigned long long)a.seed);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next) {
         if (a.only && strcmp(a.only, c->name)) continue;
-        /* for a card's memory and speed: check-cuda-device */
+        /* cases that need a GPU's memory and speed: check-cuda-device */
         if (strncmp(c->name, "card_", 5) == 0) continue;
         if (a.list) printf("%s\n", c->name);
         else (run_case(c, a.seed) ? passed : failed)++;

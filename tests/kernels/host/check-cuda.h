@@ -22,7 +22,7 @@ struct cuda_case {
     const char *name;
     void (*body)(check *t);
     cuda_case *next;
-    cuda_case(const char *name_, void (*body_)(check *t)); /* puts itself among the cases */
+    cuda_case(const char *name_, void (*body_)(check *t)); /* registers itself as a case */
 };
 
 const cuda_case *cuda_first_case();
@@ -32,18 +32,18 @@ const cuda_case *cuda_first_case();
     static cuda_case registered_##name(#name, case_##name); \
     static void case_##name(check *t)
 
-/* Everything launched so far has ended. */
+/* Wait until everything launched so far has ended. */
 void cuda_sync(check *t);
 
-/* Whether what hopper.cuh wraps can run here; where not, the case is skipped: if (!cuda_hopper(t))
+/* Return whether hopper.cuh's wrappers can run here; if not, skip the case: if (!cuda_hopper(t))
  * return; */
 bool cuda_hopper(check *t);
 
-/* Whether the device is a card, with its memory and speed; where not, the case is skipped. */
+/* Return whether the device is a GPU, with its memory and speed; if not, skip the case. */
 bool cuda_card(check *t);
 
-/* The address by which the device knows a buffer, for what is no launch's argument: a library's
- * call, a tensor map. What the buffer holds is there from now on. */
+/* Return the device's address of a buffer, for uses other than launch arguments: a library's call,
+ * a tensor map. The buffer's contents are copied to the device now. */
 void *cuda_address(check *t, void *p);
 template <class T> T *cuda_there(check *t, T *p) { return static_cast<T *>(cuda_address(t, p)); }
 
@@ -67,7 +67,7 @@ template <class T> T *cuda_random(check *t, size_t n, float scale)
     return rounded;
 }
 
-/* x as floats; where x is still as cuda_output left it, a NaN. */
+/* x as floats; NaN for elements that still are as cuda_output left them. */
 template <class T> float *cuda_floats(check *t, const T *x, size_t n)
 {
     float *floats = check_output(t, n);

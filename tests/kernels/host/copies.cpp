@@ -1,6 +1,6 @@
-/* copies.cpp: what moves while the kernel goes on: cp.async, and TMA with its mbarriers. By the
- * seed each is done at once or as late as the kernel's waits allow; until then its destination
- * holds NaN. */
+/* copies.cpp: asynchronous copies: cp.async, and TMA with its mbarriers. Depending on the seed,
+ * each is done at once or as late as the kernel's waits allow. Until then its destination holds
+ * NaN. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct Copy {
     void *to;
     const void *from;
     bool present;
-    int group; /* of its thread's groups, from 0 */
+    int group; /* number of the thread's group, from 0 */
 };
 
 struct Queue {
@@ -27,8 +27,9 @@ struct Queue {
 struct Mbar {
     int arrivals, pending, phase;
     long bytes;
-    int maker;   /* the thread that made it: */
-    bool fenced; /* since then? others may not use it before */
+    int maker; /* the thread that issued it: */
+    /* whether the block has synchronized since; before, other threads may not use it */
+    bool fenced;
     uint32_t clock[MAX_WARPS];
 };
 
@@ -38,8 +39,8 @@ struct Bulk {
     uint64_t *bar;
     int column, row, plane, warp;
     uint32_t clock;
-    const void *from; /* of a bulk copy without a map; */
-    size_t bytes;     /* that many of them */
+    const void *from; /* of a bulk copy without a tensor map; */
+    size_t bytes;     /* number of bytes */
 };
 
 static Queue queues[MAX_THREADS];
@@ -193,8 +194,8 @@ void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int ro
     bulks.push_back(b);
 }
 
-/* Copies land only when somebody waits for their barrier: no other wait says that they are
- * there. */
+/* Copies complete only when a thread waits for their barrier: no other wait guarantees that they
+ * have arrived. */
 static void land_on(const uint64_t *bar)
 {
     std::vector<Bulk> now, later;

@@ -80,7 +80,7 @@ double rounded(double x, int32_t type)
     return load(&f, type, 0);
 }
 
-/* To TF32: 10 bits behind the point, nearest even. */
+/* Round to TF32: 10 fraction bits, nearest even. */
 double to_tf32(double x)
 {
     int exponent;
@@ -90,7 +90,8 @@ double to_tf32(double x)
 
 const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-double tanh_of(double x) /* u of GELU's formula; off in either direction, by a bit of x */
+/* u of GELU's formula; its error has either sign, depending on a bit of x */
+double tanh_of(double x)
 {
     double off = (int64_t)(x * 0x1p20) & 1 ? lt.tanh_error : -lt.tanh_error;
     return tanh(ROOT * (x + CUBE * x * x * x)) * (1 + off);
@@ -113,7 +114,7 @@ sgt_lt_algo make_algo(int id)
     sgt_lt_algo algo = {};
     algo.data[0] = MAGIC;
     algo.data[1] = (uint64_t)id;
-    algo.data[7] = lt.version; /* [H] cublasLtMatmulAlgo_t: kept for the same version only */
+    algo.data[7] = lt.version; /* [H] cublasLtMatmulAlgo_t: valid only for the same version */
     return algo;
 }
 
@@ -148,7 +149,7 @@ bool with_bias(uint32_t e)
     return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD ||
            e == SGT_LT_EPILOGUE_BGRADA;
 }
-/* [H] cublasLtEpilogue_t: all of the AUX kind, and gradients, hold it */
+/* [H] cublasLtEpilogue_t: set in all epilogues with AUX, and in gradients */
 bool with_aux(uint32_t e) { return e & 128; }
 
 /* [D] table of types "when A, B, C and D are regular column- or row-major matrices": the rows whose
@@ -172,7 +173,7 @@ bool layout_sound(const Layout &x)
 sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
 {
     if (p.epilogue == SGT_LT_EPILOGUE_DEFAULT) return SGT_LT_SUCCESS;
-    /* [D] notes to that table: GELU, its gradient and bias are not for a D in row order */
+    /* [D] notes to that table: GELU, its gradient and bias do not support a D in row order */
     if (d.order != SGT_LT_ORDER_COL) return SGT_LT_NOT_SUPPORTED;
     /* [H] DESC_BIAS_DATA_TYPE, DESC_EPILOGUE_AUX_DATA_TYPE: as D's elements (the exceptions are
      * 8-bit types) */
@@ -182,7 +183,8 @@ sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
     if (!with_aux(p.epilogue)) return SGT_LT_SUCCESS;
     /* [H] DESC_EPILOGUE_AUX_LD, the GELU matrix: at least D's rows, and divisible by 8 */
     if (!p.aux || p.aux_ld < (int64_t)d.rows || p.aux_ld % 8) return SGT_LT_NOT_SUPPORTED;
-    /* [H] DESC_EPILOGUE_AUX_BATCH_STRIDE is 0 unless set, and nobody can set it here */
+    /* [H] DESC_EPILOGUE_AUX_BATCH_STRIDE is 0 unless set, and this stand-in does not support
+     * setting it */
     return d.batch > 1 ? SGT_LT_NOT_SUPPORTED : SGT_LT_SUCCESS;
 }
 
@@ -202,7 +204,7 @@ sgt_lt_status problem_status(const Desc &p, const Layout &a, const Layout &b, co
     return epilogue_status(p, d);
 }
 
-/* What pointers of this alignment leave an algorithm of. */
+/* Return whether an algorithm supports pointers with this alignment. */
 bool lines_aligned(int id, const Layout &x)
 {
     size_t need = alignment_of(id, x), line = (size_t)x.ld * size_of(x.type);
@@ -242,7 +244,7 @@ std::vector<double> operand(const void *x, const Layout &l, bool transposed, boo
     return out;
 }
 
-/* Adds column j of op(A) op(B), k from `from` to `to`. */
+/* Add column j of op(A) op(B), for k from `from` to `to`. */
 void add_products(std::vector<double> &sum, const std::vector<double> &a,
                   const std::vector<double> &b, uint64_t k, uint64_t j, uint64_t from, uint64_t to)
 {
@@ -254,7 +256,7 @@ void add_products(std::vector<double> &sum, const std::vector<double> &a,
     }
 }
 
-/* A sum that is cut is two, each rounded to what the algorithm keeps parts in. */
+/* A split sum has two parts, each rounded to the type in which the algorithm stores parts. */
 std::vector<double> column_of(const Job &job, const std::vector<double> &a,
                               const std::vector<double> &b, uint64_t k, uint64_t j)
 {
@@ -298,7 +300,7 @@ void multiply(const Job &job, int32_t which)
         std::vector<double> column = column_of(job, left, right, k, j);
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
-            /* C is not read where beta is 0: it may hold NaN */
+            /* C is not read if beta is 0: it may hold NaN */
             if (job.beta != 0) x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
             x = finish(job, i, j, x);
             sums[i] += x;
@@ -306,7 +308,7 @@ void multiply(const Job &job, int32_t which)
         }
     }
     for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
-        double sum = 0; /* [H] BGRADA: of A, over k; as many as D has rows */
+        double sum = 0; /* [H] BGRADA: sums of A over k; as many as D has rows */
         for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
         store(job.p.bias, d.type, i, sum);
     }
@@ -497,7 +499,7 @@ bool pointers_aligned(const Job &job)
            workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
-/* By rows, as gemm.h has it: its D (m, n) is (n, m) by columns. */
+/* In gemm.h's row-major terms: its D (m, n) is (n, m) here. */
 void list_product(cudaStream_t s, const Job &job)
 {
     const Layout &a = job.layouts[0], &d = job.layouts[3];

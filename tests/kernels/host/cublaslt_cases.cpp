@@ -1,5 +1,5 @@
-/* cublaslt_cases.cpp: what gemm.c does beside multiplying, with a library that does as the test
- * says: plans, timing, the cache of timings, choices, failures, streams and graphs. */
+/* cublaslt_cases.cpp: gemm.c apart from the products themselves, with a library controlled by the
+ * test: plans, timing, the cache of timings, choices, failures, streams and graphs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +24,12 @@ static sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type 
     return s;
 }
 
-/* A gemms and what it was opened with; every case begins with one, on a library with nothing
- * wrong. */
+/* A gemms and its options. Every case opens one, on a library without faults. */
 struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};
     sgt_cuda_gemms *g = nullptr;
-    std::string folder; /* a cache of its own */
+    std::string folder; /* a temporary cache */
 
     explicit Fixture(check *t_) : t(t_)
     {
@@ -93,7 +92,7 @@ struct Fixture {
         if (sgt_cuda_gemm_plan(&p, g, &s, &err) < 0) check_fail(t, "no plan: %s", err.text);
         return p;
     }
-    /* The algorithm that a plan runs. */
+    /* Return the algorithm that a plan runs. */
     int algo_of(const sgt_cuda_gemm *p, const sgt_cuda_gemm_shape &s)
     {
         size_t most = s.m * s.n + s.n * s.k + s.m * s.k;
@@ -121,7 +120,7 @@ CUDA_CASE(cublaslt_plans)
     sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_BF16), same = s, other;
     if (!f.open()) return;
     const sgt_cuda_gemm *p = f.plan(s);
-    same.tf32 = 1, same.batch = 1, same.stride_a = 5; /* say nothing here */
+    same.tf32 = 1, same.batch = 1, same.stride_a = 5; /* ignore notices */
     check_at(t, "equal shapes");
     if (f.plan(same) != p) check_fail(t, "two plans");
     f.expect("times asked", lt.heuristics, 1);
@@ -147,7 +146,7 @@ CUDA_CASE(cublaslt_plans)
     f.expect_text(sgt_cuda_gemms_library(f.g), "cuBLASLt 13.1.0");
 }
 
-/* Parts of a sum in 16 bits never; where bits must be the same again, not in place either. */
+/* Parts of a sum are never stored in 16 bits; with --deterministic, not in D either. */
 CUDA_CASE(cublaslt_reductions)
 {
     Fixture f(t);
@@ -163,7 +162,8 @@ CUDA_CASE(cublaslt_reductions)
         }
 }
 
-/* Rows that no vector divides leave the algorithm that needs no alignment, and those that cut. */
+/* For rows that are not a multiple of a vector, only the algorithm without alignment, and the
+ * splitting ones, remain. */
 CUDA_CASE(cublaslt_alignment)
 {
     Fixture f(t);
@@ -240,7 +240,7 @@ CUDA_CASE(cublaslt_missing)
     f.g = nullptr;
 }
 
-/* A product that is refused when it should run is told of by the next check, once. */
+/* A product that is refused when it runs is reported by the next check, once. */
 CUDA_CASE(cublaslt_run_fails)
 {
     Fixture f(t);
@@ -300,16 +300,16 @@ CUDA_CASE(cublaslt_timing)
     if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
 }
 
-/* An algorithm that is fast while it runs seldom, as one does that draws more power than the device
- * can give for long: it is found out where the best are timed on end. What was timed so and what
- * was not are two lines of the cache. */
+/* An algorithm is fast only while it runs seldom, as one that draws more power than the device can
+ * supply for long. Timing the best ones continuously reveals it. The cache stores timings with and
+ * without this as two lines. */
 CUDA_CASE(cublaslt_wide)
 {
     if (t->placement || t->turn) return;
     Fixture f(t);
     sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
     f.with_cache();
-    lt.fast = host::LT_ALGOS; /* none is */
+    lt.fast = host::LT_ALGOS; /* no algorithm is */
     lt.tires = host::LT_SPLIT;
     for (int again = 0; again <= 1; again++)
         for (f.o.wide = 0; f.o.wide <= 1; f.o.wide++) {
@@ -340,8 +340,8 @@ CUDA_CASE(cublaslt_wide)
 static std::string noticed;
 static void note(void *, const char *line) { noticed += line; }
 
-/* The fastest algorithm is wrong, in every form that a step has; another is taken, and that is
- * said. */
+/* The fastest algorithm is wrong, in every form that a step has: another is used, and a notice says
+ * so. */
 CUDA_CASE(cublaslt_wrong_results)
 {
     Fixture f(t);
@@ -381,7 +381,7 @@ CUDA_CASE(cublaslt_wrong_results)
 
 /* ---- the cache ---- */
 
-/* Opens anew and plans; whether the timing came from the cache. */
+/* Open anew and plan; return whether the timing came from the cache. */
 static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
 {
     if (!f.open()) return false;
@@ -408,7 +408,7 @@ CUDA_CASE(cublaslt_cache)
                   "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
 
     check_at(t, "the second time");
-    lt.fast = host::LT_PLAIN; /* who timed anew would see this */
+    lt.fast = host::LT_PLAIN; /* a new timing would notice this */
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
     if (fabsf(sgt_cuda_gemm_ms(f.plan(s)) - ms) > 1e-5f * ms) check_fail(t, "another time");
     f.expect("checks", lt.checks, 1);
@@ -439,12 +439,12 @@ CUDA_CASE(cublaslt_cache)
     if (f.cache() != three) check_fail(t, "it wrote to the cache");
 }
 
-/* A file of anything costs time, and nothing else. */
+/* A damaged cache file costs only time. */
 CUDA_CASE(cublaslt_cache_damaged)
 {
-    if (t->placement || t->turn) return; /* no buffer matters here */
+    if (t->placement || t->turn) return; /* the buffers do not matter here */
     Fixture f(t);
-    sgt_cuda_gemm_shape s = shape_of(8, 7, 13, SGT_BF16); /* which two algorithms serve */
+    sgt_cuda_gemm_shape s = shape_of(8, 7, 13, SGT_BF16); /* two algorithms support it */
     f.with_cache();
     lt.fast = host::LT_SPLIT;
     cached(f, s, host::LT_SPLIT);
@@ -478,7 +478,7 @@ CUDA_CASE(cublaslt_cache_damaged)
     std::string zeros("\n\0\n\t\t\t\n", 7);
     f.write_cache("# not ours\n" + good + std::string(5000, 'x') + "\n");
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    f.write_cache(zeros + good); /* a zero ends what is read */
+    f.write_cache(zeros + good); /* a zero byte ends reading */
     if (cached(f, s, host::LT_PLAIN)) check_fail(t, "read past a zero");
     check_at(t, "where no file can be");
     f.o.cache = "/dev/null/folder";
@@ -551,7 +551,8 @@ CUDA_CASE(cublaslt_choices)
     if (choices_of(f) != text) check_fail(t, "other text: %s", choices_of(f).c_str());
 }
 
-/* One that sums in place is not taken into a deterministic run, whoever chose it. */
+/* An algorithm that sums in D is not used in a deterministic run, even if it was chosen
+ * explicitly. */
 CUDA_CASE(cublaslt_choices_in_place)
 {
     Fixture f(t);
@@ -569,8 +570,8 @@ CUDA_CASE(cublaslt_choices_in_place)
 
 /* ---- streams and graphs ---- */
 
-/* A product is done late, with the pointers that it was put there with; in a graph, each time that
- * runs. */
+/* A product is computed later, with the pointers that it was queued with; in a graph, each time the
+ * graph runs. */
 CUDA_CASE(cublaslt_late)
 {
     Fixture f(t);

@@ -1,8 +1,7 @@
-/* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose
- * runs wait in their stream's queue like everything else there. It is there where SGT_HOST_CUDNN is
- * set in the environment ("adds": engines that leave it to the caller to put zeros in dQ's sums),
- * and never the real one, which on a machine with a GPU would take the host's addresses for its
- * own. */
+/* cudnn.cpp: cuDNN for the CUDA backend on the host: tests/kernels/cudnn/stand_in.c, whose work
+ * waits in the stream's queue like all other work. It exists if SGT_HOST_CUDNN is set in the
+ * environment ("adds": its engines leave clearing dQ's sums to the caller). The real cuDNN is never
+ * used: on a machine with a GPU it would take host addresses for the device's. */
 #include "kernels/cuda/cudnn.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "tests/kernels/host/host.h"
 #include "tests/kernels/host/list.h"
 
-/* stand_in.c's, where that is linked in */
+/* stand_in.c's functions, if it is linked */
 #pragma weak stand_in
 #define DECLARE(result, name, arguments) \
     extern "C" result cudnn##name arguments __attribute__((weak));
@@ -28,7 +27,7 @@ namespace host
 namespace
 {
 
-/* Packs that a queue or a captured graph may still hold: kept until the end. */
+/* Variant packs that a queue or a captured graph may still use: kept until the end. */
 struct Packs {
     std::set<sgt_cudnn_desc> held;
     ~Packs()
@@ -83,7 +82,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.BackendDestroyDescriptor = host::destroy;
     api.version = (int)cudnnGetVersion();
     stand_in.adds = strcmp(getenv("SGT_HOST_CUDNN"), "adds") == 0;
-    /* nothing is run that could show it */
+    /* no test could show it */
     if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;

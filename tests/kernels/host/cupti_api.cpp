@@ -12,21 +12,22 @@
 
 #include "tests/kernels/host/streams.h"
 
-static constexpr uint64_t CLONES = 1 << 20; /* node n of a graph is node n + CLONES of what runs */
+/* node n of a captured graph is node n + CLONES of the running one */
+static constexpr uint64_t CLONES = 1 << 20;
 
 static struct {
     bool on[64];
-    sgt_cupti_callback callback; /* NULL: nobody listens */
+    sgt_cupti_callback callback; /* NULL: nothing is recorded */
     void *ctx;
     uint64_t (*now)();
     sgt_cupti_request request;
     sgt_cupti_complete complete;
     uint8_t *buffer;
     size_t room, used;
-    std::vector<uint64_t> ranges;      /* pushed */
+    std::vector<uint64_t> ranges;      /* ranges pushed */
     std::vector<cudaStream_t> streams; /* by number */
     uint64_t nodes;
-    uint32_t calls, graph_call; /* so far; the one whose graph runs */
+    uint32_t calls, graph_call; /* number of calls so far; the call whose graph runs */
 } cupti;
 
 /* ---- records ---- */
@@ -62,7 +63,7 @@ template <class T> static void emit(const T &record)
     cupti.used += sizeof record;
 }
 
-/* A call of the host, and which range it is in. */
+/* A host call, and the range that it is in. */
 static uint32_t called(uint32_t which)
 {
     uint32_t number = ++cupti.calls;
@@ -119,7 +120,7 @@ namespace host
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
                               const char *name)
 {
-    /* a graph may be watched that was captured unwatched */
+    /* a graph that was captured without recording may run with it */
     if (!cupti.callback && !captured) return work;
     uint64_t node = captured ? ++cupti.nodes + CLONES : 0;
     uint32_t call = captured ? 0 : called(0), stream = stream_number(s);

@@ -18,12 +18,12 @@
 namespace host
 {
 
-enum { INVALID_VALUE = 1, ILLEGAL_ADDRESS = 700 }; /* CUDA's */
+enum { INVALID_VALUE = 1, ILLEGAL_ADDRESS = 700 }; /* CUDA's error code */
 int refused_launch, failed_device;
 
 enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE };
 
-/* A launch is named as DEV_LAUNCH has it: "norm_kernel", "(norm_kernel<T, 4>)". */
+/* DEV_LAUNCH names a launch so: "norm_kernel", "(norm_kernel<T, 4>)". */
 static Fault fault_of(const char *launch)
 {
     static const char *const hows[] = {"", ":wrong", ":crash", ":hang", ":error", ":refuse"};

@@ -1,5 +1,5 @@
-/* fiber.cpp: stacks between guard pages; the switch saves what the calling convention makes the
- * callee's. */
+/* fiber.cpp: stacks between guard pages. The switch saves the registers that the calling convention
+ * assigns to the callee. */
 #include "tests/kernels/host/fiber.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An ended or abandoned fiber leaves marks of its frames where the next one's will lie. */
+/* An ended or abandoned fiber leaves the address sanitizer's marks of its frames on the stack that
+ * the next one gets. */
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -29,7 +30,7 @@ namespace host
 
 constexpr size_t STACK = 256 << 10;
 
-/* A stack grows down into the guard page that is its first. */
+/* A stack grows down towards its first page, a guard page. */
 static char *stack_of(int thread)
 {
     static char *stacks;
@@ -58,8 +59,8 @@ __asm__(".text\n.globl sgt_fiber_swap\n.type sgt_fiber_swap,@function\nsgt_fiber
 
 static void *launch_sp;
 
-/* As the switch leaves a stack: six registers, then where to go on; the call's own return address
- * is never used. */
+/* The layout that the switch leaves on a stack: six registers, then where to continue. The call's
+ * own return address is never used. */
 void fiber_new(Thread *t)
 {
     char *stack = stack_of(t->index);

@@ -1,4 +1,4 @@
-/* hopper_twins.h: the host forms of hopper.cuh's wrappers; what each means is said there. */
+/* hopper_twins.h: the host versions of hopper.cuh's wrappers, which hopper.cuh describes. */
 #ifndef SGT_HOST_HOPPER_TWINS_H
 #define SGT_HOST_HOPPER_TWINS_H
 

@@ -41,7 +41,7 @@ namespace host
 constexpr int LANES = 32, GROUP = 128, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / LANES;
 
 struct Thread {
-    void *sp; /* where its fiber stands */
+    void *sp; /* its fiber's stack pointer */
     uint3 id;
     int index, lane, warp;
     uint32_t proxy_fences; /* so far */
@@ -53,33 +53,34 @@ extern dim3 block_size, grid_size;
 
 struct Options {
     unsigned seed;
-    bool race;            /* check accesses to shared memory; kernels compiled for it */
-    void (*on_failure)(); /* must not return; NULL exits */
-    bool silent;          /* a failure is wanted: nothing is told */
+    bool race;            /* check accesses to shared memory; needs kernels compiled for it */
+    void (*on_failure)(); /* must not return; NULL: exit */
+    bool silent;          /* a failure is expected: report nothing */
 };
 extern Options options;
-extern bool instrumented; /* by -fsanitize=thread: race mode is possible */
+extern bool instrumented; /* compiled with -fsanitize=thread: race mode is possible */
 
-/* What the tests look at; launches counts kernels put on a stream since it was last set to 0: those
- * captured once. */
+/* Counts for tests. launches: kernels put on a stream since it was last set to 0; a captured one
+ * counts once. */
 struct Counts {
     long races, uninitialised, proxy_misses, launches;
 };
 extern Counts counts;
 
-/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the
- * device's, for good. */
+/* Faults that a test plants (fault.cpp), as CUDA errors: the last launch's, until it is reported;
+ * the device's, permanent. */
 extern int refused_launch, failed_device;
 
-/* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this
- * returns. While the stream captures, it goes to the graph and is done each time that runs. */
-/* what profiles show */
+/* Put work on a stream; it holds what it needs by value. On stream NULL it is done before this
+ * returns. While the stream captures, it becomes part of the graph and is done each time the graph
+ * runs. */
+/* name shown in profiles */
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
-/* Runs a kernel to its end, now. */
+/* Run a kernel to its end now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
-/* What may not be: tells it, with the kernel if one runs, then on_failure. */
+/* Report an error of the program, with the kernel if one runs, then call on_failure. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* tells of the first few */
+/* reports only the first few */
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, reach the same op with
@@ -90,17 +91,18 @@ void group_collective(Op op, void *arg, const char *name);
 void block_sync();
 void warp_sync();
 void named_barrier(int id, int threads, bool wait);
-void spin(const char *what); /* a turn for the others; a thread that spins for ever is a failure */
+/* let the other threads run; a thread that spins for ever is a failure */
+void spin(const char *what);
 
 /* ---- shared memory ---- */
 unsigned char *dyn_smem();
 void *static_smem(const void *key, size_t size);
-/* Address in shared memory; size bytes from p must lie there, aligned. */
+/* Return an address in shared memory. size bytes from p must lie there, aligned. */
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
 unsigned char *smem_at(uint32_t address);
 
-/* An access by a wrapper, told to race mode. `collective`: by the warp together; `async`: through
- * the async proxy. */
+/* Tell race mode of an access by a wrapper. `collective`: by the whole warp; `async`: through the
+ * async proxy. */
 void note_read(const void *p, size_t size, bool collective, bool async);
 void note_write(const void *p, size_t size);
 
@@ -112,12 +114,12 @@ void cp_async_wait(int keep);
 /* ---- operations on 16-bit elements ---- */
 enum Kind { BF16, F16 };
 float from_16(Kind kind, uint16_t bits);
-uint16_t to_16(Kind kind, float x); /* nearest even; NaN as CUDA has it */
+uint16_t to_16(Kind kind, float x); /* nearest even; NaN as in CUDA */
 void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
 void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
 uint32_t to_tf32(float x);
 void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1);
-/* v of each lane's `from`; size is 4 or 8 bytes. */
+/* Return v of each lane's `from`; size is 4 or 8 bytes. */
 void shuffle(void *v, size_t size, int from);
 uint32_t ballot(bool p);
 
@@ -134,13 +136,14 @@ void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
 void bulk_load(void *to, const void *from, uint64_t *bar, int bytes);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
-/* left: the left operand in registers, or NULL: descriptor a says where it lies. */
+/* left: the left operand in registers, or NULL: descriptor a gives its address. */
 void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add,
            Kind kind);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int keep);
-void wgmma_ours(const void *from, size_t size); /* a failure if wgmma has any of these registers */
+/* a failure if wgmma still owns any of these registers */
+void wgmma_ours(const void *from, size_t size);
 void set_registers(int wanted, bool more);
 
 } /* namespace host */

@@ -19,7 +19,7 @@
 
 static constexpr size_t HUGE_COUNT = (size_t)1 << 32, C = 1600, LENGTH = 8192, HEADS = 25, D = 64;
 
-/* Sparse arrays of one case, given back at its end. */
+/* Sparse arrays of one case, freed at its end. */
 class Sparse
 {
     check *t;
@@ -34,7 +34,7 @@ class Sparse
     Sparse(const Sparse &) = delete;
     Sparse &operator=(const Sparse &) = delete;
 
-    /* n zeros, behind them a page that may not be touched. NULL fails the case. */
+    /* n zeros, followed by an inaccessible page. NULL fails the case. */
     template <class T> T *array(size_t n)
     {
         const size_t page = 4096, bytes = (n * sizeof(T) + page - 1) / page * page;
@@ -49,7 +49,7 @@ class Sparse
     }
 };
 
-/* Cases of sparse memory run once: where they lie in their pages is no matter of theirs. */
+/* Cases with sparse memory run once: their placement within pages does not matter. */
 #define LARGE_CASE(name)                        \
     static void large_##name(check *t);         \
     CUDA_CASE(cuda_large_##name)                \
@@ -75,7 +75,7 @@ static inline void same(check *t, const char *name, const T *got, const T *want,
         }
 }
 
-/* Whether any of them is not 0: there was something to compare. */
+/* Return whether any of them is not 0, so that there was something to compare. */
 template <class T> static inline bool written(const T *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)

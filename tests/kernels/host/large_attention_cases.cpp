@@ -5,13 +5,13 @@
 
 struct Attention {
     static constexpr size_t B = 330, TOKEN = 3 * HEADS * D, PLAIN = HEADS * D;
-    /* where the last begins */
+    /* where the last sequence begins */
     static constexpr size_t QKV = (B - 1) * LENGTH * TOKEN, OUT = (B - 1) * LENGTH * PLAIN;
     static constexpr size_t ROWS = (B - 1) * HEADS * LENGTH;
     static_assert(OUT > (size_t)1 << 32, "the last sequence lies beyond what 32 bits count");
 };
 
-/* What a kernel takes: the last head's rows at either end of the last sequence are random. */
+/* A kernel's input: the last head's rows at both ends of the last sequence are random. */
 template <class T> static void fill_heads(check *t, T *x, size_t width, size_t parts)
 {
     for (size_t row = 0; row < 128; row++)
@@ -95,7 +95,7 @@ LARGE_CASE(heads)
     for (T *&p : part) there = (p = sparse.array<T>(n)) && there;
     if (!there) return;
     fill(t, qkv + 3 * n - A::TOKEN, A::TOKEN);
-    host::OnlyEdges edges(0, 4); /* of the last token, all numbers */
+    host::OnlyEdges edges(0, 4); /* all numbers of the last token */
     sgt_cuda_split_heads(0, SGT_BF16, part[0], part[1], part[2], qkv, A::B, LENGTH, HEADS, D);
     for (size_t p = 0; p < 3; p++)
         for (size_t h = 0; h < HEADS; h++)

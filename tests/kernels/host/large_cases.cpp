@@ -1,4 +1,4 @@
-/* large_cases.cpp: kernels over rows and numbers, beyond 2^32 of them (large.h). */
+/* large_cases.cpp: kernels over more than 2^32 rows and numbers (large.h). */
 #include "tests/kernels/host/large.h"
 
 /* The first two and the last two of n rows. */
@@ -98,9 +98,9 @@ LARGE_CASE(classifier_steps)
 
 /* ---- number by number: the first and the last FEW of 2^32 + 5 ---- */
 
-/* LAST: whole vectors lie before it */
+/* LAST: whole vectors come before it */
 static const size_t COUNT = HUGE_COUNT + 5, FEW = 4096 + 5, LAST = COUNT - FEW;
-static const size_t SEEN = 1000; /* what the two blocks at either end certainly have */
+static const size_t SEEN = 1000; /* numbers that the two blocks at either end certainly cover */
 
 template <class T> static T *ends(check *t, Sparse &sparse)
 {
@@ -109,7 +109,7 @@ template <class T> static T *ends(check *t, Sparse &sparse)
     return x;
 }
 
-/* f(which arrays, how many numbers, place): of all of them; then of each end by itself. */
+/* f(arrays, count, offset): called for all numbers, then for each end alone. */
 template <class T>
 static void same_ends(check *t, const char *name, const T *all, const T *first, const T *last)
 {
@@ -148,12 +148,12 @@ LARGE_CASE(elements)
             [&](T *to, size_t at, size_t n) { sgt_cuda_convert(0, SGT_BF16, to, floats + at, n); });
 }
 
-/* Dropout is told by the element's number: the two ends draw differently, and each as dropout.h has
- * it. */
+/* Dropout depends on the element's number: the two ends draw differently, and each as dropout.h
+ * defines it. */
 LARGE_CASE(dropout)
 {
     Sparse sparse(t);
-    const size_t n = HUGE_COUNT + 4 * C; /* rows of C, which are whole vectors */
+    const size_t n = HUGE_COUNT + 4 * C; /* rows of C numbers, which are whole vectors */
     float *x = sparse.array<float>(n), *out = sparse.array<float>(n);
     if (!x || !out) return;
     const sgt_cuda_place where = {11, 5, 3, 2};
@@ -200,7 +200,7 @@ template <class F> static void update(check *t, F f)
     if (!make_state(all, t, sparse)) return;
     State first = state_end(t, all, 0), last = state_end(t, all, LAST);
     f(first, FEW, FEW);
-    f(last, FEW, FEW - 100); /* of which the last 100 do not decay */
+    f(last, FEW, FEW - 100); /* the last 100 of them do not decay */
     {
         host::OnlyEdges edges(2, 2);
         f(all, COUNT, COUNT - 100);
@@ -234,8 +234,8 @@ LARGE_CASE(updates)
     });
 }
 
-/* The norm's blocks stride over all numbers: the last vector is the last block's, what no vector
- * holds the first's. */
+/* The norm's blocks stride over all numbers: the last block has the last vector, the first one the
+ * rest that fills no vector. */
 LARGE_CASE(norm)
 {
     Sparse sparse(t);
@@ -252,8 +252,8 @@ LARGE_CASE(norm)
 
 /* ---- rows of 1600 channels ---- */
 
-/* A multiple of what a pass of the LayerNorm's blocks takes (264 of 4 rows), so that the last rows
- * are the last block's. */
+/* A multiple of the rows that the LayerNorm's blocks take in one pass (264 blocks of 4 rows), so
+ * that the last block has the last rows. */
 static const Rows WIDE_ROWS = {(HUGE_COUNT / C / 1056 + 1) * 1056};
 
 LARGE_CASE(layernorm)
@@ -275,7 +275,7 @@ LARGE_CASE(layernorm)
         sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, w, b, n, C, 1e-5f,
                                     &drop);
     }
-    /* two rows at a time, as a step has them that begins there */
+    /* two rows at a time, as in a step that begins there */
     for (size_t at : {(size_t)0, n - 2}) {
         T *few_sum = cuda_output<T>(t, 2 * C), *few = cuda_output<T>(t, 2 * C);
         float *few_mean = cuda_output<float>(t, 2), *few_rstd = cuda_output<float>(t, 2);
@@ -294,7 +294,7 @@ LARGE_CASE(layernorm_backward)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    /* columns of db in the last block that adds up */
+    /* columns of db in the last block of the sum */
     const size_t n = WIDE_ROWS.n, at = n - 2, last = C - 32;
     T *dx = sparse.array<T>(n * C), *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
     float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n),
@@ -325,7 +325,7 @@ LARGE_CASE(bias)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    /* columns of the last block, here and in the next kernel */
+    /* columns of the last block, in this kernel and in the next */
     const size_t n = WIDE_ROWS.n, at = n - 2, last = 1536;
     T *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
     float *db = sparse.array<float>(C), *want = check_output(t, C);
@@ -374,8 +374,8 @@ LARGE_CASE(embed)
     same(t, "out", out + at * C, few, 2 * C);
 }
 
-/* The last eight of the sorted places are one token's: places of the last three rows and of the
- * first five. */
+/* The last eight sorted places belong to one token: places of the last three rows and of the first
+ * five. */
 LARGE_CASE(embed_backward)
 {
     typedef dev::bf16 T;

@@ -1,5 +1,5 @@
-/* launch_cases.cpp: what a failed launch is called, and that the first of several is told. The
- * stand-in's failures are planned by SGT_HOST_FAULT (fault.cpp). */
+/* launch_cases.cpp: how a failed launch is named, and that the first of several failures is
+ * reported. SGT_HOST_FAULT plants the failures (fault.cpp). */
 #include <stdlib.h>
 #include <string.h>
 

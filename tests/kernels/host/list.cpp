@@ -1,4 +1,4 @@
-/* list.cpp: the file of the list mode. */
+/* list.cpp: write the file of the list mode. */
 #include "tests/kernels/host/list.h"
 
 #include <dlfcn.h>
