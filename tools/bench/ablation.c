@@ -12,25 +12,6 @@
 #include "tools/cli/near.h"
 #include "tools/cli/talk.h"
 
-const technique_text techniques[TECHNIQUES] = {
-    [TECHNIQUE_TEXT] = {"text", "samples encoded as needed", NULL},
-    [TECHNIQUE_MMAP] = {"mmap", "shards mapped, token by token", NULL},
-    [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
-    [TECHNIQUE_SIMD] = {"simd", "rows by vector instructions", NULL},
-    [TECHNIQUE_OVERLAP] = {"overlap", "rows made beside the step", NULL},
-    [TECHNIQUE_ASYNC] = {"async", "metrics read a step late",
-                         "a CPU's step is over when its metrics are there"},
-    [TECHNIQUE_TF32] = {"tf32", "matrix products in TF32", "no CPU has TF32"},
-    [TECHNIQUE_BF16] = {"bf16", "matrices in 16 bits", NULL},
-    [TECHNIQUE_FUSED] = {"fused", "several operations a kernel",
-                         "the CPU's kernels are fused always"},
-    [TECHNIQUE_GRAPHS] = {"graphs", "a step launched as a whole", "a CPU launches nothing"},
-    [TECHNIQUE_FLASH] = {"flash", "attention without T x T scores",
-                         "the CPU's attention never stores T x T scores"},
-    [TECHNIQUE_PADDED] = {"padded", "vocabulary of 50,304 rows", "a CPU gains nothing by it"},
-    [TECHNIQUE_TIED] = {"tied", "the head is the embedding", NULL},
-};
-
 static struct {
     const char *data, *rows;
     uint64_t steps, warmup, rounds, memory_limit;

@@ -46,11 +46,6 @@ static const sgt_program program = {
 
 static const char *const epilogues[] = {"none", "bias", "bgrad", "gelu", "dgelu", "dgelu-bgrad"};
 
-double gemm_flops(const sgt_cuda_gemm_shape *s)
-{
-    return 2.0 * (double)s->m * (double)s->n * (double)s->k;
-}
-
 static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gemm_shape s,
                 sgt_cuda_epilogue epilogue)
 {

@@ -35,6 +35,10 @@ int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is n
 /* Measure the speed of a large square product on a CPU, in float32 or bfloat16, in *flops. */
 int gemm_square_on_cpu(double *flops, int threads, int bf16, sgt_error *err);
 
-double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one product */
+/* Return the FLOPs of one product. */
+static inline double gemm_flops(const sgt_cuda_gemm_shape *s)
+{
+    return 2.0 * (double)s->m * (double)s->n * (double)s->k;
+}
 
 #endif

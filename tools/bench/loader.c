@@ -208,14 +208,6 @@ static void shorten_default(loader_bench *b)
     b->in.seqs[0] = seq;
 }
 
-int loader_warm(const loader_bench *b, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK && b->may_be_warm; i++)
-        rc = bench_cache_fill(b->shards[i].path, err);
-    return rc;
-}
-
 static void see_room(loader_bench *b)
 {
     sgt_memory memory;
@@ -227,24 +219,6 @@ static void see_room(loader_bench *b)
 }
 
 /* ---- the grid ---- */
-
-int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err)
-{
-    loader_group *more = reallocarray(b->groups, b->group_count + 1, sizeof *more);
-    if (!more) return sgt_fail_memory(err, NULL);
-    b->groups = more;
-    *out = &more[b->group_count];
-    **out = (loader_group){.results = calloc(most, sizeof *more->results)};
-    if (!(*out)->results) return sgt_fail_memory(err, NULL);
-    b->group_count++;
-    return SGT_OK;
-}
-
-loader_result *loader_add_result(loader_group *g, loader_result r)
-{
-    g->results[g->count] = r;
-    return &g->results[g->count++];
-}
 
 /* memcpy first, then each output of each reader, then other programs: the Python peers draw random
  * windows from memory, and fio measures the disk. */

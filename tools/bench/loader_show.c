@@ -22,10 +22,6 @@ const char *loader_output_name(int i)
 
 const char *loader_sampling_name(int s) { return sgt_sampling_name((sgt_sampling)s); }
 
-double loader_tokens_per_s(const loader_result *r)
-{
-    return (double)r->batch * r->seq / r->us_per_batch * 1e6;
-}
 double loader_gb_per_s(const loader_result *r)
 {
     return 2.0 * r->batch * (r->seq + 1.0) / r->us_per_batch * 1e-3;

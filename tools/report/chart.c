@@ -170,11 +170,6 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
 
 /* ---- drawing ---- */
 
-double report_frame_x(const report_frame *f, double x)
-{
-    return f->left + (x - f->x_low) / (f->x_high - f->x_low) * (f->right - f->left);
-}
-
 double report_frame_y(const report_frame *f, double y)
 {
     double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low)

@@ -213,7 +213,10 @@ typedef struct report_frame {
     int log_y;
 } report_frame;
 
-double report_frame_x(const report_frame *f, double x);
+static inline double report_frame_x(const report_frame *f, double x)
+{
+    return f->left + (x - f->x_low) / (f->x_high - f->x_low) * (f->right - f->left);
+}
 double report_frame_y(const report_frame *f, double y);
 
 /* Add vertical strips whose tooltips give the value of each named series there: at most

@@ -49,61 +49,6 @@ static void close_backend(sgt_backend *b)
     free(c);
 }
 
-/* ---- state ---- */
-
-/* Return the array of a state, and in *at where float `first` of the tensor lies in it. */
-static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
-                       size_t count, sgt_error *err)
-{
-    float *const flat[] = {[SGT_PARAMETERS] = c->flat.params,
-                           [SGT_MOMENT1] = c->flat.m,
-                           [SGT_MOMENT2] = c->flat.v,
-                           [SGT_GRADIENTS] = c->flat.own_grads};
-    sgt_tensor t;
-    if ((size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
-        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
-        return NULL;
-    }
-    if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
-    *at = c->flat.tensor_at[tensor] + first;
-    return flat[what];
-}
-
-/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
- * writes to it are ignored. */
-static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
-{
-    return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
-}
-
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
-               const float *from, sgt_error *err)
-{
-    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    size_t at;
-    if (is_nothing(c, what)) return SGT_OK;
-    float *state = state_at(c, &at, what, tensor, first, count, err);
-    if (!state) return SGT_EUSAGE;
-    if (what == SGT_PARAMETERS) c->flat.stale = 1;
-    if (c->group) return sgt_cuda_ranks_put(c, state, at, count, from, err);
-    return sgt_cuda_stage(c, state + at, NULL, from, count, err);
-}
-
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
-               sgt_error *err)
-{
-    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    size_t at;
-    if (is_nothing(c, what)) {
-        memset(to, 0, count * sizeof *to);
-        return SGT_OK;
-    }
-    float *state = state_at(c, &at, what, tensor, first, count, err);
-    if (!state) return SGT_EUSAGE;
-    if (c->group) return sgt_cuda_ranks_get(c, state, at, count, to, err);
-    return sgt_cuda_stage(c, state + at, to, NULL, count, err);
-}
-
 static void refresh_copy(sgt_cuda_backend *c)
 {
     if (c->flat.stale && c->flat.own_copy)
@@ -118,53 +63,6 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
     const sgt_cuda_backend *c = (const sgt_cuda_backend *)b;
     memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
     return c->kinds;
-}
-
-static int read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err)
-{
-    sgt_cuda_copy(c->queue.compute, c->queue.staging, control, sizeof *control);
-    return sgt_cuda_finish(c->queue.compute, err);
-}
-
-static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
-{
-    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    sgt_cuda_control seen;
-    int rc = read_control(c, c->buf.control, err);
-    if (rc < 0) return rc;
-    memcpy(&seen, c->queue.staging, sizeof seen);
-    *s = (sgt_scaler){
-        .scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
-    sgt_cuda_copy(c->queue.compute, c->queue.staging, c->buf.outliers, sizeof s->outliers);
-    if ((rc = sgt_cuda_finish(c->queue.compute, err)) < 0) return rc;
-    memcpy(&s->outliers, c->queue.staging, sizeof s->outliers);
-    return SGT_OK;
-}
-
-/* Set the control block's fields that outlive a step. */
-static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err)
-{
-    sgt_cuda_control start = {.loss_scale = s->scale,
-                              .good_steps = s->good_steps,
-                              .skipped = s->skipped,
-                              .spikes = s->outliers.spikes,
-                              .growth_interval =
-                                  c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
-    memcpy(c->queue.staging, &start, sizeof start);
-    memcpy(c->queue.staging + sizeof start, &s->outliers, sizeof s->outliers);
-    sgt_cuda_copy(c->queue.compute, c->buf.control, c->queue.staging, sizeof start);
-    sgt_cuda_copy(c->queue.compute, c->buf.outliers, c->queue.staging + sizeof start,
-                  sizeof s->outliers);
-    return sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
-}
-
-static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
-{
-    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    sgt_scaler kept = *s;
-    (void)step; /* each update gets the step's number */
-    if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    start_control(c, &kept, NULL); /* a device error is reported again by the next call */
 }
 
 /* ---- a micro-step ---- */
@@ -310,7 +208,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     take_rows(c, 0, rows->targets != NULL);
     sgt_cuda_forward(c, 0);
     sgt_cuda_head(c, 0);
-    if ((rc = read_control(c, c->buf.eval_control, err)) < 0) return rc;
+    if ((rc = sgt_cuda_read_control(c, c->buf.eval_control, err)) < 0) return rc;
     memcpy(&seen, c->queue.staging, sizeof seen);
     *loss = seen.loss;
     *targets = (uint64_t)seen.targets;
@@ -404,7 +302,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     memcpy(c->queue.staging, &place, sizeof place);
     sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
     int rc = sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
-    return rc < 0 ? rc : start_control(c, &s, err);
+    return rc < 0 ? rc : sgt_cuda_start_control(c, &s, err);
 }
 
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
@@ -484,14 +382,14 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
                             .pinned_alloc = pinned_alloc,
                             .pinned_free = pinned_free,
                             .close = close_backend,
-                            .put = put,
-                            .get = get,
+                            .put = sgt_cuda_put,
+                            .get = sgt_cuda_get,
                             .micro_step = micro_step,
                             .update = sgt_cuda_update,
                             .metrics = sgt_cuda_metrics,
                             .eval = eval,
-                            .put_scaler = put_scaler,
-                            .get_scaler = get_scaler,
+                            .put_scaler = sgt_cuda_put_scaler,
+                            .get_scaler = sgt_cuda_get_scaler,
                             .memory = memory};
     int rc = sgt_cuda_decide(c, o, err);
     sgt_cuda_sync_kernels(o->sync_kernels);

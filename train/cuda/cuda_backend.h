@@ -311,6 +311,18 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
 int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
                  sgt_error *err);
 
+/* In state.c: four of the backend's functions (backend.h). */
+int sgt_cuda_put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+                 const float *from, sgt_error *err);
+int sgt_cuda_get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+                 float *to, sgt_error *err);
+int sgt_cuda_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
+void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
+/* Copy a control block to the staging buffer, and wait for it. */
+int sgt_cuda_read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err);
+/* Set the control block's fields that outlive a step. */
+int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err);
+
 /* In update.c: two of the backend's functions (backend.h). */
 int sgt_cuda_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
 int sgt_cuda_metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);

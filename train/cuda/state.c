@@ -1,0 +1,103 @@
+/* state.c: parameters, moments, gradients and the loss scaler, from the device and to it. */
+#include <string.h>
+
+#include "train/cuda/cuda_backend.h"
+
+/* Return the array of a state, and in *at where float `first` of the tensor lies in it. */
+static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
+                       size_t count, sgt_error *err)
+{
+    float *const flat[] = {[SGT_PARAMETERS] = c->flat.params,
+                           [SGT_MOMENT1] = c->flat.m,
+                           [SGT_MOMENT2] = c->flat.v,
+                           [SGT_GRADIENTS] = c->flat.own_grads};
+    sgt_tensor t;
+    if ((size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
+        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
+        return NULL;
+    }
+    if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
+    *at = c->flat.tensor_at[tensor] + first;
+    return flat[what];
+}
+
+/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
+ * writes to it are ignored. */
+static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
+{
+    return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
+}
+
+int sgt_cuda_put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+                 const float *from, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    size_t at;
+    if (is_nothing(c, what)) return SGT_OK;
+    float *state = state_at(c, &at, what, tensor, first, count, err);
+    if (!state) return SGT_EUSAGE;
+    if (what == SGT_PARAMETERS) c->flat.stale = 1;
+    if (c->group) return sgt_cuda_ranks_put(c, state, at, count, from, err);
+    return sgt_cuda_stage(c, state + at, NULL, from, count, err);
+}
+
+int sgt_cuda_get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+                 float *to, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    size_t at;
+    if (is_nothing(c, what)) {
+        memset(to, 0, count * sizeof *to);
+        return SGT_OK;
+    }
+    float *state = state_at(c, &at, what, tensor, first, count, err);
+    if (!state) return SGT_EUSAGE;
+    if (c->group) return sgt_cuda_ranks_get(c, state, at, count, to, err);
+    return sgt_cuda_stage(c, state + at, to, NULL, count, err);
+}
+
+int sgt_cuda_read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err)
+{
+    sgt_cuda_copy(c->queue.compute, c->queue.staging, control, sizeof *control);
+    return sgt_cuda_finish(c->queue.compute, err);
+}
+
+int sgt_cuda_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    sgt_cuda_control seen;
+    int rc = sgt_cuda_read_control(c, c->buf.control, err);
+    if (rc < 0) return rc;
+    memcpy(&seen, c->queue.staging, sizeof seen);
+    *s = (sgt_scaler){
+        .scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
+    sgt_cuda_copy(c->queue.compute, c->queue.staging, c->buf.outliers, sizeof s->outliers);
+    if ((rc = sgt_cuda_finish(c->queue.compute, err)) < 0) return rc;
+    memcpy(&s->outliers, c->queue.staging, sizeof s->outliers);
+    return SGT_OK;
+}
+
+int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err)
+{
+    sgt_cuda_control start = {.loss_scale = s->scale,
+                              .good_steps = s->good_steps,
+                              .skipped = s->skipped,
+                              .spikes = s->outliers.spikes,
+                              .growth_interval =
+                                  c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
+    memcpy(c->queue.staging, &start, sizeof start);
+    memcpy(c->queue.staging + sizeof start, &s->outliers, sizeof s->outliers);
+    sgt_cuda_copy(c->queue.compute, c->buf.control, c->queue.staging, sizeof start);
+    sgt_cuda_copy(c->queue.compute, c->buf.outliers, c->queue.staging + sizeof start,
+                  sizeof s->outliers);
+    return sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
+}
+
+void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    sgt_scaler kept = *s;
+    (void)step; /* each update gets the step's number */
+    if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
+    sgt_cuda_start_control(c, &kept, NULL); /* a device error is reported again by the next call */
+}
