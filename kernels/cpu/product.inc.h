@@ -1,15 +1,7 @@
 /* product.inc.h: sgt_product and sgt_softmax_part, compiled once per level for float32, and with
  * AVX-512 once more for bfloat16. A file for each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
  * PRODUCT_BF16 and includes this file.
- *
- * On an AMD Zen 4 with AVX-512, tiles reach 98 % of the instruction's peak rate. Tiles of 8 x 48
- * are as fast but fit GPT-2's widths worse. Prefetching B's panels by hand gained nothing.
- *
- * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, peak 103 GFLOP/s there), 2026-11-23,
- * check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with 256 to 4096 rows.
- * Compared with oneDNN 2.6 (medians, both run in turn in one process, 768 and 3072 channels): 1.00
- * to 1.12 times as fast forward and for the input's gradient, 1.02 to 1.24 times for the weight's
- * gradient, and twice as fast for fc's output and both weights of the MLP. */
+ * kernels/NOTES.md has measurements. */
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd.h"
 

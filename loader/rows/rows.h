@@ -1,32 +1,8 @@
-/* rows.h: windows of 16-bit ids into rows: the functions that touch every token, in plain C and in
- * vectors. The widths agree to the bit; tests/loader/test_rows.c holds them to it. Each returns the
- * largest id it met, so that the check against the vocabulary costs no second pass. Nothing needs
- * alignment; nothing outside the given lengths is touched.
- *
- * Of windows at random places of memory larger than the caches it is the waiting for them that
- * takes the time. Microseconds a batch of 32 rows of 1,024, and in brackets of 64 of 512, from
- * memory in huge pages (`make bench-rows`, one run; AMD EPYC Zen 4, one thread, 2026-11-22; medians
- * of 11 turns):
- *
- *                                        AVX2             AVX-512
- *     u16, memcpy, which looks at no id  12.5 (14.4)      16.9 (18.6)
- *     u16, nothing asked for ahead       11.2 (13.0)      12.3 (13.2)
- *     u16, groups asked for ahead         5.1 (5.4)        5.2 (5.3)     <- sgt_rows_group
- *     i32, a token at a time             41.8 (54.1)      45.3 (61.1)
- *     i32, nothing asked for ahead       19.9 (30.3)      20.3 (33.8)
- *     i32, groups asked for ahead         6.9 (7.3)        7.2 (7.2)     <- sgt_rows_group
- *
- * To L2 there are about twice as many lines on their way at once as to L1, where the stores want
- * the same room; and a group that is asked for in one go overlaps its misses of the TLB too, which
- * small windows consist of. Tried, and slower: to ask for a few lines of each coming window, for a
- * line with each line widened, for one window at a time, to L1; to draw and to ask in turns. Tried,
- * and no faster: stores asked for ahead, inputs and targets in two passes, the second load of two
- * made from the first by permutation.
- *
- * Stores past the caches (copy_past, widen_past), into a ring of buffers, pay where the last cache
- * does not hold it: 32 x 1,024, AVX-512, through the caches and past them, 4 MiB 9.0 14.3, 16 MiB
- * 17.8 15.6, 32 MiB (that cache's size) 19.3 16.9, 64 MiB 19.4 14.8 (the same run; nobody reads the
- * rows). */
+/* rows.h: the functions that turn windows of 16-bit ids into rows, and so touch every token: in
+ * plain C and in vectors. All CPU levels give the same bits; tests/loader/test_rows.c checks it.
+ * Each function returns the largest id that it met, so that comparing ids with the vocabulary needs
+ * no second pass. Nothing needs alignment, and nothing outside the given lengths is touched.
+ * loader/NOTES.md has measurements. */
 #ifndef SGT_ROWS_H
 #define SGT_ROWS_H
 

@@ -3,13 +3,14 @@
  * them overlap they write the same ids. Rows of fewer than 32 ids use a mask. Masked stores are
  * slow (32 rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores a
  * mask is better, because a line that is written both through the caches and past them takes as
- * long as two. rows.h has the measurements. */
+ * long as two. loader/NOTES.md has more. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-static __mmask32 first(size_t n) /* mask of n < 32 ids */ { return (__mmask32)((1ull << n) - 1); }
+/* Return the mask of the first n < 32 ids. */
+static __mmask32 first(size_t n) { return (__mmask32)((1ull << n) - 1); }
 
 static uint16_t top_of(__m512i v)
 {
