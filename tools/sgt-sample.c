@@ -222,7 +222,8 @@ static void check_input(void)
     int times = 0;
     for (size_t i = 0; i < o.prompts.count; i++) times += !strcmp(o.prompts.items[i], "-");
     for (size_t i = 0; i < o.files.count; i++) times += !strcmp(o.files.items[i], "-");
-    if (times > 1) sgt_usage(&program, "-: standard input is one prompt, not %d", times);
+    if (times > 1)
+        sgt_usage(&program, "-: standard input can be used for one prompt, not %d", times);
 }
 
 int main(int argc, char **argv)
@@ -234,7 +235,7 @@ int main(int argc, char **argv)
         sgt_usage(&program,
                   "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first > 1)
-        sgt_usage(&program, "one model at a time, not %d (a prompt comes after --prompt)",
+        sgt_usage(&program, "one model at a time, not %d (give a prompt with --prompt)",
                   argc - first);
     check_input();
     sgt_take_cpu(&program, o.cpu);

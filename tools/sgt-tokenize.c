@@ -270,10 +270,11 @@ static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *er
 
 static void check_ranks(void)
 {
-    if (o.rank_given && !o.ranks_given) sgt_usage(&program, "--rank: of how many (--ranks N)");
+    if (o.rank_given && !o.ranks_given)
+        sgt_usage(&program, "--rank: needs --ranks N, the number of processes");
     if (!o.ranks_given) return;
     program.rank = NULL; /* each process prints its own errors, even under a launcher */
-    if (!o.rank_given) sgt_usage(&program, "--ranks: which of them is this (--rank I)");
+    if (!o.rank_given) sgt_usage(&program, "--ranks: needs --rank I, the number of this process");
     if (o.rank >= o.ranks)
         sgt_usage(&program, "--rank %llu: must be less than --ranks %llu (they count from 0)",
                   (unsigned long long)o.rank, (unsigned long long)o.ranks);
@@ -320,8 +321,8 @@ static void say_waiting(const char *out, const sgt_tokenize_result *r)
 {
     char shown[1024];
     fprintf(stderr,
-            "%s: %s: part %llu of %llu is whole, %u %s not (whoever makes the last one completes "
-            "OUT)\n",
+            "%s: %s: part %llu of %llu is whole, %u %s not (the process that makes the last one "
+            "completes OUT)\n",
             program.name, sgt_printable(shown, sizeof shown, out), (unsigned long long)o.rank + 1,
             (unsigned long long)o.ranks, r->waiting, r->waiting == 1 ? "is" : "are");
 }
@@ -349,7 +350,7 @@ static int tokenize(sgt_tokenize_options *options)
     rc = sgt_tokenize(options, &result, &err);
     sgt_progress_end(m.bar);
     if (rc < 0 && ranks) ranks->give_up(ranks, &err);
-    if (rc == SGT_ESTOPPED) sgt_fail(&err, rc, "stopped (the same command goes on with it)");
+    if (rc == SGT_ESTOPPED) sgt_fail(&err, rc, "stopped (the same command continues it)");
     if (rc < 0) code = sgt_report_failure(&program, &err);
     else code = sgt_ranks_first(ranks) ? print_result(options->out, &result) : SGT_EXIT_OK;
     sgt_ranks_close(ranks, code);
@@ -385,7 +386,7 @@ int main(int argc, char **argv)
         sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)",
                   argv[first]);
     if (!o.dry_run && strcmp(argv[argc - 1], "-") == 0)
-        sgt_usage(&program, "OUT is a folder, and - is none (./- is one of that name)");
+        sgt_usage(&program, "OUT must be a folder, not - (./- names a folder called -)");
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();

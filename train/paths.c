@@ -220,8 +220,7 @@ static int ended(listener *l, int status, sgt_error *err)
     snprintf(why, sizeof why, "%s%s%.160s", how, *l->noise ? ": " : "", l->noise);
     int outside = WIFSIGNALED(status) && strchr(outsiders, WTERMSIG(status));
     if (!l->trying || outside)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended before its time (%s)",
-                        why);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended early (%s)", why);
     verdict(l, "crashed", why);
     return SGT_OK;
 }

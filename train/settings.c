@@ -136,7 +136,8 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
             "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
         return sgt_fail(err, SGT_EUSAGE,
-                        "--model %s: not together with --init, which says the shape", s->model);
+                        "--model %s: not together with --init, which determines the shape",
+                        s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 

@@ -120,7 +120,8 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
     if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->precision == SGT_PRECISION_TF32) {
-        sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
+        sgt_say(&t->o->warning,
+                "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->precision = SGT_PRECISION_FP32;
     }
     if ((rc = find_bf16(t, &bf16, err)) < 0) return rc;
@@ -143,7 +144,7 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK && cuda > 0 && cuda < r->size)
         rc = sgt_fail(
             err, SGT_EUNSUPPORTED,
-            "--device auto: CUDA on %.0f of %u ranks (--device cuda says what the others lack)",
+            "--device auto: CUDA on %.0f of %u ranks (--device cuda tells what the others lack)",
             cuda, r->size);
     return rc;
 }
@@ -305,8 +306,8 @@ static void compare_machine(const sgt_trainer *t)
     if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) ||
                     strcmp(st->library, b->library)))
         sgt_say(&t->o->warning,
-                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ "
-                "from an undisturbed run's",
+                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: results will differ "
+                "in the last bits from an uninterrupted run",
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 

@@ -366,9 +366,9 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
     uint32_t pending;
     int again;
     if (r->pid != getpid())
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "the cursor belongs to the parent process: io_uring does not survive a "
+                        "fork (open a cursor in the child)");
     do {
         while (!r->ruined && (pending = sgt_ring_pending(reads, n)) > 0) enter(r, pending);
         again = r->ruined ? 0 : open_refused(r, reads, n, err);

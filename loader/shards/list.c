@@ -59,7 +59,8 @@ static int one_name(char *const *paths, size_t n, const char *folder, const char
     for (size_t i = 1; i < n; i++) {
         const char *name = strrchr(paths[i], '/') + 1;
         if (strncmp(name, first, before + 1))
-            return sgt_fail(err, SGT_EFORMAT, "%s: %s and %s are of two sets (a folder for each)",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: %s and %s belong to two sets (put each into a folder of its own)",
                             folder, first, name);
     }
     return SGT_OK;

@@ -255,7 +255,7 @@ static int walk_sequences(walk *w, sgt_error *err)
     if (rc == SGT_OK && at != w->size)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its sequences have %" PRIu64 " tokens, but the .bin has %" PRIu64
-                        " (one of the two is another's, or cut short)",
+                        " (they do not belong together, or one is cut short)",
                         w->x->path, at / 2, w->size / 2);
     return rc == SGT_OK ? bounds_at(w, w->x->sequences, at, err) : rc;
 }

@@ -99,7 +99,7 @@ interrupt() { # OPTION...: SIGINT once the first row of two was measured
 }
 interrupt
 stdout_matches '^[* ] mmap +shards mapped, token by token +[0-9.]+ +[0-9]+ +- +- '
-stdout_matches '^Interrupted: what was measured until then'
+stdout_matches '^Interrupted: the measurements so far'
 interrupt --json
 stdout_has '"interrupted": true'
 check 'the row' test "$(rows | cut -d ' ' -f 1)" = mmap
@@ -120,7 +120,7 @@ stderr_matches '^sgt-bench ablation: mmap: 2 rows instead of [0-9]+, which --sec
 run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64MiB --seconds 0.000001
 stdout_matches '^mmap +[0-9]+ \(2\) +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
-stdout_matches '^Largest: what 64\.0 MiB holds; in brackets the rows that there was time for\.$'
+stdout_matches '^Largest: what 64\.0 MiB holds; in parentheses the rows that there was time for\.$'
 run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64k
 stdout_matches '^mmap +none *$'
 run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench ablation --data out --memory-limit x

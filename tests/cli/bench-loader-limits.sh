@@ -83,7 +83,7 @@ check 'the quotient' awk -F'[:,]' '/"us_per_batch"/ { us = $2 } /"fio_fraction"/
     if (q < 1 - 3e-5 || q > 1 + 3e-5) exit 1 }' .stdout
 run 0 sgt-bench loader set --cold --seconds .02 --turns 1 --batch-size 4 --seq-len 64
 stdout_has 'Dropped from the page cache before each measurement, 1 thread'
-stdout_has "Limit: the disk's, as fio reads it at the same depth."
+stdout_has "Limit: the disk, read by fio at the same depth."
 stdout_matches '^  fio             -   random          4     64    4000\.00       0\.1   0\.000   1\.0000  0\.25$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 

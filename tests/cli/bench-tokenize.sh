@@ -89,7 +89,7 @@ stdout_matches '^  gigatoken 0\.1 +[0-9]+ +7 +2\.571 +1000\.000 +0\.0 +0\.00$'
 stdout_matches '^  tiktoken 0\.1 +[0-9]+ +7 +2\.571 +2000\.000 +0\.0 +0\.00$'
 check 'and how much faster ours is' test "$(grep -cE '^  ours is [0-9.]+ times as fast$' .stdout)" -eq 2
 table 'Limit, reading the text from memory, and no more: '
-stdout_has "turns: 1; medians, and gigatoken's best"
+stdout_has "turns: 1; medians, and the best turn of gigatoken"
 
 # one that the interpreter lacks is left out, and the rest goes on
 cat > python <<'END'

@@ -84,7 +84,7 @@ run 0 sgt-train --quiet --data fineweb10B --run run3 --model 1x8x1 --seq-len 1 -
 check 'evaluated on its val split' grep -q '"val_loss"' run3/log.jsonl
 shard fineweb10B/tiny_train.bin 1 2
 run 1 sgt-inspect fineweb10B
-stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin are of two sets (a folder for each)'
+stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin belong to two sets (put each into a folder of its own)'
 
 # nanoGPT's
 mkdir nano

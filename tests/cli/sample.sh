@@ -9,7 +9,7 @@ stdout_matches '^sgt-sample [0-9]+\.[0-9]+'
 
 run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
 run_usage 'one model at a time, not 2 (a prompt comes after --prompt)' sgt-sample run 'Once upon'
-run_usage '-: standard input is one prompt, not 2' sgt-sample run -p - --prompt-file -
+run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
 run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
 run_usage '--tokens 0: must be from 1 to 1000000000' sgt-sample run --tokens 0
@@ -68,7 +68,7 @@ check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
 # longer than the model's 1024 positions, said once
 run 0 sgt-sample run -p 'Hello' --tokens 1030
-stderr_has "sgt-sample: the model's 1024 positions are full: it goes on from the last 512 tokens"
+stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
 stderr_lines 2
 head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > long
 run 0 sgt-sample run --prompt-file long --tokens 1

@@ -160,7 +160,7 @@ kill -TERM $pid
 code=0
 wait $pid || code=$?
 [ $code -eq 130 ] || fail "exit $code after SIGTERM"
-stderr_is 'sgt-tokenize: stopped (the same command goes on with it)'
+stderr_is 'sgt-tokenize: stopped (the same command continues it)'
 for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done
 
 # HTML through Python.

@@ -29,7 +29,7 @@ mkdir -m 555 closed
 run 1 $try ./program fine closed/out
 stderr_is 'sgt-tokenize: closed/out: cannot make this folder: Permission denied'
 run 1 $try ./program fine closed
-stderr_is 'sgt-tokenize: closed: OUT cannot be written to: Permission denied'
+stderr_is 'sgt-tokenize: closed: cannot write to OUT: Permission denied'
 [ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'
 
 run 0 $try ./program fine open/out
@@ -40,5 +40,5 @@ stdout_has 'complete already'
 run 1 $try ./program --split 50% fine open/out
 stderr_is 'sgt-tokenize: open/out: made with --split none, now 50% (--force replaces it)'
 run 1 $try ./program --split 50% --force fine open/out
-stderr_is 'sgt-tokenize: open/out: OUT cannot be written to: Permission denied'
+stderr_is 'sgt-tokenize: open/out: cannot write to OUT: Permission denied'
 chmod 755 open/out

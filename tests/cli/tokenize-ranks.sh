@@ -43,10 +43,10 @@ rm -rf out
 talks='--shard-tokens 1k --split 30%'
 run 0 sgt-tokenize $talks --rank 1 --ranks 3 corpus out
 stdout_is ''
-stderr_is 'sgt-tokenize: out: part 2 of 3 is whole, 2 are not (whoever makes the last one completes OUT)'
+stderr_is 'sgt-tokenize: out: part 2 of 3 is whole, 2 are not (the process that makes the last one completes OUT)'
 run 0 sgt-tokenize $talks --json --rank 0 --ranks 3 corpus out
 stdout_is ''
-stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (whoever makes the last one completes OUT)'
+stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (the process that makes the last one completes OUT)'
 run 0 sgt-tokenize $talks --json --rank 2 --ranks 3 corpus out
 stdout_lines 1
 stderr_is ''
@@ -62,8 +62,8 @@ run 0 sgt-tokenize $talks corpus out
 stdout_has 'complete already, nothing was done'
 
 # ---- what is refused ----
-run_usage '--rank: of how many (--ranks N)' sgt-tokenize --rank 0 corpus out
-run_usage '--ranks: which of them is this (--rank I)' sgt-tokenize --ranks 2 corpus out
+run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
+run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
 run_usage '--rank 2: must be less than --ranks 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
 run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
 run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a

@@ -69,7 +69,7 @@ for signal in INT TERM; do
     exec 3>&-
     rm pipe
     [ $code -eq 130 ] || fail "exit $code after SIG$signal"
-    stderr_is 'sgt-tokenize: stopped (the same command goes on with it)'
+    stderr_is 'sgt-tokenize: stopped (the same command continues it)'
     exists out/.work
     # standard input starts over by itself
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - out

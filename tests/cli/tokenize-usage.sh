@@ -1,7 +1,7 @@
 # tokenize-usage.sh: wrong usage of sgt-tokenize, and its --help.
 . "$ROOT/tests/cli/lib.sh"
 
-run_usage 'OUT is a folder, and - is none (./- is one of that name)' sgt-tokenize corpus -
+run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokenize corpus -
 run_usage 'wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
 run_usage 'wanted INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option

@@ -139,7 +139,7 @@ stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
 # too little for the products' own workspace: the same line
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
-'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: a smaller --model or --seq-len\)$'
+'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'
 absent large
 
 # ---- what is not there for every run: oneDNN is for bf16 on a CPU with AMX ----

@@ -66,18 +66,18 @@ awk -v x="$(field loss run/log.jsonl)" 'BEGIN { x -= log(256); exit !(x < 1e-6 &
     fail 'a model of zeros guesses all of 256 ids alike'
 rm -r run
 run 2 sgt-train --data d --init m.bin --model 1x8x2
-stderr_has '--model 1x8x2: not together with --init, which says the shape'
+stderr_has '--model 1x8x2: not together with --init, which determines the shape'
 
 # too large for this machine
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
-stderr_has '(no --batch-size fits: a smaller --model or --seq-len)'
+stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
 # a batch that does not fit: before anything is said of what it would train with, with the largest that fits
 run 1 sgt-train --device cpu --data d --model 12x768x12 --seq-len 1024 --batch-size 1000000
 stdout_is ''
 largest='the largest --batch-size that fits is [1-9][0-9]*(, or [1-9][0-9]* with --recompute block|, with --recompute '\
 'block)?'
 stderr_matches "^sgt-train: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free \\(($largest\
-|no --batch-size fits: a smaller --model or --seq-len)\\)\$"
+|no --batch-size fits: use a smaller --model or --seq-len)\\)\$"
 ! grep -q 'lr ' .stderr || fail 'a learning rate for what does not fit'
 absent run
 rows=$(sed -n 's/.*fits is \([0-9]*\).*/\1/p' .stderr)

@@ -83,10 +83,10 @@ stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than t
 '\(the largest --batch-size that fits: [0-9]+\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit 1MiB --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the 1\.0 MiB of --memory-limit \(no '\
-'--batch-size fits: a smaller --model or --seq-len\)$'
+'--batch-size fits: use a smaller --model or --seq-len\)$'
 run 1 sgt-train $run --batch-size auto --memory-limit 1MiB --run no
 stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.]+ MiB with one row, more than the '\
-'1\.0 MiB of --memory-limit \(a smaller --model or --seq-len, or --recompute auto\)$'
+'1\.0 MiB of --memory-limit \(use a smaller --model or --seq-len, or --recompute auto\)$'
 run 0 sgt-train --quiet $run $small --memory-limit 4G
 absent no
 

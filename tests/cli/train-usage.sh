@@ -53,7 +53,7 @@ run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader f
 run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' \
     sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
-run_usage '--model 2x8x2: not together with --init, which says the shape' \
+run_usage '--model 2x8x2: not together with --init, which determines the shape' \
     sgt-train --data d --model 2x8x2 --init "$curve"
 run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)' sgt-train --data d --scale-lr
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force

@@ -44,9 +44,9 @@ Test(foreign, names_of_modded_nanogpt)
         check_loader("d", &o, NULL, val);
     }
     put_foreign("d/edu_train.bin", 3, 300); /* llm.c's name for a set of one shard */
-    expect_failure(
-        open_only("d", NULL, why), SGT_EFORMAT,
-        "d: edu_train.bin and fineweb_train_000001.bin are of two sets (a folder for each)");
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: edu_train.bin and fineweb_train_000001.bin belong to two sets (put each "
+                   "into a folder of its own)");
     /* sgt's shards come first; if there are any, others are not used */
     put_shard("d/train_000000.bin", 0, 600);
     sgt_loader_options o = {.batch = 4, .seq = 16};
@@ -336,8 +336,8 @@ Test(foreign, megatron_index_that_lies)
          "at byte 66: sequence 1 begins at byte 10 of the .bin, wanted 8, where the one before "
          "ends"},
         {34 + 20, 4, 299, SGT_EFORMAT,
-         "its sequences have 332 tokens, but the .bin has 333 (one of the two is another's, or cut "
-         "short)"},
+         "its sequences have 332 tokens, but the .bin has 333 (they do not belong together, or one "
+         "is cut short)"},
         {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
          "at byte 74: sequence 2 begins at byte -10 of the .bin, wanted 10, where the one before "
          "ends"},

@@ -318,8 +318,8 @@ Test(uring_reads, cursors_move_between_threads)
 /* In the child, its parent's cursor is refused, and a cursor of its own gives the same batches. */
 static int in_child(const sgt_loader *l, sgt_cursor *parents)
 {
-    static const char want[] =
-        "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)";
+    static const char want[] = "the cursor belongs to the parent process: io_uring does not "
+                               "survive a fork (open a cursor in the child)";
     sgt_error err;
     sgt_cursor *own;
     uint16_t rows[6 * 17];

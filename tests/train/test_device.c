@@ -333,8 +333,9 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s.threads = 1;
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_THREADS] = 1;
     must_train(s, "r", 1);
-    cr_expect(strstr(warned, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA\n"),
-              "%s", warned);
+    cr_expect(
+        strstr(warned, "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA\n"),
+        "%s", warned);
     cr_expect(
         strstr(warned, "; the checkpoint is from cuda, sm_90, fake 1.0: the bits will differ"),
         "%s", warned);

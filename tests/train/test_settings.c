@@ -198,7 +198,7 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"memory-limit\": 0}", "--memory-limit 0: must be from 1 to 9e+18"},
         {"{\"model\": \"x\"}", NULL},
         {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
-         "--model gpt2: not together with --init, which says the shape"},
+         "--model gpt2: not together with --init, which determines the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_settings s;

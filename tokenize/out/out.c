@@ -329,7 +329,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
-        return sgt_fail_errno(err, "%s: OUT cannot be written to", r->path);
+        return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
     if (!(o->work = sgt_join(r->path, ".work"))) return sgt_fail_memory(err, r->path);
     return sgt_make_folders(r->path, err);
 }

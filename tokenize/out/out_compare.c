@@ -112,7 +112,8 @@ static int compare_options(const char *out, const char *made, const char *now, s
     int rc = SGT_OK;
     if (!json_is_object(a) || !json_is_object(b)) {
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: does not say by which options it was made (--force replaces it)", out);
+                      "%s: does not record the options that it was made with (--force replaces it)",
+                      out);
         goto done;
     }
     json_object_foreach(b, key, value) if (!rc && !json_equal(json_object_get(a, key), value)) rc =

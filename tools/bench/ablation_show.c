@@ -126,10 +126,10 @@ void ablation_show(void *bench)
     if (a->memory_limit)
         printf("\nLargest: what %s holds%s.\n",
                sgt_format_bytes(total, sizeof total, a->memory_limit),
-               fewer(a) ? "; in brackets the rows that there was time for" : "");
+               fewer(a) ? "; in parentheses the rows that there was time for" : "");
     if (a->interrupted)
-        printf(
-            "\nInterrupted: what was measured until then, each row in the rounds that it had.\n");
+        printf("\nInterrupted: the measurements so far, each row with the rounds that it "
+               "completed.\n");
     int said = 0;
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].why[0])

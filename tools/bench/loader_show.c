@@ -73,7 +73,7 @@ static const char *limit_text(const loader_bench *b)
 {
     if (!b->o->cold) return "memcpy of the same windows, from memory";
     return b->fio[0]
-               ? "the disk's, as fio reads it at the same depth"
+               ? "the disk, read by fio at the same depth"
                : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)";
 }
 
@@ -94,7 +94,7 @@ void loader_show(void *bench)
             if (!b->groups[i].results[j].why[0]) show_row(b, &b->groups[i].results[j]);
     if (b->grid_count) {
         printf("\n* the fastest with its output. Limit: %s.\n", limit_text(b));
-        printf("  GB/s counts the 2(T+1) bytes that a row is on disk, whatever is made of them.\n");
+        printf("  GB/s counts the 2(T+1) bytes that a row is on disk, whatever the output is.\n");
         if (b->o->cold) printf("  preload reads everything when it opens, and nothing later.\n");
     }
     loader_limits_show(b);

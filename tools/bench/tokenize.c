@@ -467,7 +467,7 @@ static void show(void *bench)
            (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / b->seconds);
     if (o.peer)
         printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
-               o.disk ? "" : ", and gigatoken's best");
+               o.disk ? "" : ", and the best turn of gigatoken");
 }
 
 static int plot(void *bench, const char *path, sgt_error *err)

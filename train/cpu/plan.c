@@ -214,7 +214,7 @@ static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double
 /* Fail if memory is short. Otherwise the system would kill the process while it prefaults pages. */
 static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_error *err)
 {
-    char cure[128] = "no --batch-size fits: a smaller --model or --seq-len";
+    char cure[128] = "no --batch-size fits: use a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
     /* Everything is recomputed already, or was chosen layer by layer. */

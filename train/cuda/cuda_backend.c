@@ -252,7 +252,8 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
     if (rows)
         snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu",
                  rows * c->shape.ranks);
-    else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
+    else
+        snprintf(advice, sizeof advice, "no --batch-size fits: use a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
                     "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s "
                     "has %.2f of %.2f GiB for them (%s)",

@@ -26,7 +26,7 @@ int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_ro
     if (filled)
         sgt_say(notice,
                 "%s: %" PRIu64 " of %" PRIu64 " prompts fill the row of %" PRIu64
-                " tokens: nothing is learnt from those (a longer --seq-len)",
+                " tokens: nothing is learnt from those (use a longer --seq-len)",
                 name, filled, e->count, T);
     if (cut)
         sgt_say(notice,

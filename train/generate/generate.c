@@ -42,7 +42,8 @@ static void take_prompt(generating *g, slot *s)
     memcpy(s->window, p->ids + p->count - n, n * sizeof *s->window);
     if (n < p->count)
         sgt_say(&g->o->notice,
-                "a prompt of %zu tokens: its last %zu count, the model has no more positions",
+                "a prompt of %zu tokens: only its last %zu are used, because the model has no more "
+                "positions",
                 p->count, n);
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
@@ -95,7 +96,7 @@ static void make_place(generating *g, slot *s)
     s->fed = 0;
     if (!g->said++)
         sgt_say(&g->o->notice,
-                "the model's %zu positions are full: it goes on from the last %zu tokens",
+                "the model's %zu positions are full: it continues from the last %zu tokens",
                 g->window, s->count);
 }
 

@@ -258,7 +258,7 @@ static int no_row_fits(plan *p, const uint8_t *at, sgt_error *err)
     char need[32], room[64];
     return sgt_fail(err, SGT_ENOMEM,
                     "--batch-size auto: the model and its step need %s with one row, more than the "
-                    "%s (a smaller --model or --seq-len%s)",
+                    "%s (use a smaller --model or --seq-len%s)",
                     size(need, sizeof need, bytes_with(p, 1, at)), room_text(p, room, sizeof room),
                     at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
 }
@@ -320,7 +320,7 @@ static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block
 
 static int too_much(plan *p, uint64_t rows, sgt_error *err)
 {
-    char need[32], room[64], fits[64] = "no --batch-size fits: a smaller --model or --seq-len";
+    char need[32], room[64], fits[64] = "no --batch-size fits: use a smaller --model or --seq-len";
     const uint8_t *at = p->at ? everywhere(p, SGT_RECOMPUTE_BLOCK) : NULL;
     size(need, sizeof need, bytes_with(p, rows, at));
     uint64_t most = most_rows(p, rows, at);
