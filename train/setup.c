@@ -305,10 +305,11 @@ static void compare_machine(const sgt_trainer *t)
     const sgt_backend *b = t->backend;
     if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) ||
                     strcmp(st->library, b->library)))
-        sgt_say(&t->o->warning,
-                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: results will differ "
-                "in the last bits from an uninterrupted run",
-                b->name, b->level, b->library, st->device, st->level, st->library);
+        sgt_say(
+            &t->o->warning,
+            "continuing with %s, %s, %s; the checkpoint is from %s, %s, %s: results will differ "
+            "in the last bits from an uninterrupted run",
+            b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
 /* Replace the checkpoint's choices by those of this backend. */

@@ -84,11 +84,11 @@ run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
 close cpu-documents cuda-documents
 run 0 sgt-train $options $fp32 --device cpu --run from-cpu --steps 2
 run 0 sgt-train $options $fp32 --device cuda --run from-cpu --resume
-stderr_matches '^sgt-train: going on with cuda, sm_90, .*; the checkpoint is from cpu, '
+stderr_matches '^sgt-train: continuing with cuda, sm_90, .*; the checkpoint is from cpu, '
 close cpu from-cpu
 run 0 sgt-train $options $fp32 --device cuda --run from-cuda --steps 2
 run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
-stderr_matches '^sgt-train: going on with cpu, .*; the checkpoint is from cuda, sm_90, '
+stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
 # what has no fixture of PyTorch's: as the CPU has it
