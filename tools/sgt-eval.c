@@ -40,17 +40,17 @@ static const sgt_option table[] = {
     {.name = "Model"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
      "where to run; auto is CUDA if it can be used", .def = "auto"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows at a time; changes no result",
-     .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
+     "rows computed together; does not change the results", .def = "64 on CUDA, 8 on a CPU",
+     .min = 1, .max = 65536},
     {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision,
-     .help = "precision of matrices", .def = "bf16 on CUDA, fp32 on a CPU",
+     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU",
      .given = &o.precision_given},
-    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU",
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "number of CPU threads",
      .def = "all available cores", .min = 1, .max = 1024},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet,
-     .help = "print nothing but what --json asks for, and failures"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only failures and what --json asks for"},
     {0}};
 
 static const sgt_program program = {

@@ -22,7 +22,7 @@ static struct {
 static bench_shape shape = BENCH_SHAPE;
 
 static const sgt_option table[] = {
-    {.name = "What is run"},
+    {.name = "What to run"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", .help = "shards to train on (required)"},
     BENCH_DEVICE(shape),
     BENCH_MODEL(shape),

@@ -49,7 +49,7 @@ static const sgt_option table[] = {
     {"json", 0, SGT_OPT_FLAG, &shape.output.json,
      .help = "print one JSON document on standard output; the page has it too"},
     {"quiet", 'q', SGT_OPT_FLAG, &shape.output.quiet,
-     .help = "print nothing but what --json asks for, and failures"},
+     .help = "print only failures and what --json asks for"},
     {0}};
 
 static const sgt_program program = {

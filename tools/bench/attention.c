@@ -16,7 +16,7 @@ static bench_shape shape = BENCH_SHAPE;
 static uint64_t heads = 12, head_size = 64;
 
 static const sgt_option table[] = {
-    {.name = "What is run"},
+    {.name = "What to run"},
     BENCH_DEVICE(shape),
     BENCH_BATCH(shape, "rows", 1 << 16),
     BENCH_SEQ(shape, "512", 1 << 20),

@@ -16,7 +16,7 @@
 static bench_shape shape = BENCH_SHAPE;
 static double seconds = 0.2;
 
-static const sgt_option table[] = {{.name = "What is run"},
+static const sgt_option table[] = {{.name = "What to run"},
                                    BENCH_DEVICE(shape),
                                    BENCH_MODEL(shape),
                                    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),

@@ -48,13 +48,15 @@ static const sgt_option table[] = {
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
     {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
-    {.name = "Beside others"},
+    {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "in turns with numpy and PyTorch (where it is), by an interpreter that has them"},
+     .help = "compare with numpy and PyTorch (if installed), run by this interpreter in "
+             "alternating turns"},
     {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
-     "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, "
+     "compare each part with its limit, instead of printing the table: numpy, memcpy, memory, "
+     "scalar, mmap, "
      "threads, stream, random, ahead, block, fill; all, none",
-     .def = "all below the table with --peer, else none", .given = &o.limits_given,
+     .def = "all, after the table, with --peer; else none", .given = &o.limits_given,
      .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
     BENCH_OUTPUT(o.output),

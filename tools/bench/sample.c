@@ -26,20 +26,21 @@ static struct {
 } o = {.prompt = 16, .tokens = 64, .batch = 1, .turns = 3};
 
 static const sgt_option table[] = {
-    {.name = "What is run"},
+    {.name = "What to run"},
     BENCH_MODEL(shape),
     {"prompt-tokens", 0, SGT_OPT_COUNT, &o.prompt, "N", "tokens of the prompt", .def = "16",
      .min = 1, .max = 65535},
-    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens made of each prompt", .def = "64",
+    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "tokens to generate per prompt", .def = "64",
      .min = 1, .max = 65535},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "prompts at a time", .def = "1", .min = 1,
-     .max = SGT_DECODER_ROWS},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "prompts computed together", .def = "1",
+     .min = 1, .max = SGT_DECODER_ROWS},
     BENCH_THREADS(shape),
     {.name = "How"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each has its turn; medians", .def = "3",
-     .min = 1, .max = MOST_TURNS},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each program; medians are shown",
+     .def = "3", .min = 1, .max = MOST_TURNS},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "an interpreter with PyTorch: nanoGPT's way of sampling, and transformers'"},
+     .help = "compare with nanoGPT's sampling and transformers, run by this interpreter, which "
+             "needs PyTorch"},
     BENCH_OUTPUT(shape.output),
     {0}};
 

@@ -50,10 +50,10 @@ typedef struct bench_shape {
                      .help = about, .def = "bf16 on CUDA, fp32 on a CPU",               \
                      .given = &(o).precision_given                                      \
     }
-#define BENCH_THREADS(o)                                                      \
-    {                                                                         \
-        "threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", \
-            .def = "all available cores", .min = 1, .max = 1024               \
+#define BENCH_THREADS(o)                                                         \
+    {                                                                            \
+        "threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "number of CPU threads", \
+            .def = "all available cores", .min = 1, .max = 1024                  \
     }
 
 /* Return the given value, or the device's default. */

@@ -24,7 +24,7 @@ typedef struct bench_output {
         {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
     {                                                                            \
         "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                            \
-            .help = "print nothing but what --json asks for, and failures"       \
+            .help = "print only failures and what --json asks for"               \
     }
 
 /* Arguments of a measurement, from the command line. */

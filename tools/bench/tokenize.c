@@ -39,13 +39,12 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
      "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N",
-     "with --peer and --disk: how often each has its turn", .def = "3", .min = 1,
-     .max = TOKENIZE_TURNS},
+     .help = "compare with gigatoken and tiktoken, run by this interpreter in alternating turns"},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each program, with --peer or --disk",
+     .def = "3", .min = 1, .max = TOKENIZE_TURNS},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "whole commands instead, from files to 16-bit ids on disk, which are written below "
-             "FOLDER"},
+     .help = "measure whole commands instead, from files to 16-bit ids on disk; the output goes "
+             "below FOLDER"},
     BENCH_OUTPUT(o.output),
     {0}};
 
