@@ -8,7 +8,7 @@ run 0 sgt-sample --version
 stdout_matches '^sgt-sample [0-9]+\.[0-9]+'
 
 run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
-run_usage 'one model at a time, not 2 (a prompt comes after --prompt)' sgt-sample run 'Once upon'
+run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
 run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
@@ -72,7 +72,7 @@ stderr_has "sgt-sample: the model's 1024 positions are full: it continues from t
 stderr_lines 2
 head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > long
 run 0 sgt-sample run --prompt-file long --tokens 1
-stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: its last 1024 count, the model has no more positions$'
+stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: only its last 1024 are used, because the model has no more positions$'
 
 # what cannot be
 run 1 sgt-sample nowhere

@@ -17,7 +17,7 @@ run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run whole
 stderr_is ''
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
 stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
-'(a longer --seq-len)'
+'(use a longer --seq-len)'
 stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to the row of 12 tokens'
 stderr_has 'sgt-train: data: some.jsonl, 61 tokens in 6 completions; no --val-data: no evaluation'
 stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '

@@ -444,7 +444,8 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
     must_generate(d, p, 2, o, &whole);
     cr_expect_str_eq(notices,
-                     "a prompt of 100 tokens: its last 70 count, the model has no more positions\n"
+                     "a prompt of 100 tokens: only its last 70 are used, because the model has no "
+                     "more positions\n"
                      "the model's 70 positions are full: it continues from the last 35 tokens\n");
     cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0,
                  "the last 70 of a prompt of 100");
