@@ -91,6 +91,14 @@ grep -vE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
 sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/sum \1 \2 \3/p' "$RESULTS/.programs" > "$RESULTS/programs"
 echo programs >> "$RESULTS/.suites"
 
+# Name what failed once more, after everything else: a log may be cut.
+failures() { # SUITE
+    log=$1
+    [ "$1" != programs ] || log=.programs
+    sed 's/\x1b\[[0-9;]*m//g' "$RESULTS/$log" 2> /dev/null |
+        grep -E '^(\[(FAIL|----|CRSH)|FAIL|.*: exit [0-9]|.* gave no sum|.*[Ss]anitizer)' | head -20 | sed "s/^/$1: /"
+}
+
 passed=0 failed=0 skipped=0
 for suite in $(cat "$RESULTS/.suites"); do
     sum=$(sed -n 's/^sum //p' "$RESULTS/$suite" 2> /dev/null | tail -1)
@@ -98,7 +106,9 @@ for suite in $(cat "$RESULTS/.suites"); do
     # shellcheck disable=SC2086
     set -- $sum
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    [ "$2" -eq 0 ] || failures "$suite" >> "$RESULTS/.failures"
 done
+[ ! -s "$RESULTS/.failures" ] || { echo && echo "== failed" && cat "$RESULTS/.failures"; }
 echo
 echo "== all"
 echo "$passed passed, $failed failed, $skipped skipped"
