@@ -28,7 +28,13 @@
  * with an end-of-text id, which is part of the row, and ends where the next document begins; it may
  * span shards. SHARD.idx beside SHARD.bin lists the starts of documents, as u64 offsets from the
  * shard's first token. Without that file, a document begins at each end-of-text id: the header's,
- * or 50256. Tokens before a set's first document are in no row. */
+ * or 50256. Tokens before a set's first document are in no row.
+ *
+ * Streams and cursors are closed before their loader. Arguments are read during the call and not
+ * kept, except callbacks and their ctx, which must stay valid as long as the handle. `notice` is
+ * called by one thread at a time for each handle. No handle may be used across fork. The library
+ * never prints, never exits, and reads neither arguments nor the environment; its threads block all
+ * signals except those that a thread raises itself. */
 #ifndef SGT_LOADER_H
 #define SGT_LOADER_H
 
@@ -41,15 +47,19 @@
 extern "C" {
 #endif
 
+/* ---- opening ---- */
+
 typedef enum sgt_reader {
-    SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
+    /* everything in RAM, in huge pages (the default); SGT_ENOMEM if the machine or the container has
+     * less free memory */
+    SGT_READER_PRELOAD,
     /* files mapped into memory, through the page cache; see sgt_loader_guard_sigbus for files that
      * are cut short while they are mapped */
     SGT_READER_MMAP,
     /* io_uring with direct reads, for sets larger than memory; falls back from either if the
      * machine refuses it, with one notice for each */
     SGT_READER_URING,
-    SGT_READERS
+    SGT_READERS /* the number of readers */
 } sgt_reader;
 
 typedef enum sgt_sampling {
@@ -57,32 +67,33 @@ typedef enum sgt_sampling {
     SGT_SAMPLING_SHUFFLE,
     SGT_SAMPLING_RANDOM, /* uniform starts with replacement */
     /* the windows of shuffle, permuted in two levels: blocks, then windows within a pool of
-     * blocks */
+     * blocks. The uring reader then reads whole blocks ahead into two pools: 132 MiB for rows of
+     * 1,024, at most 260 MiB, for each set of a mix */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
     /* one document a row, cut or padded; each epoch has every document once, permuted */
     SGT_SAMPLING_DOCUMENTS,
-    SGT_SAMPLINGS
+    SGT_SAMPLINGS /* the number of samplings */
 } sgt_sampling;
 
 const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
 const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "documents" */
 
 typedef struct sgt_loader_set {
-    const char *path;
+    const char *path; /* as sgt_loader_open takes it */
     /* 1e-9 to 1e6, with any sum; if it is 0 in all sets, each set's share is its number of windows,
      * so that all epochs end together */
     double weight;
 } sgt_loader_set;
 
 typedef struct sgt_loader_options {
-    sgt_reader reader;
-    sgt_sampling sampling;
-    uint64_t seed;  /* any number, 0 too */
-    uint32_t batch; /* B: rows per batch over all ranks; default 8 */
-    uint32_t seq;   /* T: a row is a window of T+1 tokens; default 512 */
-    uint32_t rank;  /* this process takes rows rank, rank + ranks, ... of each batch */
-    uint32_t ranks; /* default 1; must divide batch */
+    sgt_reader reader;     /* how shards are read */
+    sgt_sampling sampling; /* the order of rows */
+    uint64_t seed;         /* any number, 0 too */
+    uint32_t batch;        /* B: rows per batch over all ranks; default 8 */
+    uint32_t seq;          /* T: a row is a window of T+1 tokens; default 512 */
+    uint32_t rank;         /* this process takes rows rank, rank + ranks, ... of each batch */
+    uint32_t ranks;        /* default 1; must divide batch */
     /* upper bound of ids, exclusive; the vocabulary sizes in headers bound them too. 0: only the
      * headers' bound, or 50257 if no header states one */
     uint32_t vocab;
@@ -115,18 +126,6 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
                     sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is fine. */
 
-/* Parse the text that programs take as --data: "DIR", or "DIR:0.7,DIR:0.3", or "DIR,DIR". A text
- * that is an existing path as a whole names one set, and so does a part of it between commas.
- * Otherwise the text after a part's last colon is its weight, if it is a number. *sets is for
- * sgt_loader_options; the caller frees it with sgt_loader_sets_free. SGT_EUSAGE names the invalid
- * part. */
-int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
-void sgt_loader_sets_free(sgt_loader_set *sets); /* NULL is fine */
-
-/* Open the sets that such a text names, as sgt_loader_open does. */
-int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,
-                         sgt_error *err);
-
 typedef struct sgt_loader_info {
     uint64_t tokens; /* tokens in the used shards */
     /* shards used; shards skipped because they are too short for one window */
@@ -150,7 +149,22 @@ typedef struct sgt_loader_info {
      * them; with the option, also 0 if a shard has no .idx file */
     uint64_t documents;
 } sgt_loader_info;
+/* Describe the open loader. */
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
+
+/* ---- several sets ---- */
+
+/* Parse the text that programs take as --data: "DIR", or "DIR:0.7,DIR:0.3", or "DIR,DIR". A text
+ * that is an existing path as a whole names one set, and so does a part of it between commas.
+ * Otherwise the text after a part's last colon is its weight, if it is a number. *sets is for
+ * sgt_loader_options; the caller frees it with sgt_loader_sets_free. SGT_EUSAGE names the invalid
+ * part. */
+int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
+void sgt_loader_sets_free(sgt_loader_set *sets); /* NULL is fine */
+
+/* Open the sets that such a text names, as sgt_loader_open does. */
+int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,
+                         sgt_error *err);
 
 typedef struct sgt_loader_set_info {
     const char *path; /* as the caller gave it; valid until the loader is closed */
@@ -167,6 +181,8 @@ void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
+/* ---- resuming ---- */
+
 /* The position of a run of batches: one integer, and everything that determines the rows. Save it
  * beside the results, as a struct or field by field. A loader that is opened later can resume from
  * it with any reader and any number of ranks: they see the same batches. Its batch size may differ
@@ -174,9 +190,9 @@ uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 typedef struct sgt_loader_state {
     uint64_t rows;         /* rows already drawn, over all ranks */
     uint64_t hash, tokens; /* identify the data: as in sgt_loader_info */
-    uint64_t seed;
-    sgt_sampling sampling;
-    uint32_t seq, pad; /* pad: for sampling documents; else 0 */
+    uint64_t seed;         /* as in sgt_loader_options */
+    sgt_sampling sampling; /* as in sgt_loader_options */
+    uint32_t seq, pad;     /* pad: for sampling documents; else 0 */
 } sgt_loader_state;
 
 /* Fill in the state of a run that draws batch `next` next. */
@@ -185,6 +201,8 @@ void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *
  * run's; the text says what differs. */
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64_t *next,
                       sgt_error *err);
+
+/* ---- files cut short ---- */
 
 /* Turn SIGBUS from mapped shards into errors. If a mapped file (SGT_READER_MMAP) is cut short, or
  * its disk fails, reading the missing bytes raises SIGBUS, which by default ends the process. Call
@@ -205,6 +223,8 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
  * zeros, without a signal. A window that ends in id 0 therefore has its shard's size checked after
  * the read, so that this is an error too. */
 int sgt_loader_guard_sigbus(sgt_error *err);
+
+/* ---- batches ---- */
 
 /* Open a cursor: one per thread that draws. Only one call may use it at a time, and it cannot be
  * used across fork. Closing NULL is fine. */
@@ -234,13 +254,15 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
  * NULL unless the sampling is documents. Owned by the cursor and valid until its next batch. */
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
+/* ---- documents within rows ---- */
+
 /* Where documents start in the rows of a batch, with options.documents: from SHARD.idx, or from
  * the row's end-of-text ids without that file. In row r, documents begin at the tokens
  * starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to T. Tokens before the
  * first of them belong to a document that began before the row. */
 typedef struct sgt_row_documents {
-    const uint32_t *first; /* (local_batch + 1) */
-    const uint32_t *starts;
+    const uint32_t *first;  /* (local_batch + 1): indices into starts */
+    const uint32_t *starts; /* tokens within the row */
 } sgt_row_documents;
 
 /* Return the document starts of the last batch drawn through c; NULL without options.documents.
@@ -254,10 +276,14 @@ const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c);
 void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows,
                               uint32_t seq, int32_t *begins, int32_t *positions, int32_t *ids);
 
+/* ---- rows and shards ---- */
+
 /* Find the start of global row `row` (= batch index * B + r): its used shard, and the token in that
  * shard. Pure. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
+
+/* ---- streams ---- */
 
 /* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers. The caller's
  * allocator provides the buffers: pinned memory, huge pages, or plain malloc if alloc is NULL.
@@ -269,7 +295,11 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
  * them in order. Neither call takes a lock if the batch is ready and no thread sleeps; sleeping
  * threads are woken once half of the ring is free. A ring larger than the last-level cache is
  * written with non-temporal stores. */
-typedef enum sgt_output { SGT_OUTPUT_U16, SGT_OUTPUT_I32 } sgt_output;
+
+typedef enum sgt_output {
+    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
+    SGT_OUTPUT_I32  /* inputs and targets */
+} sgt_output;
 
 typedef struct sgt_stream_options {
     uint64_t first;    /* index of the first batch to make */
@@ -279,12 +309,12 @@ typedef struct sgt_stream_options {
     uint32_t threads;  /* prefetch threads; default 1 */
     /* NULL: sgt_alloc_plain; called `slots` times at open */
     void *(*alloc)(void *ctx, size_t bytes);
-    void (*free)(void *ctx, void *p);
-    void *ctx;
+    void (*free)(void *ctx, void *p); /* called for each buffer at close */
+    void *ctx;                        /* argument of both */
     /* For timing; may be NULL. Prefetch thread `thread` (from 0) calls it before it makes batch
      * `index`, and again, with done = 1, after it. */
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
-    void *making_ctx;
+    void *making_ctx; /* argument of making */
 } sgt_stream_options;
 
 /* Allocators for alloc and free; they ignore ctx. Plain: malloc, aligned to pages. Huge: a separate
@@ -296,7 +326,7 @@ void *sgt_alloc_huge(void *ctx, size_t bytes);
 void sgt_free_huge(void *ctx, void *p);
 
 typedef struct sgt_stream_batch {
-    uint64_t index;
+    uint64_t index;            /* number of the batch in the run */
     uint16_t *rows;            /* u16: (local_batch, T+1) */
     const uint32_t *lengths;   /* as sgt_cursor_lengths returns them; NULL if no row is padded */
     int32_t *inputs, *targets; /* i32: (local_batch, T) each */
@@ -306,6 +336,7 @@ typedef struct sgt_stream_batch {
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;
+/* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
                     sgt_error *err);
 /* Wait for the next batch. Returns 0, or 1 after the last of `count` batches. A batch that could

@@ -21,7 +21,9 @@
  *
  * A vocabulary is immutable, and any number of threads may share it. An encoder belongs to one
  * thread at a time. A call that fails leaves `*out` or `*text` as it was, and the caller has
- * nothing to free. Nothing here prints, exits, or reads arguments or the environment.
+ * nothing to free. Nothing here prints, exits, or reads arguments or the environment; only the
+ * commands of `filters` inherit it. Arguments are read during the call and not kept. Threads that a
+ * call starts end before it returns, and block all signals except those that a thread raises itself.
  * tokenize/examples has whole programs. */
 #ifndef SGT_TOKENIZE_H
 #define SGT_TOKENIZE_H
@@ -42,9 +44,9 @@ typedef struct sgt_vocab sgt_vocab;
 typedef struct sgt_encoder sgt_encoder;
 typedef enum sgt_normalize {
     SGT_NORMALIZE_AS_VOCAB, /* the form that the vocabulary's file names; none for GPT-2 */
-    SGT_NORMALIZE_NONE,
-    SGT_NORMALIZE_NFC,
-    SGT_NORMALIZE_NFKC
+    SGT_NORMALIZE_NONE,     /* none */
+    SGT_NORMALIZE_NFC,      /* Unicode's canonical composition */
+    SGT_NORMALIZE_NFKC      /* Unicode's compatibility composition */
 } sgt_normalize;
 
 /* Return the built-in GPT-2 vocabulary in *out: 50,257 tokens, the last of which is <|endoftext|>.
@@ -96,7 +98,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 /* ---- text to ids and back ---- */
 
-#define SGT_ENCODE_FAILED SIZE_MAX
+#define SGT_ENCODE_FAILED SIZE_MAX /* what sgt_encode returns if it fails */
 
 /* Create an encoder for v, which must outlive it. The encoder caches the words it has met (13 MiB),
  * so one encoder for a whole corpus is faster than one per text. Return 0, SGT_ENOMEM, or
@@ -164,7 +166,7 @@ typedef struct sgt_tokenize_options {
     /* approximate bytes of work a thread takes at a time; default 256 KiB; the output does not
      * depend on it */
     size_t piece_bytes;
-    sgt_format format;
+    sgt_format format; /* how documents are told apart */
     const char *field; /* field of a JSONL object: "text", or nested, "a.b"; NULL: "text" */
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
@@ -173,7 +175,7 @@ typedef struct sgt_tokenize_options {
     int skip_bad;
     /* encode a literal <|endoftext|> in the text as the end-of-text id; default: as text */
     int special_eot;
-    sgt_invalid_utf8 invalid_utf8;
+    sgt_invalid_utf8 invalid_utf8; /* what to do with bytes that are not UTF-8 */
     /* write the documents of each split in the order that shuffle_seed decides (shuffle.h) */
     int shuffle;
     uint64_t shuffle_seed; /* seed of that order, below 2^63 */
@@ -200,14 +202,14 @@ typedef struct sgt_tokenize_result {
     uint64_t duplicates; /* documents left out by `dedup` */
     /* \uD800 to \uDFFF in JSONL without the other half, each replaced by U+FFFD */
     uint64_t lone_surrogates;
-    uint64_t train_tokens, val_tokens;
+    uint64_t train_tokens, val_tokens; /* tokens of each split */
     /* Bytes that this call read, or all ranks if they are connected; fewer than `bytes` if the call
      * resumed a run. */
     uint64_t bytes_read;
     /* parts of other ranks that are not complete yet; the other numbers then count our part */
     uint32_t waiting;
     int already_done; /* the same command had completed OUT before: nothing was written */
-    double seconds;
+    double seconds;   /* duration of this call */
     uint64_t skipped; /* files left out because they are not text */
 } sgt_tokenize_result;
 
@@ -245,10 +247,10 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
 
 typedef struct sgt_train_result {
     uint32_t tokens; /* fewer than asked for if no pair of tokens is left to merge */
-    uint64_t files, documents, bytes, invalid_utf8;
+    uint64_t files, documents, bytes, invalid_utf8; /* what was read, as in sgt_tokenize_result */
     uint64_t pieces, distinct; /* pre-tokens of the text, and how many of them differ */
-    double seconds;
-    uint64_t skipped; /* files left out because they are not text */
+    double seconds;            /* duration of this call */
+    uint64_t skipped;          /* files left out because they are not text */
 } sgt_train_result;
 
 /* Train a byte-level BPE of `size` tokens (257 to 65,536) on o's inputs: id 0 is <|endoftext|>, 1

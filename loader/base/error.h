@@ -1,15 +1,16 @@
-/* error.h: how every sgt library reports a failure, says a notice, and is asked to stop.
+/* error.h: how every sgt library reports a failure, gives a notice, and is asked to stop.
  *
  *     sgt_error err;
  *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); return 1; }
  *
  * Functions that can fail return 0 or one of the negative codes below and fill in the caller's
- * sgt_error (NULL is fine). Libraries never print and never exit: what is worth saying but is no
- * failure goes to a sgt_notice. */
+ * sgt_error (NULL is fine). The text names the file, the offset, what was found and what was
+ * expected. Libraries never print and never exit: remarks that are not failures go to a sgt_notice.
+ * After a failure the caller's output buffers are undefined. A program may use these functions for
+ * errors and notices of its own. */
 #ifndef SGT_BASE_ERROR_H
 #define SGT_BASE_ERROR_H
 
-/* Everything of sgt begins here, and so does what it asks of a machine. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "sgt needs a little-endian machine: shards and checkpoints are used as they lie on disk"
 #endif
@@ -28,62 +29,66 @@ extern "C" {
 #endif
 
 enum {
-    SGT_OK = 0,
+    SGT_OK = 0,      /* no failure */
     SGT_ENOMEM = -1, /* out of memory */
-    /* the system refused: open, read, write, rename, map, ... (the message has errno's text) */
-    SGT_EIO = -2,
-    SGT_EFORMAT = -3, /* a file's content is not what its format promises */
-    /* the caller asked for something that makes no sense: wrong option, wrong combination */
-    SGT_EUSAGE = -4,
-    SGT_EUNSUPPORTED = -5, /* asked for something sensible that this machine or build cannot do */
-    SGT_ESTOPPED = -6      /* stopped because sgt_stop said so; what was finished is kept */
+    SGT_EIO = -2,    /* a system call failed; the message has errno's text */
+    /* a file does not have the format that it should have, holds an id beyond the vocabulary, or
+     * changed while it was in use */
+    SGT_EFORMAT = -3,
+    SGT_EUSAGE = -4,       /* an option, an argument or a combination of them is invalid */
+    SGT_EUNSUPPORTED = -5, /* this machine or this build cannot do it */
+    SGT_ESTOPPED = -6      /* stopped by an sgt_stop; what was finished is kept */
 };
 
-/* One line of text, no newline at the end; control characters and bytes that are not UTF-8 appear
- * as \xNN. One that is too long lacks its middle. */
 typedef struct sgt_error {
-    int code;
+    int code; /* SGT_E*, as the function returned it */
+    /* one line without a newline; control characters and bytes that are not UTF-8 appear as \xNN,
+     * and a text that is too long is cut in its middle */
     char text[1024];
 } sgt_error;
 
-/* Fills in *err (if not NULL) and returns `code`, so that a failing function can `return
- * sgt_fail(err, SGT_EFORMAT, ...)`. Message: thing, offset, got, wanted, what to do. */
+/* Fill in *err, if it is not NULL, and return `code`: a function that fails returns
+ * sgt_fail(err, SGT_EFORMAT, ...). */
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 
-/* The same for a failed system call: appends ": " and errno's text. Returns SGT_ENOMEM for ENOMEM,
+/* Do the same for a failed system call: append ": " and errno's text. Return SGT_ENOMEM for ENOMEM,
  * else SGT_EIO. */
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* "WHAT: out of memory", or "out of memory" if `what` is NULL. Returns SGT_ENOMEM. */
+/* Do the same with the text "WHAT: out of memory", or "out of memory" if `what` is NULL. Return
+ * SGT_ENOMEM. */
 static inline int sgt_fail_memory(sgt_error *err, const char *what)
 {
     sgt_fail(err, SGT_ENOMEM, "%s%sout of memory", what ? what : "", what ? ": " : "");
     return SGT_ENOMEM;
 }
 
-/* Copies `s` into out[size], cut to fit, with control characters and ill-formed UTF-8 written as
- * \xNN: what may go to a terminal. Returns out. */
+/* Copy `s` into out[size], cut to fit, with control characters and ill-formed UTF-8 written as
+ * \xNN, so that a terminal can show it. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
-/* Where a library says one line that is not a failure ("io_uring is forbidden here: reading with
- * pread instead"). say may be NULL (silence). It may be called from any thread, one call at a time
- * per handle. */
+/* A receiver of remarks that are not failures ("io_uring is forbidden here: reading with pread
+ * instead"). */
 typedef struct sgt_notice {
+    /* receives one line; may be NULL. It may be called from any thread, one call at a time per
+     * handle */
     void (*say)(void *ctx, const char *line);
-    void *ctx;
+    void *ctx; /* argument of say */
 } sgt_notice;
+/* Format a line and give it to n->say. */
 void sgt_say(const sgt_notice *n, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* A request to stop, raised by a signal handler and looked at by long-running calls, which then
- * finish what they must and return SGT_ESTOPPED. A plain int read and written atomically: safe in
- * handlers and between threads. */
+/* A request to stop. Long-running calls check it, finish what they must and return SGT_ESTOPPED. It
+ * is read and written atomically, so signal handlers and other threads may raise it. */
 typedef struct sgt_stop {
-    int requested;
+    int requested; /* 0 or 1 */
 } sgt_stop;
+/* Return whether a stop was requested; 0 if s is NULL. */
 static inline int sgt_stopped(const sgt_stop *s)
 {
     return s && __atomic_load_n(&s->requested, __ATOMIC_RELAXED);
 }
+/* Request a stop. */
 static inline void sgt_stop_request(sgt_stop *s)
 {
     __atomic_store_n(&s->requested, 1, __ATOMIC_RELAXED);

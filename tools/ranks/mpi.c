@@ -54,7 +54,10 @@ int sgt_mpi_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
     if (p->rank == 0) {
         memcpy(a.host, here, sizeof a.host);
         p->listener = sgt_tcp_listen(&a.port, &why);
-        if (getentropy(&a.token, sizeof a.token) < 0) a.token = 1;
+        if (p->listener >= 0 && getentropy(&a.token, sizeof a.token) < 0) {
+            sgt_fail_errno(&why, "a random number for the ranks' connections");
+            a.port = -1;
+        }
     }
     if ((rc = mpi->broadcast(&a, sizeof a, 0, err)) < 0) return rc;
     if (a.port < 0)

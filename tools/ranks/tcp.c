@@ -45,6 +45,7 @@ typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
     int (*sockets)[SOCKETS]; /* (size); ranks above 0 use only sockets[0] */
+    struct pollfd *lines;    /* (size): the LIFE connections that rank 0's thread watches */
     int listener;
     pthread_t watcher;
     int ending;      /* the program is leaving; atomic, like r.given_up and told */
@@ -273,13 +274,10 @@ static void *watch(void *ctx)
         watch_first(t);
         return NULL;
     }
-    struct pollfd *lines = calloc(t->r.size, sizeof *lines);
-    if (!lines) return NULL;
-    lines[0].fd = -1;
+    t->lines[0].fd = -1;
     for (uint32_t i = 1; i < t->r.size; i++)
-        lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
-    watch_peers(t, lines);
-    free(lines);
+        t->lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
+    watch_peers(t, t->lines);
     return NULL;
 }
 
@@ -429,6 +427,7 @@ static void release(net *t)
             if (t->sockets[i][k] >= 0) close(t->sockets[i][k]);
     if (t->listener >= 0) close(t->listener);
     free(t->sockets);
+    free(t->lines);
     free(t);
 }
 
@@ -447,7 +446,8 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
     t->program = program;
     t->listener = p->listener;
     t->sockets = malloc(p->size * sizeof *t->sockets);
-    int rc = t->sockets ? SGT_OK : sgt_fail_memory(err, "ranks");
+    t->lines = calloc(p->size, sizeof *t->lines);
+    int rc = t->sockets && t->lines ? SGT_OK : sgt_fail_memory(err, "ranks");
     for (uint32_t i = 0; t->sockets && i < p->size; i++)
         t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
     if (rc == SGT_OK && !p->rank) rc = accept_all(t, p, stop, err);

@@ -56,7 +56,8 @@ static void put_printable(FILE *page, const char *text)
 static void put_text(FILE *page, const char *text)
 {
     json_t *clean = sgt_json_text(text, strlen(text));
-    char *copy = strdup(json_string_value(clean));
+    const char *valid = json_string_value(clean);
+    char *copy = valid ? strdup(valid) : NULL;
     for (char *c = copy; copy && *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
     if (copy) sgt_page_text(page, copy + strspn(copy, " "));
