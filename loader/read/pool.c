@@ -1,8 +1,8 @@
 /* pool.c: see pool.h.
  *
- * There are two halves, each with the blocks of one pool. One thread fills them, pool after
- * pool, block after block. `wanted` is the pool that windows are drawn from; the halves should
- * hold this pool and the next one. Fetches advance it:
+ * There are two halves, each with the blocks of one pool. One thread fills them, pool after pool,
+ * block after block. `wanted` is the pool that windows are drawn from; the halves should hold this
+ * pool and the next one. Fetches advance it:
  *
  *     all windows are in the next pool     in as many consecutive fetches as there are cursors, so
  *                                          that no cursor is left behind: the next pool becomes
@@ -10,10 +10,10 @@
  *     no window is in either of the two    twice in a row, at the same place: the pool there
  *                                          becomes wanted
  *
- * A half is given another pool if its own is neither wanted nor next, no cursor copies from it
- * or waits for it (pins), and no read into it is in flight. The blocks of a half arrive in
- * order: those below `landed` have arrived or are lost. They are written before `landed` is
- * raised, under the lock, and not afterwards. */
+ * A half is given another pool if its own is neither wanted nor next, no cursor copies from it or
+ * waits for it (pins), and no read into it is in flight. The blocks of a half arrive in order: those
+ * below `landed` have arrived or are lost. They are written before `landed` is raised, under the
+ * lock, and not afterwards. */
 #include "loader/read/pool.h"
 
 #include <pthread.h>
@@ -30,15 +30,13 @@
 #define PATIENCE 16u /* at most so many cursors may be left behind */
 #define NONE UINT64_MAX
 
-typedef struct part {
-    sgt_extent s;
-    const uint16_t *tokens;
-} part;
-
 typedef struct block {
     uint32_t parts;
     int lost; /* 1: could not be read, or did not fit */
-    part part[PARTS];
+    struct {
+        sgt_extent s;
+        const uint16_t *tokens;
+    } part[PARTS];
 } block;
 
 typedef struct half {
@@ -111,12 +109,11 @@ static int is_wanted(const sgt_pool *p, uint64_t pool)
 
 static void begin(sgt_pool *p, half *h, uint64_t pool)
 {
-    uint64_t blocks = sgt_sampler_blocks(p->sampler),
-             at = pool % p->pools * p->sampler->pool_blocks;
+    uint64_t blocks = sgt_sampler_blocks(p->sampler), most = p->sampler->pool_blocks;
+    uint64_t at = pool % p->pools * most;
     h->pool = pool;
     h->first = pool / p->pools * blocks + at;
-    h->count =
-        blocks - at < p->sampler->pool_blocks ? (uint32_t)(blocks - at) : p->sampler->pool_blocks;
+    h->count = (uint32_t)(blocks - at < most ? blocks - at : most);
     h->asked = h->landed = 0;
     h->awaited = UINT32_MAX;
 }
@@ -184,7 +181,7 @@ static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
         flights[k] = &p->flights[(p->taken + k) % DEPTH];
         *flights[k] = (flight){.h = h, .b = b, .part = k};
         if (b->lost || k >= b->parts) continue;
-        b->part[k] = (part){.s = parts[k]};
+        b->part[k].s = parts[k];
         b->part[k].s.shard += p->shard0;
     }
     if (!b->lost) b->lost = !place(p, b, flights, h->memory + i * p->room);
@@ -345,17 +342,15 @@ int sgt_pool_cursor_open(sgt_pool_cursor **out, sgt_pool *p, uint32_t windows, s
         free(c);
         return sgt_fail(err, SGT_ENOMEM, "%u windows of %zu tokens: out of memory", windows, width);
     }
-    c->p = p;
-    c->width = width;
+    *c = (sgt_pool_cursor){.p = p, .width = width, .rows = c->rows};
     *out = c;
     if (is_childs(p)) return SGT_OK;
     pthread_mutex_lock(&p->lock);
     int rc = p->running ? SGT_OK : start(p, err);
-    p->cursors += rc == 0;
+    p->cursors++;
     pthread_mutex_unlock(&p->lock);
     if (rc < 0) {
-        free(c->rows);
-        free(c);
+        sgt_pool_cursor_close(c);
         *out = NULL;
     }
     return rc;
@@ -470,13 +465,13 @@ uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t 
 {
     sgt_pool *p = c->p;
     uint64_t low = UINT64_MAX, high = 0;
-    for (uint32_t i = 0; i < n; i++) tokens[i] = NULL;
-    if (is_childs(p)) return n;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t pool = pool_of(p, &windows[i]);
         if (pool < low) low = pool;
         if (pool > high) high = pool;
+        tokens[i] = NULL;
     }
+    if (is_childs(p)) return n;
     pthread_mutex_lock(&p->lock);
     steer(p, low, high);
     await_halves(p, low, high);

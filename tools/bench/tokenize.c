@@ -1,6 +1,5 @@
 /* tokenize.c: sgt-bench tokenize: encode text that is already in memory, once, with empty caches.
  * Reading is not measured and no byte is encoded twice, so only the encoder counts. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +11,15 @@
 #include "loader/base/file.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
-#include "tokenize/text/split.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/subcommand.h"
 #include "tools/bench/tokenize_peer.h"
+#include "tools/bench/tokenize_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
-#include "tokenize/vocab/vocab.h"
 
-/* bytes: documents are cut to this where possible, as sgt-tokenize cuts them */
-#define PIECE ((size_t)256 << 10)
 #define LIMIT_TURNS 3
-#define MOST_BYTES ((size_t)1 << 40) /* bytes of one file; a larger one does not fit into memory */
 
 static struct {
     const char *cpu, *peer, *disk;
@@ -61,17 +56,9 @@ static const sgt_program program = {
                 "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
                 "  sgt-bench tokenize --disk /tmp --peer python3 corpus/"};
 
-typedef struct piece {
-    const char *text;
-    size_t n;
-} piece;
-
 typedef struct text_bench {
     sgt_corpus *corpus;
-    char **texts; /* (files) */
-    size_t *sizes;
-    piece *pieces;
-    size_t count, room, longest;
+    bench_text text;
     size_t next; /* atomic: the piece that the next free thread takes */
     uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
@@ -87,97 +74,20 @@ typedef struct text_bench {
     int threads;
 } text_bench;
 
-/* ---- reading ---- */
-
-static int read_stream(char **text, size_t *n, sgt_error *err)
-{
-    size_t room = PIECE, used = 0;
-    char *p = malloc(room);
-    while (p) {
-        ssize_t got = read(STDIN_FILENO, p + used, room - used);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            free(p);
-            return sgt_fail_errno(err, "standard input");
-        }
-        used += (size_t)got;
-        if (!got) break;
-        if (used < room) continue;
-        char *more = realloc(p, room *= 2);
-        if (!more) free(p);
-        p = more;
-    }
-    if (!p) return sgt_fail_memory(err, "standard input");
-    *text = p;
-    *n = used;
-    return SGT_OK;
-}
-
-static int add_piece(text_bench *b, const char *text, size_t n, sgt_error *err)
-{
-    if (b->count == b->room) {
-        size_t room = b->room ? 2 * b->room : 1024;
-        piece *more = reallocarray(b->pieces, room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, NULL);
-        b->pieces = more;
-        b->room = room;
-    }
-    b->pieces[b->count++] = (piece){text, n};
-    if (n > b->longest) b->longest = n;
-    return SGT_OK;
-}
-
-/* Cut only at safe places, so that the tokens are those of the whole text. If there is none within
- * PIECE bytes, try twice as many. */
-static int cut(text_bench *b, const char *text, size_t n, sgt_error *err)
-{
-    size_t want = PIECE;
-    while (n) {
-        size_t at = n <= want ? n : sgt_split_cut(text, want, sgt_vocab_joins(b->vocab));
-        if (!at) {
-            want *= 2;
-            continue;
-        }
-        int rc = add_piece(b, text, at, err);
-        if (rc < 0) return rc;
-        text += at;
-        n -= at;
-        want = PIECE;
-    }
-    return SGT_OK;
-}
-
-static int read_inputs(text_bench *b, const sgt_stop *stop, sgt_error *err)
-{
-    size_t n = b->corpus->count;
-    b->texts = calloc(n + 1, sizeof *b->texts);
-    b->sizes = calloc(n + 1, sizeof *b->sizes);
-    if (!b->texts || !b->sizes) return sgt_fail_memory(err, NULL);
-    for (size_t i = 0; i < n; i++) {
-        const sgt_corpus_file *f = &b->corpus->files[i];
-        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        int rc = f->stream ? read_stream(&b->texts[i], &b->sizes[i], err)
-                           : sgt_file_get(&b->texts[i], &b->sizes[i], f->path, MOST_BYTES, err);
-        if (rc < 0 || (rc = cut(b, b->texts[i], b->sizes[i], err)) < 0) return rc;
-        b->bytes += b->sizes[i];
-    }
-    if (!b->bytes)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
-                        b->corpus->files[0].path);
-    return SGT_OK;
-}
-
 /* ---- measuring ---- */
 
 static int prepare(text_bench *b, sgt_error *err)
 {
+    b->bytes = b->text.bytes;
     b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
     b->ids = calloc((size_t)b->threads, sizeof *b->ids);
     if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
     for (int t = 0; t < b->threads; t++) {
-        if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail_memory(err, NULL);
+        if (!(b->ids[t] = malloc(b->text.longest * sizeof **b->ids)))
+            return sgt_fail_memory(err, NULL);
         memset(b->ids[t], 0,
-               b->longest * sizeof **b->ids); /* touch the pages now, not while the clock runs */
+               b->text.longest *
+                   sizeof **b->ids); /* touch the pages now, not while the clock runs */
     }
     return SGT_OK;
 }
@@ -191,9 +101,9 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     (void)err;
     for (;;) {
         size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
-        if (i >= b->count) break;
-        tokens +=
-            sgt_encode(b->encoders[thread], b->pieces[i].text, b->pieces[i].n, b->ids[thread]);
+        if (i >= b->text.count) break;
+        tokens += sgt_encode(b->encoders[thread], b->text.pieces[i].text, b->text.pieces[i].n,
+                             b->ids[thread]);
     }
     __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
@@ -231,9 +141,9 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     (void)err;
     for (;;) {
         size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED), at = 0;
-        if (i >= b->count) break;
-        for (; at + sizeof word <= b->pieces[i].n; at += sizeof word) {
-            memcpy(&word, b->pieces[i].text + at, sizeof word);
+        if (i >= b->text.count) break;
+        for (; at + sizeof word <= b->text.pieces[i].n; at += sizeof word) {
+            memcpy(&word, b->text.pieces[i].text + at, sizeof word);
             sum += word;
         }
     }
@@ -244,14 +154,14 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 /* Write and flush as many bytes as the ids have, as the commands do. */
 static int write_ids(text_bench *b, sgt_error *err)
 {
-    static const char zeros[PIECE];
+    static const char zeros[BENCH_PIECE];
     sgt_error why;
     sgt_file *f;
     double began = sgt_now();
     int rc = sgt_file_begin(&f, b->out, err);
     if (rc < 0) return rc;
     for (uint64_t left = 2 * b->tokens; left && rc == SGT_OK;) {
-        size_t n = left < PIECE ? (size_t)left : PIECE;
+        size_t n = left < BENCH_PIECE ? (size_t)left : BENCH_PIECE;
         rc = sgt_file_write(f, zeros, n, err);
         left -= n;
     }
@@ -358,7 +268,8 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
                               .cpu = o.cpu,
                               .threads = b->threads,
                               .stop = call->stop};
-    rc = o.disk ? make_work(b, err) : read_inputs(b, call->stop, err);
+    rc = o.disk ? make_work(b, err)
+                : bench_text_read(&b->text, b->corpus, b->vocab, call->stop, err);
     if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
     if (rc == SGT_OK) rc = take_turns(b, &call->notice, err);
     return rc == SGT_OK ? take_limit(b, err) : rc;
@@ -373,12 +284,9 @@ static void release(void *bench)
     free(b->out);
     free_encoders(b);
     for (int t = 0; b->ids && t < b->threads; t++) free(b->ids[t]);
-    for (size_t i = 0; b->texts && i < b->corpus->count; i++) free(b->texts[i]);
     free(b->encoders);
     free(b->ids);
-    free(b->texts);
-    free(b->sizes);
-    free(b->pieces);
+    bench_text_free(&b->text);
     sgt_corpus_free(b->corpus);
     sgt_vocab_free(b->vocab);
 }
