@@ -42,6 +42,6 @@ int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err
     int rc = sgt_tokenize_options_check(o, err);
     if (rc < 0) return rc;
     if (!o->inputs || !o->input_count || !o->out || !*o->out)
-        return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
+        return sgt_fail(err, SGT_EUSAGE, "expected at least one INPUT, and OUT");
     return SGT_OK;
 }

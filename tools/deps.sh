@@ -71,9 +71,9 @@ if [ "${1:-}" = --missing ]; then
     echo "$packages"
     exit 1
 fi
-wanted=
-[ $for_all -eq 0 ] || wanted=$(heavy | tr '\n' ' ' | sed 's/ $//')
-[ -z "$packages$wanted" ] && exit 0
+expected=
+[ $for_all -eq 0 ] || expected=$(heavy | tr '\n' ' ' | sed 's/ $//')
+[ -z "$packages$expected" ] && exit 0
 
 if ! have apt-get; then
     [ -n "$packages" ] || exit 0
@@ -149,14 +149,14 @@ needed() {
 # Nobody is asked for a password for it: make and the tests say what is left out. Package lists are fetched for all
 # alone.
 extra() {
-    [ -n "$wanted" ] || return 0
+    [ -n "$expected" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
-    echo "installing with apt-get, though sgt does without: $wanted"
+    echo "installing with apt-get, though sgt does without: $expected"
     [ $for_all -eq 0 ] || apt update
     # shellcheck disable=SC2086
-    apt install $wanted && echo '  installed' && return
+    apt install $expected && echo '  installed' && return
     left_out=
-    for package in $wanted; do
+    for package in $expected; do
         [ $for_all -eq 1 ] && apt install "$package" || left_out="$left_out $package"
     done
     echo "apt-get could not install, left out:$left_out"

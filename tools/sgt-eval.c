@@ -125,10 +125,10 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv);
     if (first == argc)
         sgt_usage(&program,
-                  "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
+                  "expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first == 1 && !o.data.count)
         sgt_usage(&program,
-                  "wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
+                  "expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
     sgt_talk talk = {program.name, o.quiet};
     eval e = {.device = o.device,
               .threads = o.threads ? (int)o.threads : sgt_cpu_count(),

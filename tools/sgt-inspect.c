@@ -193,7 +193,7 @@ static int run(sgt_error *err)
 static void check_one_path(int count)
 {
     if (!count)
-        sgt_usage(&program, "wanted a path: a folder of shards, a shard, a run or a checkpoint");
+        sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1)
         sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)",
                   count);
@@ -223,9 +223,9 @@ static void check_several(int count)
     if (o.documents) sgt_usage(&program, "--documents: needs --batch K");
     if (threads_given) sgt_usage(&program, "--threads: needs --verify");
     if (compare && count != 2)
-        sgt_usage(&program, "--compare: wanted two sets, A B, got %d", count);
+        sgt_usage(&program, "--compare: expected two sets, A B, got %d", count);
     if (merge && count < 2)
-        sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)",
+        sgt_usage(&program, "--merge: expected sets and OUT, got %d (sgt-inspect --merge A B OUT)",
                   count);
     if (merge && (o.split || o.raw))
         sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");

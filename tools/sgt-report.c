@@ -130,10 +130,10 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count) sgt_usage(&program, "wanted the folder of a run, as given to sgt-train --run");
+    if (!count) sgt_usage(&program, "expected the folder of a run, as given to sgt-train --run");
     if (count > REPORT_RUNS)
         sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
-    if (o.out && !*o.out) sgt_usage(&program, "-o: wanted a file's name");
+    if (o.out && !*o.out) sgt_usage(&program, "-o: expected a file's name");
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs),

@@ -233,7 +233,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv);
     if (first == argc)
         sgt_usage(&program,
-                  "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
+                  "expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first > 1)
         sgt_usage(&program, "one model at a time, not %d (give a prompt with --prompt)",
                   argc - first);

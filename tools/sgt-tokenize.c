@@ -381,9 +381,10 @@ int main(int argc, char **argv)
 {
     sgt_stop *stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count) sgt_usage(&program, "wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
+    if (!count)
+        sgt_usage(&program, "expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
     if (count == 1 && !o.dry_run)
-        sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)",
+        sgt_usage(&program, "expected INPUT... and OUT, got only %s (the last one is OUT)",
                   argv[first]);
     if (!o.dry_run && strcmp(argv[argc - 1], "-") == 0)
         sgt_usage(&program, "OUT must be a folder, not - (./- names a folder called -)");

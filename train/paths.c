@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/process.h"
 #include "train/device.h"
 #include "train/paths_cache.h"
 
@@ -182,24 +182,14 @@ static int reap(pid_t pid, int kill_it)
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
-    extern char **environ;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
     int pipe_fds[2];
     snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
-    sigemptyset(&none);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 2);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    int code = posix_spawn(pid, l->o->program, &actions, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    int code = sgt_process_start(pid, &(sgt_process){.program = l->o->program,
+                                                     .argv = argv,
+                                                     .out = pipe_fds[1],
+                                                     .errors = pipe_fds[1],
+                                                     .group = 1});
     close(pipe_fds[1]);
     *fd = pipe_fds[0];
     if (!code) return SGT_OK;

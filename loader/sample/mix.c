@@ -42,7 +42,8 @@ static int take_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
         int given = sets[i].weight != 0;
         if (given != m->weighted || (given && !sgt_mix_weight(sets[i].weight)))
             return sgt_fail(err, SGT_EUSAGE,
-                            "weight %g of set %" PRIu32 ": wanted %g to %g, of all sets or of none",
+                            "weight %g of set %" PRIu32
+                            ": expected %g to %g, of all sets or of none",
                             sets[i].weight, i, SGT_MIX_LEAST, SGT_MIX_MOST);
         uint64_t share = given ? sgt_mix_billionths(sets[i].weight) : m->samplers[i].windows;
         m->shares_before[i + 1] = share;

@@ -50,7 +50,7 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err);
     if (rc < 0) return rc;
     if (n % 8)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, wanted a whole number of 8-byte offsets",
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected a whole number of 8-byte offsets",
                       path, n);
     else if (h->documents != UINT64_MAX && h->documents != n / 8)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path,
@@ -60,7 +60,7 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
         if (at >= h->head.tokens || (i && at <= last))
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: at byte %zu: document %zu starts at token %" PRIu64
-                          ", wanted after the one before and below %" PRIu64,
+                          ", expected after the one before and below %" PRIu64,
                           path, 8 * i, i, at, h->head.tokens);
         else rc = add(d, at, err);
     }

@@ -55,7 +55,7 @@ static int embedded(json_t **out, const char *text, int array, const char *field
                         *why.text ? why.text : "out of memory");
     *out = v;
     if (array ? !json_is_array(v) : !json_is_object(v))
-        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field,
+        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: expected a JSON %s", path, field,
                         array ? "array" : "object");
     return SGT_OK;
 }
@@ -230,7 +230,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
     if (rc < 0) return rc;
     if (version != VERSION)
         return sgt_fail(s->err, SGT_EFORMAT,
-                        "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path,
+                        "%s: version %" PRIu64 ", expected %d (made by a newer sgt?)", s->path,
                         version, VERSION);
     if (!json_is_object(options)) return wrong(s, "options", "an object");
     if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
@@ -267,7 +267,7 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
     o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(o)) {
         rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
-                      o ? "wanted a JSON object" : why.text);
+                      o ? "expected a JSON object" : why.text);
         goto done;
     }
     rc = from_json(&got, o, &(source){path, err});

@@ -113,7 +113,7 @@ static int check_type(const megatron_index *x, unsigned type, sgt_error *err)
                         "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads 16-bit ones (which "
                         "Megatron-LM writes for vocabularies below 65,500)",
                         x->path, TYPE_AT, type, names[type], bits[type]);
-    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, wanted 8 (uint16)", x->path,
+    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, expected 8 (uint16)", x->path,
                     TYPE_AT, type);
 }
 
@@ -122,12 +122,12 @@ static int read_header(megatron_index *x, sgt_error *err)
     unsigned char h[COLUMNS_AT];
     if (x->size < sizeof h)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes, wanted at least the header's %zu: cut short",
+                        "%s: %" PRIu64 " bytes, expected at least the header's %zu: cut short",
                         x->path, x->size, sizeof h);
     int rc = sgt_pread_all(x->fd, h, sizeof h, 0, x->path, err);
     if (rc < 0) return rc;
     if (get64(h + VERSION_AT) != 1)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", wanted 1",
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", expected 1",
                         x->path, VERSION_AT, get64(h + VERSION_AT));
     if ((rc = check_type(x, h[TYPE_AT], err)) < 0) return rc;
     x->sequences = get64(h + COUNTS_AT);
@@ -211,7 +211,7 @@ static int next_bound(walk *w, sgt_error *err)
     return sgt_fail(
         err, SGT_EFORMAT,
         "%s: at byte %" PRIu64 ": document %" PRIu64 " begins with sequence %" PRId64
-        ", wanted 0 first, none below the one before, and last the number of sequences, %" PRIu64,
+        ", expected 0 first, none below the one before, and last the number of sequences, %" PRIu64,
         w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
 }
 
@@ -243,12 +243,12 @@ static int walk_sequences(walk *w, sgt_error *err)
         if (tokens > (w->size - at) / 2)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId64
-                            " tokens, wanted at most the %" PRIu64 " that are left of the .bin",
+                            " tokens, expected at most the %" PRIu64 " that are left of the .bin",
                             w->x->path, place(w->tokens), i, (int64_t)tokens, (w->size - at) / 2);
         if (begins != at)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
-                            " of the .bin, wanted %" PRIu64 ", where the one before ends",
+                            " of the .bin, expected %" PRIu64 ", where the one before ends",
                             w->x->path, place(w->begins), i, (int64_t)begins, at);
         rc = bounds_at(w, i, at, err);
     }

@@ -433,6 +433,6 @@ int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id
 {
     const sgt_set_shard *h = &s->shards[shard];
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32,
+                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
                     h->path, token, h->head.data + 2 * token, id, s->vocab);
 }

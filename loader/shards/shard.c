@@ -81,7 +81,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, co
     if (!beside && raw == 0)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 0: magic number %" PRIu32
-                        ", wanted %d: not a shard (--raw reads files without a header)",
+                        ", expected %d: not a shard (--raw reads files without a header)",
                         path, magic, SGT_SHARD_MAGIC);
     if ((rc = raw_header(h, size, path, err)) == SGT_OK && beside) h->format = SGT_SHARD_MEGATRON;
     return rc;
@@ -97,7 +97,7 @@ static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char 
     if (h->revision != REVISION)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 12: header revision %" PRIu32
-                        ", wanted 0 or %d (made by a newer sgt?)",
+                        ", expected 0 or %d (made by a newer sgt?)",
                         path, h->revision, REVISION);
     h->vocab = get32(bytes, 4);
     h->eot = get32(bytes, 5);
@@ -110,7 +110,7 @@ static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char 
     if (h->vocab && h->eot >= h->vocab)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 20: end-of-text id %" PRIu32
-                        ", wanted below the vocabulary's %" PRIu32,
+                        ", expected below the vocabulary's %" PRIu32,
                         path, h->eot, h->vocab);
     return SGT_OK;
 }
@@ -132,11 +132,11 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
         return foreign_header(h, size, get32(bytes, 0), path, raw, err);
     if (size < SGT_SHARD_HEADER)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path,
+                        "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
     if (get32(bytes, 1) != 1)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path,
+                        "%s: at byte 4: version %" PRIu32 ", expected 1 (16-bit tokens)", path,
                         get32(bytes, 1));
 
     sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
@@ -213,7 +213,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         if (bad < n / 2)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: token %" PRIu64 " (byte %" PRIu64
-                            "): id %u, wanted below %" PRIu32,
+                            "): id %u, expected below %" PRIu32,
                             path, at / 2 + bad, h->data + at + 2 * bad, ids[bad], vocab);
         if (visitor && (rc = visitor->see(visitor->ctx, ids, n / 2, at / 2, err)) < 0) return rc;
     }
@@ -221,7 +221,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
     uint64_t got = XXH3_64bits_digest(hash);
     if (h->xxh3 && got != h->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: checksum %016" PRIx64 ", wanted %016" PRIx64
+                        "%s: checksum %016" PRIx64 ", expected %016" PRIx64
                         ": its tokens have changed since it was written (make it again)",
                         path, got, h->xxh3);
     return SGT_OK;

@@ -41,7 +41,7 @@ static void expect(uint64_t available, const char *limit)
 {
     sgt_memory m;
     sgt_memory_look(&m, folder);
-    cr_assert_eq(m.available, available, "%lu, wanted %lu", m.available, available);
+    cr_assert_eq(m.available, available, "%lu, expected %lu", m.available, available);
     cr_assert_str_eq(m.limit, limit);
 }
 

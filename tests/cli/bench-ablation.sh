@@ -76,7 +76,7 @@ run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablat
 run_usage 'out: no operands here, only options' sgt-bench ablation out
 run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, '\
 'flash, padded, tied)' sgt-bench ablation --data out --rows tied,fast
-run_usage '--rows ,: wanted one to 13 names with commas between them' sgt-bench ablation --data out --rows ,
+run_usage '--rows ,: expected one to 13 names with commas between them' sgt-bench ablation --data out --rows ,
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 

@@ -128,5 +128,5 @@ run 1 env TMPDIR=/nowhere $all -o page.html
 stderr_is 'sgt-bench all: /nowhere: no folder can be made there (TMPDIR names another place): No such file or directory'
 run_usage '--parts sky: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)' \
     sgt-bench all --parts gemm,sky
-run_usage '--parts ,: wanted one to 8 names with commas between them' sgt-bench all --parts ,
-run_usage 'out: wanted options alone (--data OUT/ and --text INPUT name data)' sgt-bench all out
+run_usage '--parts ,: expected one to 8 names with commas between them' sgt-bench all --parts ,
+run_usage 'out: expected options alone (--data OUT/ and --text INPUT name data)' sgt-bench all out

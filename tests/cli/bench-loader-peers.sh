@@ -84,8 +84,8 @@ check 'three are not' test "$(sed -n '/"left_out"/,$p' .stdout | grep -c '"why"'
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
 run 1 sgt-bench loader set $small --peer ./python
 stdout_is ''
-stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (an interpreter with '\
-'numpy is wanted)'
+stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (needs an interpreter '\
+'with numpy)'
 printf '#!/bin/sh\n' > python
 run 1 sgt-bench loader set $small --peer ./python
 stderr_is 'sgt-bench loader: --peer ./python: it ended without an answer'

@@ -74,7 +74,7 @@ stderr_lines 1
 stderr_has 'sgt-bench loader: empty: '
 shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
 run 1 sgt-bench loader short --seq-len 8 --seconds .01
-stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, wanted below 50257'
+stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, expected below 50257'
 
 # several sets: all tokens of both
 mkdir more
@@ -94,7 +94,7 @@ usage() {
 try 'sgt-bench${name:+ $name} --help'"
 }
 name=loader
-usage 'wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)' loader
+usage 'expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)' loader
 usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
 usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
@@ -102,7 +102,7 @@ usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
 usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
 usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x
-usage '--seq-len 1,,2: wanted one to 16 pieces with commas between them' loader set --seq-len 1,,2
+usage '--seq-len 1,,2: expected one to 16 pieces with commas between them' loader set --seq-len 1,,2
 usage '--threads 0: must be from 1 to 1024' loader set --threads 0
 usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
 usage '--peers: no such option; did you mean --peer?' loader set --peers
@@ -110,7 +110,7 @@ usage '--turns 0: must be from 1 to 100' loader set --turns 0
 usage '--limits sky: no such word (numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, block, fill)' \
     loader set --limits memcpy,sky
 name=
-usage 'wanted a subcommand (loader, tokenize, gemm, attention, step, ablation, sample, all)'
+usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, sample, all)'
 usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, sample, all)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help

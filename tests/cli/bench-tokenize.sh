@@ -48,7 +48,7 @@ mkdir none
 run 1 sgt-bench tokenize none
 stderr_is 'sgt-bench tokenize: none: no file in this folder (name one that has files, or files)'
 run 2 sgt-bench tokenize
-stderr_is "sgt-bench tokenize: wanted INPUT...: files or folders of text, or - for standard input
+stderr_is "sgt-bench tokenize: expected INPUT...: files or folders of text, or - for standard input
 try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize in --cold
 stderr_is "sgt-bench tokenize: --cold: no such option

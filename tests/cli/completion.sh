@@ -17,11 +17,11 @@ readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 
 
 # The words offered for the last one of a line, sorted.
 offered() { # OFFERED COMMAND...
-    wanted=$1
+    expected=$1
     shift
     run 0 "$@"
     stderr_is ''
-    [ "$(cut -f 1 .stdout | sort | tr '\n' ' ')" = "$wanted" ] || fail "not what was to be offered: $wanted"
+    [ "$(cut -f 1 .stdout | sort | tr '\n' ' ')" = "$expected" ] || fail "not what was to be offered: $expected"
 }
 
 if command -v bash > /dev/null; then
@@ -33,9 +33,9 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 END
     for program in $programs; do run 0 bash -n "$program.bash"; done
     offers() {
-        wanted=$1
+        expected=$1
         shift
-        offered "$wanted" bash offers.bash "$@"
+        offered "$expected" bash offers.bash "$@"
     }
     offers '--loader --loss-scale ' sgt-train --lo
     offers "$readers" sgt-train --loader ''

@@ -134,16 +134,16 @@ bad() { # MESSAGE LINE
     stdout_is ''
     stderr_is "sgt-eval: bad.jsonl: line 2: $1"
 }
-bad 'wanted {"text": TEXT}: it is of another kind' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
-bad 'wanted {"text": TEXT}: no two words with a space between them' '{"text": "one"}'
-bad 'wanted {"text": TEXT}: no two words with a space between them' '{"text": " one "}'
-bad 'wanted {"text": TEXT}: no text "text"' '{"text": 3}'
-bad 'wanted {"text": TEXT}: it is no object' '[3]'
+bad 'expected {"text": TEXT}: it is of another kind' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
+bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": "one"}'
+bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": " one "}'
+bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
+bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 choice() { # MESSAGE LINE
     echo "$2" > bad.jsonl
     run 1 $score bad.jsonl
-    stderr_is "sgt-eval: bad.jsonl: line 1: wanted {\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}: $1"
+    stderr_is "sgt-eval: bad.jsonl: line 1: expected {\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}: $1"
 }
 choice 'no text "ctx"' '{"endings": ["b", "c"], "label": 0}'
 choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b"], "label": 0}'
@@ -152,7 +152,7 @@ choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "l
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
 : > bad.jsonl
 run 1 $score bad.jsonl
-stderr_is 'sgt-eval: bad.jsonl: no line in it: wanted {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or '\
+stderr_is 'sgt-eval: bad.jsonl: no line in it: expected {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or '\
 '{"text": TEXT} a line'
 run 1 $score missing.jsonl
 stderr_is 'sgt-eval: missing.jsonl: No such file or directory'
@@ -160,8 +160,8 @@ run 1 sgt-eval --device cpu nowhere words.jsonl
 stderr_is 'sgt-eval: nowhere: No such file or directory'
 run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
 its own)" sgt-eval --device cpu "$curve" words.jsonl
-run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval
-run_usage 'wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
+run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval
+run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
 run 1 $score words.jsonl --precision tf32
 stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'
 run 2 sgt-bench score --model model words.jsonl

@@ -7,7 +7,7 @@ static="$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzst
 shared="-L$LIB -Wl,-rpath,$LIB -lsgt-tokenize"
 mkdir text text/a text/b text/c
 for part in a b c; do texts text/$part 400000; done
-run 0 sgt-tokenize --json --split 1% --shard-tokens 1M text wanted
+run 0 sgt-tokenize --json --split 1% --shard-tokens 1M text expected
 cp .stdout set.json
 [ "$(field val_tokens set.json)" -gt 0 ] || fail 'nothing for validation'
 
@@ -35,7 +35,7 @@ for library in "$static" "$shared"; do
     run 0 ./corpus out text
     stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
 $(field val_tokens set.json) for validation"
-    same_folders out wanted
+    same_folders out expected
     run 0 ./corpus out text
     stdout_matches ', which were there$'
     run 1 ./corpus other nowhere

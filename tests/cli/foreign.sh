@@ -20,8 +20,8 @@ for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_documen
     printf '{"batch": 0, "inputs": [[15496, 995], [0, 50256]], "targets": [[995, 0], [50256, 198]]}\n%s\n' \
         '{"batch": 1, "inputs": [[198, 50256], [15496, 995]], "targets": [[50256, 15496], [995, 0]]}' > want
     grep -oE '"(inputs|targets)": *\[\[.*\]\]' .stdout | tr -d ' ' > got
-    grep -oE '"(inputs|targets)": *\[\[.*\]\]' want | tr -d ' ' > wanted
-    same wanted got
+    grep -oE '"(inputs|targets)": *\[\[.*\]\]' want | tr -d ' ' > expected
+    same expected got
     run 0 sgt-inspect "$name" --batch 0 --batch-size 3 --seq-len 4 --sampling documents
     stdout_has '2 tokens'
     stdout_has '1 token '
@@ -64,7 +64,7 @@ absent run2
 megatron short 8 2 2
 ids 1 2 3 > short.bin
 run 1 sgt-inspect short --verify
-stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, wanted at most the 1 that are left of the .bin'
+stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, expected at most the 1 that are left of the .bin'
 
 # modded-nanogpt's names
 mkdir fineweb10B

@@ -100,7 +100,7 @@ lying() { # MESSAGE BYTE VALUE...
 lying 'its header says 2147483647 tokens' 8 255 255 255 127
 lying 'at byte 8: -1 tokens' 8 255 255 255 255
 lying 'its header says 0 tokens' 8 0 0 0
-lying 'at byte 4: version 2, wanted 1' 4 2
+lying 'at byte 4: version 2, expected 1' 4 2
 lying 'at byte 12: header revision 9' 12 9
 lying 'at byte 16: a vocabulary of 4294967295' 16 255 255 255 255
 lying 'at byte 20: end-of-text id 65535' 20 255 255

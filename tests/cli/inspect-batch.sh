@@ -70,7 +70,7 @@ run_usage 'pad-id 50300: docs has ids below 50257' sgt-inspect docs --batch 0 $d
 run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pad-id 3
 printf 'x' > docs/train_000001.idx
 run 1 sgt-inspect docs --batch 0 $documents
-stderr_is 'sgt-inspect: docs/train_000001.idx: 1 bytes, wanted a whole number of 8-byte offsets'
+stderr_is 'sgt-inspect: docs/train_000001.idx: 1 bytes, expected a whole number of 8-byte offsets'
 # what sgt-tokenize writes: a text file is a document
 mkdir corpus
 printf 'Hello world' > corpus/a
@@ -89,7 +89,7 @@ stderr_lines 1
 stderr_has 'set/train_00000'
 run_usage '--batch 4611686018427387904: batches of 8 rows end before that' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
-run_usage '--batch x: wanted a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
+run_usage '--batch x: expected a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
 run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0
 run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|documents' \
     sgt-inspect set --batch 0 --sampling chapters
@@ -102,7 +102,7 @@ for reader in mmap preload uring; do
     run 1 sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
     stdout_is ''
     stderr_lines 1
-    stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, wanted below 50257'
+    stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, expected below 50257'
 done
 
 # several sets: rows and which set each is from, the same from every reader; rows of one set in its own order

@@ -110,14 +110,14 @@ cp -r b hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge a hurt new
 stdout_is ''
-stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: '
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: '
 absent new
 run 1 sgt-inspect --merge --force a hurt m
 same_folders m whole
 rm -r hurt && cp -r a hurt # a shard that is copied as a file is read all the same
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge hurt b new
-stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: '
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: '
 absent new
 rm -r hurt && cp -r b hurt && patch hurt/train_000000.idx 0 3
 run 1 sgt-inspect --merge a hurt new
@@ -144,7 +144,7 @@ mkdir busy busy/.work
 run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
 
-run_usage '--merge: wanted sets and OUT, got 1 (sgt-inspect --merge A B OUT)' sgt-inspect --merge a
+run_usage '--merge: expected sets and OUT, got 1 (sgt-inspect --merge A B OUT)' sgt-inspect --merge a
 run_usage '--merge takes whole sets: no --split, no --raw' sgt-inspect --merge --split val a b new
 run_usage '--shard-tokens, --force: need --merge' sgt-inspect --force a
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-inspect --merge --shard-tokens 0 a new

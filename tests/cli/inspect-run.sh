@@ -79,7 +79,7 @@ stderr_has 'sgt-inspect: hurt/log.jsonl: line 1: '
 rm hurt/log.jsonl
 echo '[1]' > hurt/options.json
 run 1 sgt-inspect hurt
-stderr_is 'sgt-inspect: hurt/options.json: line 1: wanted a JSON object'
+stderr_is 'sgt-inspect: hurt/options.json: line 1: expected a JSON object'
 truncate -s 100 hurt/step-00000010/model.safetensors
 run 1 sgt-inspect hurt/step-00000010
 stderr_lines 1

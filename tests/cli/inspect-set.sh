@@ -50,13 +50,13 @@ verify() {
 
 damage && patch hurt/train_000001.bin 1100 7
 verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: its tokens have '\
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: its tokens have '\
 'changed since it was written \(make it again\)$'
 run 0 sgt-inspect hurt
 
 damage && patch hurt/train_000001.bin 1101 255
 verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, wanted below 50257$'
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
 
 damage && truncate -s -10 hurt/train_000000.bin
 verify
@@ -83,12 +83,12 @@ stderr_is 'sgt-inspect: hurt/train_000000.idx: missing, or not a whole number of
 
 damage && patch hurt/train_000000.idx 0 3
 verify
-stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, wanted '\
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, expected '\
 'the end-of-text id 50256$'
 
 damage && patch hurt/train_000000.idx 1 255
 verify
-stderr_is 'sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 65280, wanted after the one '\
+stderr_is 'sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 65280, expected after the one '\
 'before and below 200'
 
 damage && truncate -s +8 hurt/train_000000.idx

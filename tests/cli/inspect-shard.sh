@@ -33,7 +33,7 @@ run 1 sgt-inspect one.bin --decode 7:1
 stdout_is ''
 stderr_is 'sgt-inspect: one.bin: --decode 7:1: there is no token 7, the last is 6'
 for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
-    run_usage "--decode $bad: wanted a whole number, or two as in 100:20, the second at least 1" \
+    run_usage "--decode $bad: expected a whole number, or two as in 100:20, the second at least 1" \
         sgt-inspect one.bin --decode "$bad"
 done
 
@@ -180,12 +180,12 @@ shard bad/train_000000.bin 1 2 50257
 run 0 sgt-inspect bad
 run 1 sgt-inspect bad --verify
 stdout_is ''
-stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wanted below 50257'
+stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257'
 run 1 sgt-inspect bad --decode 0:3
-stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wanted below 50257'
+stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257'
 
 # wrong usage
-run_usage 'wanted a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
+run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
 run_usage 'one path at a time, not 2 (--compare and --merge take several)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
 run_usage '--batch: not together with --verify or --decode (run them one after the other)' \

@@ -23,14 +23,14 @@ patch hurt/val_000000.bin 24 1
 for threads in 1 3; do
     run 1 sgt-inspect --verify --threads $threads hurt
     stdout_is ''
-    sed 's/checksum [0-9a-f]*, wanted [0-9a-f]*/checksum A, wanted B/; s/: vocabulary [0-9a-f]*/: vocabulary A/
-        s/says [0-9a-f]\{16\}/says B/; s/starts at token [0-9]*, wanted/starts at token N, wanted/' .stderr > got
+    sed 's/checksum [0-9a-f]*, expected [0-9a-f]*/checksum A, expected B/; s/: vocabulary [0-9a-f]*/: vocabulary A/
+        s/says [0-9a-f]\{16\}/says B/; s/starts at token [0-9]*, expected/starts at token N, expected/' .stderr > got
     cat > want << END
-sgt-inspect: hurt/train_000001.bin: checksum A, wanted B: its tokens have changed since it was written (make it again)
+sgt-inspect: hurt/train_000001.bin: checksum A, expected B: its tokens have changed since it was written (make it again)
 sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens, which make 11024 \
 (cut short; make it again)
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
-sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, wanted after the one before and below 5000
+sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, expected after the one before and below 5000
 sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B
 sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set again)
 END
@@ -77,7 +77,7 @@ run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ tokens, but the manifest says [0-9]+$'
 echo 'no JSON' >> hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/sources.jsonl: line [0-9]+: wanted a JSON object with documents and tokens$'
+stderr_matches '^sgt-inspect: hurt/sources.jsonl: line [0-9]+: expected a JSON object with documents and tokens$'
 rm hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_is 'sgt-inspect: hurt/sources.jsonl: No such file or directory'

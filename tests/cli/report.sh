@@ -43,7 +43,7 @@ figure_count() { grep -c '<figure ' report.html; }
 
 # ---- messages ----
 
-run_usage 'wanted the folder of a run, as given to sgt-train --run' sgt-report
+run_usage 'expected the folder of a run, as given to sgt-train --run' sgt-report
 # shellcheck disable=SC2046
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
 run 1 sgt-report nowhere
@@ -99,7 +99,7 @@ stdout_has '{"report": "both.html", "replaced": false, "runs": ['
 mkdir second/report.html
 run 1 sgt-report second
 stderr_matches '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$'
-run_usage "-o: wanted a file's name" sgt-report -o '' plain
+run_usage "-o: expected a file's name" sgt-report -o '' plain
 rm -r second report.html plain/report.html
 
 # ---- one run ----
@@ -153,9 +153,9 @@ stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or direc
 # says FIGURE LINE...: a <title> of the figure is these lines
 says_there() {
     figure=$1 && shift
-    printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > wanted
+    printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > expected
     tr '\n' '|' < report.html | sed 's/<figure /\n&/g; s/\xc2\xa0/ /g' | grep "^<figure id=\"$figure\"" |
-        grep -qF -e "<title>$(cat wanted)</title>" || fail "no title in $figure: $(cat wanted)"
+        grep -qF -e "<title>$(cat expected)</title>" || fail "no title in $figure: $(cat expected)"
 }
 report plain
 says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
@@ -290,7 +290,7 @@ grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated 
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
-stderr_is 'sgt-report: half/options.json: wanted a JSON object: left out'
+stderr_is 'sgt-report: half/options.json: expected a JSON object: left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 
 # ---- advice ----

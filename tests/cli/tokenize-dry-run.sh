@@ -124,6 +124,6 @@ run 1 sgt-tokenize --dry-run nowhere out
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 run 2 sgt-tokenize --dry-run - < few.jsonl
 stderr_is 'sgt-tokenize: standard input (-) cannot be read twice: a dry run would use it up'
-run_usage 'wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run
+run_usage 'expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run
 run_usage '--train-vocab makes a vocabulary and no shards: not with --dry-run' \
     sgt-tokenize --dry-run --train-vocab 300 few v

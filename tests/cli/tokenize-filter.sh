@@ -43,7 +43,7 @@ run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.nu
 stdout_has 'out-j: 6 tokens, 2 documents'
 printf 'x' > in/e.num
 run 1 sgt-tokenize --filter 'num=cat' --format jsonl in/e.num out-k
-stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: wanted an object (--skip-bad leaves such lines out)'
+stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-bad leaves such lines out)'
 run 0 sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 stdout_has 'out-k: 2 tokens, 1 document'
 
@@ -73,7 +73,7 @@ stderr_is 'sgt-tokenize: bad/a.bad: its filter no-such-command cannot be started
 nothing_left out-bad
 for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
-    stderr_is "sgt-tokenize: filter: \"$f\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'"
+    stderr_is "sgt-tokenize: filter: \"$f\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'"
 done
 for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad

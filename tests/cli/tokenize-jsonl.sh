@@ -45,13 +45,13 @@ bad() { # LINE MESSAGE
 }
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
-bad '{"text":"a"' 'byte 12: wanted , or }'
+bad '{"text":"a"' 'byte 12: expected , or }'
 bad '{"text":"a\\x"}' 'byte 11: no such escape'
 bad '{"text":"a\377"}' 'byte 11: not UTF-8'
 bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8'
-bad '["text"]' 'byte 1: wanted an object'
+bad '["text"]' 'byte 1: expected an object'
 bad '{"text":"a"} {"text":"b"}' 'byte 14: something after the object'
-bad 'plain text' 'byte 1: wanted an object'
+bad 'plain text' 'byte 1: expected an object'
 { printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
 run 1 sgt-tokenize deep.jsonl out-deep
 stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another '\
@@ -68,7 +68,7 @@ awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words
 for t in 1 4; do
     rm -rf out-many
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
-    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: wanted a name in quotes (--skip-bad leaves such lines '\
+    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: expected a name in quotes (--skip-bad leaves such lines '\
 'out)'
     exists out-many/train_000010.bin
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many

@@ -97,7 +97,7 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
 # where the merges give out the ids, one token would have two
 run 1 sgt-tokenize --vocab alone.bpe text refused
-stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (wanted a complete byte-level BPE: '\
+stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: '\
 'tokenizer.json, merges.txt, vocab.json or .tiktoken)'
 
 # ---- truncation and padding ----

@@ -5,8 +5,8 @@
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
-wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}
-echo "SEED=$seed TORTURE_KILLS=$wanted"
+expected=${TORTURE_KILLS:-12} seed=${SEED:-$$}
+echo "SEED=$seed TORTURE_KILLS=$expected"
 
 mkdir text mixed
 i=0
@@ -106,10 +106,10 @@ numbers | while read -r length threads which; do
         rm -rf cut$kind
         runs=$((runs + 1))
     fi
-    [ "$kills" -ge "$wanted" ] || continue
+    [ "$kills" -ge "$expected" ] || continue
     for kind in $(seq $kinds); do finish $kind; done
     echo "$kills kills, $further in the middle of a run that went on with an earlier one; $((runs + kinds)) runs, all" \
         "as undisturbed ones"
-    [ $further -ge $((wanted / 20)) ] || fail 'resumed runs were hardly disturbed'
+    [ $further -ge $((expected / 20)) ] || fail 'resumed runs were hardly disturbed'
     break
 done

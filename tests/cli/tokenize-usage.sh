@@ -2,8 +2,8 @@
 . "$ROOT/tests/cli/lib.sh"
 
 run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokenize corpus -
-run_usage 'wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
-run_usage 'wanted INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
+run_usage 'expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
+run_usage 'expected INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out
 run_usage '--shard-tokens 2147483648: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 2147483648 in out

@@ -63,7 +63,7 @@ refused() { # MESSAGE VOCAB [OPTION]...
     stdout_is ''
     case $message in
     *')' | nowhere*) ;;
-    *) message="$message (wanted a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
+    *) message="$message (expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
     esac
     stderr_is "sgt-tokenize: $message"
     absent refused
@@ -78,9 +78,9 @@ R=$D/ranks.tiktoken
 { cat "$R"; echo 'QUFBQQ== 70000'; } > big.tiktoken
 refused "big.tiktoken: ids up to 70000; sgt's tokens are of 16 bits, up to 65535" big.tiktoken
 { cat "$R"; echo 'QUFBQQ 699'; } > base64.tiktoken
-refused 'base64.tiktoken: line 700: wanted a token in base64, a space, and its rank' base64.tiktoken
+refused 'base64.tiktoken: line 700: expected a token in base64, a space, and its rank' base64.tiktoken
 { cat "$R"; echo 'QUFBQQ== 6x'; } > rank.tiktoken
-refused 'rank.tiktoken: line 700: wanted a token in base64, a space, and its rank' rank.tiktoken
+refused 'rank.tiktoken: line 700: expected a token in base64, a space, and its rank' rank.tiktoken
 { cat "$R"; echo 'IQ== 699'; } > twice.tiktoken
 refused 'twice.tiktoken: tokens 0 and 699 are the same: !' twice.tiktoken
 { cat "$R"; echo 'QUFBQQ== 3'; } > id.tiktoken
@@ -126,7 +126,7 @@ echo 'Q Q' >> unmade/merges.txt
 refused 'unmade: merge 444: what it makes is not a token of the vocabulary' unmade
 edit line 's/$//'
 echo 'Qq' >> line/merges.txt
-refused "line/merges.txt: line 445: wanted two tokens in GPT-2's byte alphabet, a space between them" line
+refused "line/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, a space between them" line
 edit order 's/$//'
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt" | grep -v '^ĠĠ ĠĠ$'; } \
     > order/merges.txt

@@ -43,10 +43,10 @@ total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of it
 
 # the copy that a checkpoint is written from while steps follow: parameters and both moments, or one
 copy() { # BYTES OPTION...
-    wanted=$1
+    expected=$1
     shift
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
-    [ "$(field checkpoint_bytes .stdout)" = "$wanted" ] || fail "a copy of $(field checkpoint_bytes .stdout) bytes ($*)"
+    [ "$(field checkpoint_bytes .stdout)" = "$expected" ] || fail "a copy of $(field checkpoint_bytes .stdout) bytes ($*)"
     kind=$(tr '{' '\n' < .stdout | sed -n 's/.*"name": "checkpoint", "bytes": \([0-9]*\).*/\1/p')
 }
 floats=$((50257 * 64 + 1024 * 64 + 4 * (12 * 64 * 64 + 13 * 64) + 2 * 64))

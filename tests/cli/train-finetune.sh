@@ -53,14 +53,14 @@ bad() { # MESSAGE LINE
     stderr_is "sgt-train: bad.jsonl: line 2: $1"
     absent bad/log.jsonl
 }
-wanted='wanted {"prompt": TEXT, "completion": TEXT}'
-bad "$wanted: no text \"completion\"" '{"prompt": "a"}'
-bad "$wanted: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
-bad "$wanted: it is no object" '["a", "b"]'
+expected='expected {"prompt": TEXT, "completion": TEXT}'
+bad "$expected: no text \"completion\"" '{"prompt": "a"}'
+bad "$expected: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
+bad "$expected: it is no object" '["a", "b"]'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
 printf '\n \n' > empty.jsonl
 run 1 $tune --data empty.jsonl --run bad
-stderr_is "sgt-train: empty.jsonl: no line in it: $wanted a line"
+stderr_is "sgt-train: empty.jsonl: no line in it: $expected a line"
 run 1 $tune --data missing.jsonl --run bad
 stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 run 1 $tune --data some.jsonl --val-data missing.jsonl --run bad

@@ -7,8 +7,8 @@
 work_in_memory
 data d
 validation d
-wanted=${TORTURE_KILLS:-20} seed=${SEED:-$$}
-echo "SEED=$seed TORTURE_KILLS=$wanted"
+expected=${TORTURE_KILLS:-20} seed=${SEED:-$$}
+echo "SEED=$seed TORTURE_KILLS=$expected"
 common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
 
 # The kinds: all of the optimizer's and the scaler's state, the sampler's, dropout's counters.
@@ -90,11 +90,11 @@ numbers | while read -r length which; do
         ;;
     *) fail "exit $code, neither done nor killed" ;;
     esac
-    [ "$kills" -lt "$wanted" ] && continue
+    [ "$kills" -lt "$expected" ] && continue
     for kind in $(seq $kinds); do finish "$kind"; done
     echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
 undisturbed ones"
     # Of a few kills none may fall into a save where everything else takes long.
-    [ "$wanted" -lt 100 ] || [ $saving -gt $((wanted / 50)) ] || fail 'saves were hardly disturbed'
+    [ "$expected" -lt 100 ] || [ $saving -gt $((expected / 50)) ] || fail 'saves were hardly disturbed'
     break
 done

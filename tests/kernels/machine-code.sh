@@ -50,11 +50,11 @@ rm -rf "$at/code" && mkdir "$at/code" || exit 1
 (cd "$at/code" && ../nvidia/cu13/bin/cuobjdump -xelf all -arch sm_90a ../../lib/libsgt-cuda.so) \
     > "$at/cuobjdump.log" 2>&1 ||
     { echo "FAIL machine code: cuobjdump: $(tail -1 "$at/cuobjdump.log")"; exit 1; }
-sed -n 's/^kernel \([a-z0-9_]*\).*/\1/p' "$at"/*.list | sort -u > "$at/wanted"
+sed -n 's/^kernel \([a-z0-9_]*\).*/\1/p' "$at"/*.list | sort -u > "$at/expected"
 set --
 for cubin in "$at"/code/*.cubin; do
     "$bin/cuobjdump" -res-usage "$cubin" > "$cubin.sass.res" 2> /dev/null || exit 1
-    grep -qFf "$at/wanted" "$cubin.sass.res" || continue
+    grep -qFf "$at/expected" "$cubin.sass.res" || continue
     "$bin/nvdisasm" -c "$cubin" > "$cubin.sass" || exit 1
     set -- "$@" "$cubin.sass"
 done

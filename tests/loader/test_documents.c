@@ -108,7 +108,7 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
     cr_assert_eq(length, n < T + 1 ? n : T + 1);
     for (uint64_t t = 0; t <= T; t++) {
         uint32_t id = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
-        cr_assert_eq(got[t], id, "row %lu, token %lu: %u, wanted %u", row, t, got[t], id);
+        cr_assert_eq(got[t], id, "row %lu, token %lu: %u, expected %u", row, t, got[t], id);
         if (t < T) cr_assert_eq(in[t], (int32_t)id);
         if (t > 0)
             cr_assert_eq(to[t - 1], t < n ? (int32_t)id : SGT_IGNORED, "row %lu, target %lu", row,
@@ -319,7 +319,7 @@ Test(documents, indexes_that_cannot_be)
     put_set("d", 1);
     resize("d/train_000003.idx", 13);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000003.idx: 13 bytes, wanted a whole number of 8-byte offsets");
+                   "d/train_000003.idx: 13 bytes, expected a whole number of 8-byte offsets");
     resize("d/train_000003.idx", 1 << 30);
     struct stat st;
     cr_assert_eq(stat("d/train_000003.bin", &st), 0);
@@ -330,12 +330,13 @@ Test(documents, indexes_that_cannot_be)
     put_index("d/train_000003.idx", 3);
     patch("d/train_000000.idx", 16, &late, 8);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, wanted after "
+                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, expected after "
                    "the one before and below 700");
     patch("d/train_000000.idx", 16, &none, 8);
-    expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 16: document 2 starts at token 0, wanted after the "
-                   "one before and below 700");
+    expect_failure(
+        try("d", &o, why), SGT_EFORMAT,
+        "d/train_000000.idx: at byte 16: document 2 starts at token 0, expected after the "
+        "one before and below 700");
 }
 
 Test(documents, indexes_that_the_manifest_knows_better)
@@ -405,7 +406,7 @@ Test(documents, ids_that_no_vocabulary_has)
         if (rc == 0) rc = sgt_loader_batch(l, c, 0, rows, &err);
         cr_assert_eq(rc, SGT_EFORMAT);
         cr_assert_str_eq(err.text,
-                         "d/train_000003.bin: token 2 (byte 1028): id 60000, wanted below 50257");
+                         "d/train_000003.bin: token 2 (byte 1028): id 60000, expected below 50257");
         sgt_cursor_close(c);
         sgt_loader_close(l);
         free(rows);

@@ -311,14 +311,14 @@ Test(foreign, megatron_index_that_lies)
         int code;
         const char *text;
     } lies[] = {
-        {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, wanted 1"},
+        {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, expected 1"},
         {17, 1, 4, SGT_EUNSUPPORTED,
          "at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM "
          "writes for vocabularies below 65,500)"},
         {17, 1, 1, SGT_EUNSUPPORTED,
          "at byte 17: type 1, uint8: 8-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes "
          "for vocabularies below 65,500)"},
-        {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, wanted 8 (uint16)"},
+        {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, expected 8 (uint16)"},
         {18, 8, 7, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
          "each (cut short or not whole; make it again)"},
@@ -329,22 +329,24 @@ Test(foreign, megatron_index_that_lies)
          "154 bytes, but at byte 18 it says 6 sequences and 18446744073709551615 bounds of "
          "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
         {34 + 4, 4, -1, SGT_EFORMAT,
-         "at byte 38: sequence 1 has -1 tokens, wanted at most the 328 that are left of the .bin"},
+         "at byte 38: sequence 1 has -1 tokens, expected at most the 328 that are left of the "
+         ".bin"},
         {34, 4, 334, SGT_EFORMAT,
-         "at byte 34: sequence 0 has 334 tokens, wanted at most the 333 that are left of the .bin"},
+         "at byte 34: sequence 0 has 334 tokens, expected at most the 333 that are left of the "
+         ".bin"},
         {34, 4, 4, SGT_EFORMAT,
-         "at byte 66: sequence 1 begins at byte 10 of the .bin, wanted 8, where the one before "
+         "at byte 66: sequence 1 begins at byte 10 of the .bin, expected 8, where the one before "
          "ends"},
         {34 + 20, 4, 299, SGT_EFORMAT,
          "its sequences have 332 tokens, but the .bin has 333 (they do not belong together, or one "
          "is cut short)"},
         {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte -10 of the .bin, wanted 10, where the one before "
+         "at byte 74: sequence 2 begins at byte -10 of the .bin, expected 10, where the one before "
          "ends"},
         {BEGINS_AT + 16, 8, 1 << 20, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, wanted 10, where the one "
+         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, expected 10, where the one "
          "before ends"},
-#define ORDER "wanted 0 first, none below the one before, and last the number of sequences, 6"
+#define ORDER "expected 0 first, none below the one before, and last the number of sequences, 6"
         {BOUNDS_AT, 8, 1, SGT_EFORMAT, "at byte 106: document 0 begins with sequence 1, " ORDER},
         {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT,
          "at byte 130: document 3 begins with sequence 0, " ORDER},
@@ -381,7 +383,7 @@ Test(foreign, megatron_index_cut_short)
     put_megatron("a", 0);
     resize("a.idx", 33);
     expect_failure(open_only("a", &o, why), SGT_EFORMAT,
-                   "a.idx: 33 bytes, wanted at least the header's 34: cut short");
+                   "a.idx: 33 bytes, expected at least the header's 34: cut short");
     put_megatron("a", 0);
     resize("a.bin", 2 * TOKENS - 1);
     expect_failure(open_only("a", &o, why), SGT_EFORMAT,
@@ -441,6 +443,6 @@ Test(foreign, megatron_without_documents)
     put_raw("a.bin", 0, 5);
     put_index("a.idx", 8, lengths, 1, none, 1);
     expect_failure(open_only("a", &(sgt_loader_options){.seq = 4}, why), SGT_EFORMAT,
-                   "a.idx: at byte 46: document 0 begins with sequence 0, wanted 0 first, none "
+                   "a.idx: at byte 46: document 0 begins with sequence 0, expected 0 first, none "
                    "below the one before, and last the number of sequences, 1");
 }

@@ -114,11 +114,11 @@ Test(manifest, what_cannot_be_written)
         "./manifest.json: field options: not JSON: string or '}' expected near end of file");
     m.options = "[]";
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
-                   "./manifest.json: field options: wanted a JSON object");
+                   "./manifest.json: field options: expected a JSON object");
     m = example();
     m.invalid = "{}";
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
-                   "./manifest.json: field invalid: wanted a JSON array");
+                   "./manifest.json: field invalid: expected a JSON array");
     m = example();
     strcpy(m.vocabulary, "gpt\xff");
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_ENOMEM,
@@ -160,7 +160,7 @@ Test(manifest, wrong_fields_are_named)
     static const struct {
         const char *from, *to, *message;
     } cases[] = {
-        {"\"version\": 1", "\"version\": 2", "version 2, wanted 1 (made by a newer sgt?)"},
+        {"\"version\": 1", "\"version\": 2", "version 2, expected 1 (made by a newer sgt?)"},
         {"\"version\": 1", "\"v\": 1", "field version: missing, or not a whole number from 0"},
         {"\"size\": 50257", "\"size\": 65537", "field size: missing, or not a number up to 65536"},
         {"\"tokens\": 100000000,", "\"tokens\": -1,",
@@ -213,7 +213,7 @@ Test(manifest, what_is_no_manifest)
                    "./manifest.json: line 1: '[' or '{' expected near end of file" HINT);
     put_bytes("manifest.json", "[]", 2);
     expect_failure(read_and_free(why), SGT_EFORMAT,
-                   "./manifest.json: line 1: wanted a JSON object" HINT);
+                   "./manifest.json: line 1: expected a JSON object" HINT);
     char *deep = malloc(10000);
     memset(deep, '[', 10000);
     put_bytes("manifest.json", deep, 10000);

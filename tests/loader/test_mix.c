@@ -129,7 +129,7 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
     model_turn(want, turn, set, row);
     for (uint64_t j = 0; j < 64; j++) {
         uint32_t s = sgt_mix_row(m, memo, turn * 64 + j, &own);
-        cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, wanted %lu of %u",
+        cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, expected %lu of %u",
                   turn * 64 + j, own, s, row[j], set[j]);
         cr_assert(sgt_mix_row(m, NULL, turn * 64 + j, &alone) == s && alone == own);
     }
@@ -348,7 +348,7 @@ Test(mix, weights_that_are_none)
         sgt_mix m;
         sgt_mix_set sets[] = {{wrong[i][0], tokens, 1}, {wrong[i][1], tokens, 1}};
         expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, T, sets, 2, why), SGT_EUSAGE,
-                       "weight %g of set 1: wanted 1e-09 to 1e+06, of all sets or of none",
+                       "weight %g of set 1: expected 1e-09 to 1e+06, of all sets or of none",
                        wrong[i][1]);
     }
 }

@@ -161,7 +161,7 @@ Test(preload, the_first_bad_id_is_named)
         if (!warm) evict_shards();
         expect_failure(
             open_with(NULL, why), SGT_EFORMAT,
-            "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, wanted below 50257");
+            "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, expected below 50257");
     }
     patch("d/train_000005.bin", 1024, "\xff\xff", 2);
     /* the first token of the second read */
@@ -170,7 +170,7 @@ Test(preload, the_first_bad_id_is_named)
         if (!warm) evict_shards();
         expect_failure(
             open_with(NULL, why), SGT_EFORMAT,
-            "d/train_000003.bin: token 523776 (byte 1048576): id 50257, wanted below 50257");
+            "d/train_000003.bin: token 523776 (byte 1048576): id 50257, expected below 50257");
     }
 }
 

@@ -150,7 +150,7 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
 Test(readers, id_past_the_vocabulary)
 {
     static const char want[] =
-        "d/train_000004.bin: token 2016 (byte 5056): id 50257, wanted below 50257";
+        "d/train_000004.bin: token 2016 (byte 5056): id 50257, expected below 50257";
     put_folder();
     patch("d/train_000004.bin", 1024 + 2 * 2016, "\x51\xc4", 2);
     sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
@@ -187,7 +187,7 @@ Test(readers, vocabulary_of_the_caller)
     put_folder();
     sgt_loader_options o = {.batch = 6, .seq = 16, .vocab = 100};
     cr_assert_eq(open_only("d", &o, &err), SGT_EFORMAT);
-    cr_assert(strstr(err.text, "wanted below 100"), "%s", err.text);
+    cr_assert(strstr(err.text, "expected below 100"), "%s", err.text);
     o.vocab = 50304;
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_loader_get_info(l, &info);

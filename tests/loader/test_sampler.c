@@ -267,8 +267,8 @@ static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
             sgt_window w = sgt_sampler_window(&s, &memo, row),
                        alone = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == want[i].shard && w.offset == want[i].offset,
-                      "%s, T %u, row %lu: %u:%lu, wanted %u:%lu", sgt_sampling_name(sampling), d->T,
-                      row, w.shard, w.offset, want[i].shard, want[i].offset);
+                      "%s, T %u, row %lu: %u:%lu, expected %u:%lu", sgt_sampling_name(sampling),
+                      d->T, row, w.shard, w.offset, want[i].shard, want[i].offset);
             cr_assert(alone.shard == w.shard && alone.offset == w.offset);
             cr_assert(w.offset + d->T + 1 <= d->tokens[w.shard]);
         }

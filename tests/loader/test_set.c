@@ -118,8 +118,9 @@ Test(set, headers_are_all_checked)
 {
     put_split();
     resize("d/train_000001.bin", 1000);
-    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d/train_000001.bin: 1000 bytes, wanted at least the header's 1024: cut short");
+    expect_failure(
+        open_only("d", NULL, why), SGT_EFORMAT,
+        "d/train_000001.bin: 1000 bytes, expected at least the header's 1024: cut short");
     /* raw applies to a file that is named, not to files in a folder */
     put_raw("d/train_000001.bin", 1, 2000);
     sgt_error err;

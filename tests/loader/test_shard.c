@@ -114,15 +114,15 @@ Test(shard, what_is_no_shard)
     put_shard("a.bin", 0, 10);
     put_word("a.bin", 0, 12345);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 0: magic number 12345, wanted 20240520: not a shard (--raw "
+                   "a.bin: at byte 0: magic number 12345, expected 20240520: not a shard (--raw "
                    "reads files without a header)");
     put_bytes("empty.bin", "", 0);
     expect_failure(open_and_close("empty.bin", 0, why), SGT_EFORMAT,
-                   "empty.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw "
+                   "empty.bin: at byte 0: magic number 0, expected 20240520: not a shard (--raw "
                    "reads files without a header)");
     put_bytes("three.bin", "\x88\xd8\x34", 3);
     expect_failure(open_and_close("three.bin", 0, why), SGT_EFORMAT,
-                   "three.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw "
+                   "three.bin: at byte 0: magic number 0, expected 20240520: not a shard (--raw "
                    "reads files without a header)");
     expect_failure(open_and_close("none.bin", 0, why), SGT_EIO,
                    "none.bin: No such file or directory");
@@ -146,10 +146,10 @@ Test(shard, sizes_that_lie)
                    "make it again)");
     resize("a.bin", 1023);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1023 bytes, wanted at least the header's 1024: cut short");
+                   "a.bin: 1023 bytes, expected at least the header's 1024: cut short");
     resize("a.bin", 4);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 4 bytes, wanted at least the header's 1024: cut short");
+                   "a.bin: 4 bytes, expected at least the header's 1024: cut short");
     put_shard("b.bin", 0, 10);
     put_word("b.bin", 2, 0x7fffffff);
     expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT,
@@ -164,11 +164,11 @@ Test(shard, words_that_lie)
     put_shard("a.bin", 0, 10);
     put_word("a.bin", 1, 7);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 4: version 7, wanted 1 (16-bit tokens)");
+                   "a.bin: at byte 4: version 7, expected 1 (16-bit tokens)");
     put_word("a.bin", 1, 1);
     put_word("a.bin", 3, 2);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 12: header revision 2, wanted 0 or 1 (made by a newer sgt?)");
+                   "a.bin: at byte 12: header revision 2, expected 0 or 1 (made by a newer sgt?)");
     put_word("a.bin", 3, 1);
     put_word("a.bin", 4, 65537);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
@@ -176,7 +176,7 @@ Test(shard, words_that_lie)
     put_word("a.bin", 4, 100);
     put_word("a.bin", 5, 100);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 20: end-of-text id 100, wanted below the vocabulary's 100");
+                   "a.bin: at byte 20: end-of-text id 100, expected below the vocabulary's 100");
 }
 
 Test(shard, verify_reads_everything)
@@ -197,7 +197,7 @@ Test(shard, verify_reads_everything)
     uint8_t high[2] = {0x51, 0xc4};
     patch("a.bin", 1024 + 2 * 1234567, high, 2);
     expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT,
-                   "a.bin: token 1234567 (byte 2470158): id 50257, wanted below 50257");
+                   "a.bin: token 1234567 (byte 2470158): id 50257, expected below 50257");
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
@@ -220,7 +220,7 @@ Test(shard, verify_names_the_first_id_that_is_too_large)
         was[0] = (uint8_t)token_at(1, at);
         was[1] = (uint8_t)(token_at(1, at) >> 8);
         patch("a.bin", (long)(1024 + 2 * at), high, 2);
-        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, wanted below 50257",
+        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, expected below 50257",
                  (int)at, (int)(1024 + 2 * at));
         expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, "%s",
                        want);

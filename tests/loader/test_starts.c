@@ -237,7 +237,7 @@ Test(starts, index_that_is_wrong)
     uint64_t far = 900;
     patch("d/train_000000.idx", 8, &far, 8);
     expect_failure(open_documents("d", why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, wanted after "
+                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, expected after "
                    "the one before and below 900");
 }
 

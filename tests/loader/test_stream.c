@@ -412,7 +412,7 @@ Test(stream, errors_come_in_their_turn)
         for (int again = 0; again < 3; again++)
             expect_failure(
                 sgt_stream_next(s, &b, why), SGT_EFORMAT,
-                "d/train_000000.bin: token 1000 (byte 3024): id 65535, wanted below 50257");
+                "d/train_000000.bin: token 1000 (byte 3024): id 65535, expected below 50257");
         sgt_stream_close(s);
     }
 }

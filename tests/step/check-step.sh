@@ -24,7 +24,7 @@ run() { # COMMAND...
     set -- $sum
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
-wanted() { [ -z "$part" ] || [ "$part" = "$1" ]; }
+expected() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 
 host=$B/host/bin/check-step
 # In make check, these take as long as all the other cases, and the suite of train has them on the CPU.
@@ -37,21 +37,21 @@ torture)
     run "$host" --device cuda --case curve --precision fp32
     ;;
 check)
-    ! wanted cpu || run "$B/bin/check-step" --device cpu --steps 12
+    ! expected cpu || run "$B/bin/check-step" --device cpu --steps 12
     for half in 1 2; do
-        ! wanted host-$half ||
+        ! expected host-$half ||
             run "$host" --device cuda --precision fp32 --steps 2 --part $half/2 --leave-out $long
     done
     ;;
 *)
-    ! wanted cpu || run "$B/bin/check-step" --device cpu --steps 40
+    ! expected cpu || run "$B/bin/check-step" --device cpu --steps 40
     for half in 1 2; do
         for precision in fp32 bf16; do
-            ! wanted host-$half || run "$host" --device cuda --precision $precision --steps 2 --part $half/2
+            ! expected host-$half || run "$host" --device cuda --precision $precision --steps 2 --part $half/2
         done
     done
     ;;
 esac
-! wanted cudnn || SGT_HOST_CUDNN=1 run "$host" --device cuda --precision bf16 --case cudnn
+! expected cudnn || SGT_HOST_CUDNN=1 run "$host" --device cuda --precision bf16 --case cudnn
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

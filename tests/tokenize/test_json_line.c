@@ -87,39 +87,39 @@ Test(json_line, halves_of_surrogate_pairs)
 
 Test(json_line, bad_lines)
 {
-    expect_bad("[1]", 0, "wanted an object");
-    expect_bad("\"text\"", 0, "wanted an object");
+    expect_bad("[1]", 0, "expected an object");
+    expect_bad("\"text\"", 0, "expected an object");
     expect_bad("{}", SGT_JSON_NOWHERE, "the field is missing");
     expect_bad("{\"Text\":\"\"}", SGT_JSON_NOWHERE, "the field is missing");
     expect_bad("{\"tex\\u0074t\":\"\"}", SGT_JSON_NOWHERE, "the field is missing");
     expect_bad("{\"text\":null}", SGT_JSON_NOWHERE, "the field is not a string");
     expect_bad("{\"text\":[\"a\"]}", SGT_JSON_NOWHERE, "the field is not a string");
     expect_bad("{\"text\":\"a\",\"text\":1}", SGT_JSON_NOWHERE, "the field is not a string");
-    expect_bad("{", 1, "wanted a name in quotes");
-    expect_bad("{\"text\"", 7, "wanted a colon");
-    expect_bad("{\"text\":", 8, "wanted a value");
+    expect_bad("{", 1, "expected a name in quotes");
+    expect_bad("{\"text\"", 7, "expected a colon");
+    expect_bad("{\"text\":", 8, "expected a value");
     expect_bad("{\"text\":\"a", 10, "the string has no end");
     expect_bad("{\"text\":\"a\\", 10, "no such escape");
     expect_bad("{\"text\":\"a\\x\"}", 10, "no such escape");
-    expect_bad("{\"text\":\"\\u12g4\"}", 9, "wanted four hex digits after \\u");
-    expect_bad("{\"text\":\"\\u12", 9, "wanted four hex digits after \\u");
+    expect_bad("{\"text\":\"\\u12g4\"}", 9, "expected four hex digits after \\u");
+    expect_bad("{\"text\":\"\\u12", 9, "expected four hex digits after \\u");
     expect_bad("{\"text\":\"\t\"}", 9, "a control character in a string");
-    expect_bad("{\"text\":\"a\"", 11, "wanted , or }");
-    expect_bad("{\"text\":\"a\",}", 12, "wanted a name in quotes");
-    expect_bad("{,\"text\":\"a\"}", 1, "wanted a name in quotes");
+    expect_bad("{\"text\":\"a\"", 11, "expected , or }");
+    expect_bad("{\"text\":\"a\",}", 12, "expected a name in quotes");
+    expect_bad("{,\"text\":\"a\"}", 1, "expected a name in quotes");
     expect_bad("{\"text\":\"a\"}}", 12, "something after the object");
     expect_bad("{\"text\":\"a\"} x", 13, "something after the object");
-    expect_bad("{\"a\":[1 2]}", 8, "wanted , or ]");
-    expect_bad("{\"a\":[1,]}", 8, "wanted a value");
-    expect_bad("{\"a\":[}", 6, "wanted a value");
-    expect_bad("{\"a\":01}", 6, "wanted , or }");
-    expect_bad("{\"a\":-}", 6, "wanted a digit");
-    expect_bad("{\"a\":1.}", 7, "wanted a digit");
-    expect_bad("{\"a\":1e+}", 8, "wanted a digit");
-    expect_bad("{\"a\":+1}", 5, "wanted a value");
-    expect_bad("{\"a\":NaN}", 5, "wanted a value");
-    expect_bad("{\"a\":tru}", 8, "wanted a value");
-    expect_bad("{'text':\"a\"}", 1, "wanted a name in quotes");
+    expect_bad("{\"a\":[1 2]}", 8, "expected , or ]");
+    expect_bad("{\"a\":[1,]}", 8, "expected a value");
+    expect_bad("{\"a\":[}", 6, "expected a value");
+    expect_bad("{\"a\":01}", 6, "expected , or }");
+    expect_bad("{\"a\":-}", 6, "expected a digit");
+    expect_bad("{\"a\":1.}", 7, "expected a digit");
+    expect_bad("{\"a\":1e+}", 8, "expected a digit");
+    expect_bad("{\"a\":+1}", 5, "expected a value");
+    expect_bad("{\"a\":NaN}", 5, "expected a value");
+    expect_bad("{\"a\":tru}", 8, "expected a value");
+    expect_bad("{'text':\"a\"}", 1, "expected a name in quotes");
 }
 
 Test(json_line, paths_that_are_cut_off)

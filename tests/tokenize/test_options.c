@@ -31,9 +31,9 @@ Test(options, options_that_make_no_sense)
     const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
     sgt_tokenize_options o = good;
     o.out = "";
-    expect_refused(&o, "wanted at least one INPUT, and OUT");
+    expect_refused(&o, "expected at least one INPUT, and OUT");
     o = good, o.inputs = NULL;
-    expect_refused(&o, "wanted at least one INPUT, and OUT");
+    expect_refused(&o, "expected at least one INPUT, and OUT");
     o = good, o.threads = 1025;
     expect_refused(&o, "threads: 1025 is not within 0 and 1024");
     o = good, o.val_fraction = -.5;

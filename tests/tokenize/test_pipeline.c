@@ -236,7 +236,7 @@ Test(pipeline, wrong_options)
     put_text("a", "x", 1);
     sgt_tokenize_options o = {.out = "out"};
     cr_assert_eq(sgt_tokenize(&o, NULL, &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "wanted at least one INPUT, and OUT");
+    cr_assert_str_eq(err.text, "expected at least one INPUT, and OUT");
     cr_assert_eq(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", &err),
                  SGT_EUSAGE);
     cr_assert_str_eq(err.text, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");

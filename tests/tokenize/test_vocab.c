@@ -120,9 +120,9 @@ static void refused(const char *text, const char *why)
 
 Test(vocab, merges_that_make_no_sense_are_refused)
 {
-    refused("", "m: wanted a first line that starts with #version");
-    refused("a b\n", "m: wanted a first line that starts with #version");
-#define WANTED "wanted two tokens in GPT-2's byte alphabet, a space between them"
+    refused("", "m: expected a first line that starts with #version");
+    refused("a b\n", "m: expected a first line that starts with #version");
+#define WANTED "expected two tokens in GPT-2's byte alphabet, a space between them"
     refused("#version: 0.2\nab\n", "m: line 2: " WANTED);
     refused("#version: 0.2\na b\na  b\n", "m: line 3: " WANTED);
     refused("#version: 0.2\n\n", "m: line 2: " WANTED);

@@ -30,7 +30,7 @@ static void ids_are(sgt_vocab *v, const char *path)
     sgt_error err;
     sgt_encoder *e = new_encoder(v);
     size_t count = sgt_encode(e, text, n, ids);
-    cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, wanted %zu", path,
+    cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, expected %zu", path,
               count, want_n / 2);
     cr_assert_eq(sgt_decode(v, ids, count, &back, &m, &err), SGT_OK, "%s", err.text);
     cr_assert(m == n && !memcmp(back, text, n), "%s: other text comes back", path);

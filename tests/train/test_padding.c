@@ -328,5 +328,5 @@ Test(padding, examples_that_cannot_be)
     s = prompted(2);
     use_examples = NULL;
     cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--data some.jsonl: shards are wanted");
+    cr_expect_str_eq(err.text, "--data some.jsonl: expected shards");
 }

@@ -41,7 +41,7 @@ static void refused(const char *why)
     int rc = sgt_safetensors_open(&s, in_folder("x.safetensors"), &err);
     snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why,
              why[strlen(why) - 1] == ')' ? "" : HINT);
-    cr_expect_eq(rc, SGT_EFORMAT, "it was taken; wanted: %s", why);
+    cr_expect_eq(rc, SGT_EFORMAT, "it was taken; expected: %s", why);
     if (rc < 0) cr_expect_str_eq(err.text, want);
     sgt_safetensors_close(s);
 }

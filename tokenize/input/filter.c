@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loader/base/process.h"
 #include "tokenize/text/utf8.h"
-
-extern char **environ; /* environment of the children */
 
 /* ---- commands ---- */
 
@@ -55,7 +53,7 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
     }
     if (!rc && !f->count)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
+                      "filter: \"%s\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     free(word);
     return rc;
 }
@@ -70,7 +68,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
     if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
         return sgt_fail(err, SGT_EUSAGE,
-                        "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
+                        "filter: \"%s\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
         f->lines = *command == 'j';
         command = strchr(command, ':') + 1;
@@ -144,31 +142,6 @@ static char **fill_words(const sgt_filter *f, const char *path)
 
 /* ---- children ---- */
 
-/* Call posix_spawnp so that the child inherits nothing it should not have. Return an errno
- * value. */
-static int spawn(pid_t *pid, char **words, int out)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawnattr_setpgroup(&how, 0);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                       POSIX_SPAWN_SETPGROUP);
-    int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!rc) rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    if (!rc) rc = posix_spawnp(pid, words[0], &files, &how, words, environ);
-    posix_spawnattr_destroy(&how);
-    posix_spawn_file_actions_destroy(&files);
-    return rc;
-}
-
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err)
 {
     int ends[2], failed;
@@ -178,7 +151,9 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
         free_words(words);
         return sgt_fail_errno(err, "%s: no pipe for its filter", path);
     }
-    failed = spawn(&child->pid, words, ends[1]);
+    failed = sgt_process_start(
+        &child->pid,
+        &(sgt_process){.program = words[0], .argv = words, .out = ends[1], .group = 1});
     close(ends[1]);
     free_words(words);
     child->fd = ends[0];

@@ -105,7 +105,7 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
             s += 2;
             continue;
         }
-        if (!is_hex4(s + 2)) return wrong(c, "wanted four hex digits after \\u");
+        if (!is_hex4(s + 2)) return wrong(c, "expected four hex digits after \\u");
         s += 6;
     }
     *end = s;
@@ -207,7 +207,7 @@ static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 static int read_digits(scan *c)
 {
-    if (!is_digit(*c->s)) return wrong(c, "wanted a digit");
+    if (!is_digit(*c->s)) return wrong(c, "expected a digit");
     while (is_digit(*c->s)) c->s++;
     return 0;
 }
@@ -230,7 +230,7 @@ static int read_number(scan *c)
 static int read_word(scan *c, const char *word)
 {
     for (; *word; word++, c->s++)
-        if (*c->s != (uint8_t)*word) return wrong(c, "wanted a value");
+        if (*c->s != (uint8_t)*word) return wrong(c, "expected a value");
     return 0;
 }
 
@@ -268,7 +268,7 @@ static int read_name(scan *c)
     if (*c->s != '"') return wrong(c, "wanted a name in quotes");
     if (read_string(c, &name, &end, &escaped) < 0) return -1;
     skip_space(c);
-    if (*c->s != ':') return wrong(c, "wanted a colon");
+    if (*c->s != ':') return wrong(c, "expected a colon");
     c->s++;
     if (c->matched != c->depth) return 0;
     size_t n = (size_t)(end - name);
@@ -299,14 +299,14 @@ static int read_value(scan *c, int on_path)
     case 't': return read_word(c, "true");
     case 'f': return read_word(c, "false");
     case 'n': return read_word(c, "null");
-    default: return *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "wanted a value");
+    default: return *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "expected a value");
     }
 }
 
 static int read_object(scan *c)
 {
     skip_space(c);
-    if (*c->s != '{') return wrong(c, "wanted an object");
+    if (*c->s != '{') return wrong(c, "expected an object");
     int opened = open_container(c, 1) == 0;
     c->matched = 1;
     while (c->depth) {
@@ -318,7 +318,7 @@ static int read_object(scan *c)
             continue;
         }
         if (!opened) {
-            if (*c->s != ',') return wrong(c, object ? "wanted , or }" : "wanted , or ]");
+            if (*c->s != ',') return wrong(c, object ? "expected , or }" : "expected , or ]");
             c->s++;
             skip_space(c);
         }

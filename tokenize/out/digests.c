@@ -36,7 +36,7 @@ int sgt_digests_open(sgt_digests **out, const char *work, uint64_t count, sgt_er
     if (!rc && fstat(d->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", d->path);
     if (!rc && st.st_size < size)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %lld bytes, wanted at least %lld to go on (--force starts over)",
+                      "%s: %lld bytes, expected at least %lld to go on (--force starts over)",
                       d->path, (long long)st.st_size, (long long)size);
     if (!rc && (ftruncate(d->fd, size) < 0 || lseek(d->fd, 0, SEEK_END) < 0))
         rc = sgt_fail_errno(err, "%s", d->path);

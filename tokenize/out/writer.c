@@ -96,7 +96,7 @@ static int sink_cut(sink *s, uint64_t size, sgt_error *err)
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if ((uint64_t)st.st_size < size)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %lld bytes, wanted at least %" PRIu64
+                        "%s: %lld bytes, expected at least %" PRIu64
                         " to go on (--force starts over)",
                         s->path, (long long)st.st_size, size);
     if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0)

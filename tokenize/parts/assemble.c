@@ -44,7 +44,7 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens,
         if (fd >= 0) close(fd);
         if (rc == 1 && h.tokens != tokens)
             rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: %" PRIu64 " tokens, wanted %" PRIu64 " (--force starts over)", bin,
+                          "%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)", bin,
                           h.tokens, tokens);
         s->tokens = tokens;
         s->xxh3 = h.xxh3;

@@ -65,7 +65,7 @@ static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
                         const sgt_stop *stop, sgt_error *err)
 {
     static const char wrong[] =
-        "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64
+        "%s: %lld bytes, expected %" PRIu64 " of %" PRIu64
         " documents (remove the folder it is in, and its rank makes it again)";
     uint64_t count = sgt_made_documents(part, 0) + sgt_made_documents(part, 1);
     sgt_dedup_record *r = malloc(READ * sizeof *r);

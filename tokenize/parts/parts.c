@@ -454,7 +454,7 @@ static int check(const parts *p, sgt_error *err)
                         SGT_OUT_PARTS);
     if (p->rank >= p->ranks)
         return sgt_fail(err, SGT_EUSAGE,
-                        "rank: %" PRIu32 " of %" PRIu32 ", wanted less (they count from 0)",
+                        "rank: %" PRIu32 " of %" PRIu32 ", expected less (they count from 0)",
                         p->rank, p->ranks);
     if (p->corpus->stream && p->ranks > 1)
         return sgt_fail(

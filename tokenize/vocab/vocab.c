@@ -84,7 +84,7 @@ static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_
     if (!right)
         return sgt_fail(
             err, SGT_EFORMAT,
-            "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them",
+            "%s: line %u: expected two tokens in GPT-2's byte alphabet, a space between them",
             v->name, line);
     uint32_t l = t->slot[names_find(t, to, left)], r = t->slot[names_find(t, to + left, right)];
     size_t slot = names_find(t, to, left + right);
@@ -230,7 +230,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
     size_t lines = 0;
     const uint8_t *first = memchr(text, '\n', n);
     if (!first || text[0] != '#')
-        return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version",
+        return sgt_fail(err, SGT_EFORMAT, "%s: expected a first line that starts with #version",
                         name);
     for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++)
         continue;

@@ -212,8 +212,8 @@ static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o
     size_t right = r && left ? sgt_alphabet_read(a, (const uint8_t *)r, right_n, bytes + left) : 0;
     int rc = right ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
                    : sgt_fail(err, SGT_EFORMAT,
-                              "%s: merge %zu: wanted two tokens in GPT-2's byte alphabet", p->path,
-                              number);
+                              "%s: merge %zu: expected two tokens in GPT-2's byte alphabet",
+                              p->path, number);
     free(bytes);
     return rc;
 }

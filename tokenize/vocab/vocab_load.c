@@ -51,13 +51,11 @@ static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const char *pat
     size_t right = left ? sgt_alphabet_read(a, (const uint8_t *)space + 1,
                                             n - (size_t)(space + 1 - line), bytes + left)
                         : 0;
-    int rc =
-        right
-            ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
-            : sgt_fail(
-                  err, SGT_EFORMAT,
-                  "%s: line %zu: wanted two tokens in GPT-2's byte alphabet, a space between them",
-                  path, number);
+    int rc = right ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
+                   : sgt_fail(err, SGT_EFORMAT,
+                              "%s: line %zu: expected two tokens in GPT-2's byte alphabet, a space "
+                              "between them",
+                              path, number);
     free(bytes);
     return rc;
 }
@@ -180,7 +178,7 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
     }
     int rc = got <= 0 || end == digits || *end
                  ? sgt_fail(err, SGT_EFORMAT,
-                            "%s: line %zu: wanted a token in base64, a space, and its rank",
+                            "%s: line %zu: expected a token in base64, a space, and its rank",
                             s->vocab_path, number)
                  : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
     free(bytes);
@@ -354,7 +352,7 @@ static int find_source(source *s, const char *path, sgt_error *err)
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
 {
     source s = {.parts = {.path = path, .rule = rule}};
-    if (!path) return sgt_fail(err, SGT_EUSAGE, "wanted the path of a vocabulary, or gpt2");
+    if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
     if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule)))
         return sgt_vocab_gpt2(out, err);
     int rc = find_source(&s, path, err);
@@ -371,7 +369,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.vocab_path);
     return sgt_fail_hint(
         err, rc,
-        "wanted a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
+        "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)

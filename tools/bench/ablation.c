@@ -83,7 +83,7 @@ static int take_rows(ablation *a, sgt_error *err)
     for (int t = 0; t < TECHNIQUES; t++) a->rows[t].wanted = !o.rows;
     if (count < 0)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--rows %s: wanted one to %d names with commas between them", o.rows,
+                        "--rows %s: expected one to %d names with commas between them", o.rows,
                         TECHNIQUES);
     for (int i = 0; i < count; i++) {
         int t = 0;

@@ -100,7 +100,7 @@ static int bench_all(int argc, char **argv)
     char machine[160], model[128];
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
-        sgt_usage(&program, "%s: wanted options alone (--data OUT/ and --text INPUT name data)",
+        sgt_usage(&program, "%s: expected options alone (--data OUT/ and --text INPUT name data)",
                   argv[first]);
     sgt_notice notice = {.say = keep_line};
     give("about_device", NULL);

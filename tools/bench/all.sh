@@ -22,7 +22,7 @@ size_of() { awk "BEGIN { n = $1; split(\"KiB MiB GiB TiB\", u)
     printf \"%.1f %s\", n, u[i] }"; }
 html() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
 string() { printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g; s/^/"/; s/$/"/'; } # of JSON
-wanted() { case ",${parts:-$1}," in *",$1,"*) ;; *) false ;; esac; }
+expected() { case ",${parts:-$1}," in *",$1,"*) ;; *) false ;; esac; }
 # each part's share of 285 seconds
 share() { case $1 in
     tokenize) echo 25 ;; loader) echo 30 ;; limits) echo 65 ;; gemm) echo 35 ;;
@@ -33,7 +33,7 @@ began=$(now)
 # ---- what was asked for ----
 
 case ,$parts, in *,,?* | *?,,)
-    usage "--parts $parts: wanted one to 8 names with commas between them" ;;
+    usage "--parts $parts: expected one to 8 names with commas between them" ;;
 esac
 for name in $(echo "$parts" | tr ',' ' '); do
     case " $names " in *" $name "*) ;; *)
@@ -42,7 +42,7 @@ for name in $(echo "$parts" | tr ',' ' '); do
 done
 count=0 later=0
 for name in $names; do
-    wanted "$name" && count=$((count + 1)) later=$((later + $(share "$name")))
+    expected "$name" && count=$((count + 1)) later=$((later + $(share "$name")))
 done
 case $page in */*) above=${page%/*}/ ;; *) above=. ;; esac
 [ -d "$above" ] || die "$page: No such file or directory"
@@ -108,11 +108,11 @@ make_set() {
     done
 }
 sets=
-[ -n "$data" ] || ! { wanted loader || wanted limits || wanted ablation; } || sets=1
-if [ -z "$text" ] && { wanted tokenize || [ -n "$sets" ]; }; then make_text; fi
+[ -n "$data" ] || ! { expected loader || expected limits || expected ablation; } || sets=1
+if [ -z "$text" ] && { expected tokenize || [ -n "$sets" ]; }; then make_text; fi
 if [ -n "$sets" ]; then
     sgt-tokenize --quiet "$own_text" tokens || exit 1
-    if wanted loader || wanted limits; then make_set; fi
+    if expected loader || expected limits; then make_set; fi
 fi
 
 # ---- the parts ----
@@ -136,7 +136,7 @@ run() {
 part() { # NAME TITLE ARGUMENT...
     name=$1 title=$2
     shift 2
-    wanted "$name" || return 0
+    expected "$name" || return 0
     later=$((later - $(share "$name")))
     from=$(now) command="sgt-bench $*"
     printf '<section id="%s">\n<h2>%s</h2>\n<p class="command">$ %s</p>\n' "$name" "$title" \

@@ -79,7 +79,7 @@ static int split_option(const char *option, const char *list, char **pieces, int
 {
     int n = sgt_split_list(list, pieces, most);
     if (n < 1)
-        sgt_usage(&program, "--%s %s: wanted one to %d pieces with commas between them", option,
+        sgt_usage(&program, "--%s %s: expected one to %d pieces with commas between them", option,
                   list, most);
     return n;
 }
@@ -313,7 +313,7 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     loader_bench *b = bench;
     if (!call->count)
         return sgt_fail(err, SGT_EUSAGE,
-                        "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
+                        "expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
     if (call->count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
                         call->count);

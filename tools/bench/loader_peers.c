@@ -73,8 +73,7 @@ static int python_open(loader_bench *b, char *said, sgt_error *err)
     int lacks = strstr(err->text, "No module named") != NULL;
     char why[1024];
     memcpy(why, err->text, sizeof why);
-    return sgt_fail(err, SGT_EIO, "%s%s", why,
-                    lacks ? " (an interpreter with numpy is wanted)" : "");
+    return sgt_fail(err, SGT_EIO, "%s%s", why, lacks ? " (needs an interpreter with numpy)" : "");
 }
 
 static int take_answer(loader_bench *b, const loader_result *r, const char *said, double *us,

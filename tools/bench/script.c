@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
+#include "loader/base/process.h"
 
 extern char **environ;
 
@@ -67,26 +67,17 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Our threads block signals (sgt_catch_signals); the child must not. */
 static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out,
                  sgt_error *err)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawn_file_actions_init(&files);
-    if (in >= 0) posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-    else posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", 0, 0);
-    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, c->errors, STDERR_FILENO);
-    if (s->folder) posix_spawn_file_actions_addchdir_np(&files, s->folder);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    int failed = posix_spawnp(&c->id, s->python, &files, &attributes, argv, env);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
+    int failed = sgt_process_start(&c->id, &(sgt_process){.program = s->python,
+                                                          .argv = argv,
+                                                          .env = env,
+                                                          .folder = s->folder,
+                                                          .in = in >= 0 ? in : 0,
+                                                          .out = out,
+                                                          .errors = c->errors,
+                                                          .keeps = 1}); /* keeps its script */
     if (!failed) return SGT_OK;
     errno = failed;
     return sgt_fail_errno(err, "%s%s", said_by(s), s->python);

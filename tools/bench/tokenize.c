@@ -250,7 +250,7 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     int rc;
     if (!call->count)
         return sgt_fail(err, SGT_EUSAGE,
-                        "wanted INPUT...: files or folders of text, or - for standard input");
+                        "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
     b->peers[0] = (tokenize_peer){.kind = "gigatoken", .best = 1};

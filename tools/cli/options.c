@@ -370,7 +370,7 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
     }
     if (first < argc)
         sgt_usage(p, "%s: no such subcommand (%s)%s", word, names, sgt_near_hint(&near, "", hint));
-    sgt_usage(p, "wanted a subcommand (%s)", names);
+    sgt_usage(p, "expected a subcommand (%s)", names);
 }
 
 int sgt_split_list(const char *list, char **pieces, int max)

@@ -28,7 +28,7 @@ typedef struct reading {
 
 static int wrong(const reading *r, const char *why)
 {
-    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted %s: %s", r->path, r->line,
+    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: expected %s: %s", r->path, r->line,
                     wanted[r->s->kind], why);
 }
 
@@ -196,7 +196,7 @@ int eval_items_read(eval_items *s, const char *path, uint32_t positions, const s
         rc = read_line(&r, text + at, end - at);
     }
     if (rc == SGT_OK && !s->count)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path,
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path,
                       wanted[EVAL_NONE]);
     sgt_encoder_free(r.encoder);
     free(text);

@@ -87,7 +87,7 @@ static int read_some(inspect_reader *r, uint16_t *ids, size_t n, sgt_error *err)
         if (ids[i] >= r->vocab)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: token %" PRIu64 " (byte %" PRIu64
-                            "): id %u, wanted below %" PRIu32,
+                            "): id %u, expected below %" PRIu32,
                             d->path, r->at + i, byte + 2 * i, ids[i], r->vocab);
     r->at += n;
     if (byte - r->dropped < DROP_BYTES) return SGT_OK;

@@ -35,7 +35,7 @@ static json_t *read_object(const char *folder, const char *name, int *rc, sgt_er
             o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
         if (*rc == SGT_OK && !json_is_object(o)) {
             *rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
-                           o ? "wanted a JSON object" : why.text);
+                           o ? "expected a JSON object" : why.text);
             json_decref(o);
             o = NULL;
         }
@@ -190,7 +190,7 @@ static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
         json_t *o = n == MAX_LINE ? NULL : json_loadb(line, n, 0, &why);
         if (!json_is_object(o)) {
             rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, r->logged + 1,
-                          o ? "wanted a JSON object" : why.text);
+                          o ? "expected a JSON object" : why.text);
             json_decref(o);
             break;
         }

@@ -30,7 +30,7 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
             return SGT_OK;
     }
     return sgt_fail(err, SGT_EUSAGE,
-                    "--%s %s: wanted a whole number, or two as in 100:20, the second at least 1",
+                    "--%s %s: expected a whole number, or two as in 100:20, the second at least 1",
                     option, text);
 }
 

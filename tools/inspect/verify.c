@@ -27,7 +27,7 @@ static int check_rising(const inspect_starts *k, uint64_t tokens, sgt_error *err
         if (k->at[i] >= tokens || (i && k->at[i] <= k->at[i - 1]))
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
-                            ", wanted after the one before and below %" PRIu64,
+                            ", expected after the one before and below %" PRIu64,
                             k->path, 8 * i, i, k->at[i], tokens);
     return SGT_OK;
 }
@@ -65,7 +65,7 @@ int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shar
     if (!d->header.vocab || id == d->header.eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
-                    ", which is %u, wanted the end-of-text id %" PRIu32,
+                    ", which is %u, expected the end-of-text id %" PRIu32,
                     k->path, 8 * i, i, k->at[i], id, d->header.eot);
 }
 
@@ -208,7 +208,7 @@ static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_e
     json_decref(o);
     if (good) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: line %" PRIu64 ": wanted a JSON object with documents and tokens", path,
+                    "%s: line %" PRIu64 ": expected a JSON object with documents and tokens", path,
                     t->files);
 }
 

@@ -48,7 +48,7 @@ static void read_options(report_run *r, const sgt_notice *notice)
             r->options = json_loadb(text, n, 0, NULL);
             if (json_is_object(r->options))
                 rc = sgt_settings_merge(&r->settings, text, path, 1, &why);
-            else rc = sgt_fail(&why, SGT_EFORMAT, "%s: wanted a JSON object", path);
+            else rc = sgt_fail(&why, SGT_EFORMAT, "%s: expected a JSON object", path);
             r->settings_known =
                 rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
         }

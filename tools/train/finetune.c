@@ -86,8 +86,8 @@ static int read_line(reading *r, const char *text, size_t n)
             sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
     else if (!json_is_string(prompt) || !json_is_string(completion))
         rc = sgt_fail(r->err, SGT_EFORMAT,
-                      "%s: line %zu: wanted {\"prompt\": TEXT, \"completion\": TEXT}: %s", r->path,
-                      r->line,
+                      "%s: line %zu: expected {\"prompt\": TEXT, \"completion\": TEXT}: %s",
+                      r->path, r->line,
                       !json_is_object(o)       ? "it is no object"
                       : json_is_string(prompt) ? "no text \"completion\""
                                                : "no text \"prompt\"");
@@ -108,7 +108,7 @@ static int read_lines(reading *r, const char *text, size_t n)
     }
     if (rc == SGT_OK && !r->e->count)
         rc = sgt_fail(r->err, SGT_EFORMAT,
-                      "%s: no line in it: wanted {\"prompt\": TEXT, \"completion\": TEXT} a line",
+                      "%s: no line in it: expected {\"prompt\": TEXT, \"completion\": TEXT} a line",
                       r->path);
     return rc;
 }

@@ -295,8 +295,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
                          sgt_error *err)
 {
     const sgt_settings *s = t->s;
-    if (!t->o->examples)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
+    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
     int rc = t->o->examples(path, e, err);
     if (rc < 0) return rc;
     if (t->model.vocab && t->model.vocab < e->vocab)

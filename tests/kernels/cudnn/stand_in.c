@@ -450,7 +450,7 @@ static void place_all(machine *m, const desc *pack, const attribute *ops)
             if (m->v[k].uid == ((int64_t *)uids->bytes)[i]) v = &m->v[k];
         if (!v || v->inside || v->at) {
             m->status =
-                refuse(BAD, "tensor %d given, but not wanted", (int)((int64_t *)uids->bytes)[i]);
+                refuse(BAD, "tensor %d given, but not expected", (int)((int64_t *)uids->bytes)[i]);
             return;
         }
         v->at = ((void **)at->bytes)[i];

@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 {
     char *end = NULL;
     unsigned long long steps = argc > 1 ? strtoull(argv[1], &end, 10) : 12;
-    if (steps < 1 || (end && *end)) fail("STEPS", "wanted a number from 1 on");
+    if (steps < 1 || (end && *end)) fail("STEPS", "expected a number from 1 on");
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++)
         for (int p = 0; p < 3; p++)
             train(ranks,

@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     unsigned long long saves = argc > 1 ? strtoull(argv[1], &end, 10) : 400;
     sgt_model m;
     sgt_error err;
-    if (saves < 4 || (end && *end)) fail("SAVES", "wanted a number from 4 on");
+    if (saves < 4 || (end && *end)) fail("SAVES", "expected a number from 4 on");
     if (!mkdtemp(work) || chdir(work) < 0) fail(work, "cannot be made");
     if (sgt_model_named(&m, "2x16x2", &err) < 0) fail("model", err.text);
     m.vocab = 97;

@@ -1,0 +1,23 @@
+/* process.h: start another program. */
+#ifndef SGT_BASE_PROCESS_H
+#define SGT_BASE_PROCESS_H
+
+#include <sys/types.h>
+
+typedef struct sgt_process {
+    const char *program; /* looked up in PATH if it has no slash */
+    char *const *argv;
+    char *const *env;   /* NULL: the caller's environment */
+    const char *folder; /* working folder; NULL: the caller's */
+    /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's for the
+     * others */
+    int in, out, errors;
+    int group; /* 1: a process group of its own, so that Ctrl-C reaches only the caller */
+    int keeps; /* 1: descriptors without O_CLOEXEC stay open; 0: all above 2 are closed */
+} sgt_process;
+
+/* Start a process that blocks and ignores no signal, and store its number in *pid. Return 0 or an
+ * errno value. */
+int sgt_process_start(pid_t *pid, const sgt_process *p);
+
+#endif
