@@ -251,10 +251,11 @@ Test(json_line, agrees_with_jansson)
             cr_assert_null(j);
             continue; /* not for sgt_json_line, which requires UTF-8 */
         }
-        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big",
+        /* valid JSON that jansson refuses */
+        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big", "overflow",
                                              "NUL byte in object key"};
         int its_own = 0;
-        for (int k = 0; !j && k < 4; k++) its_own |= strstr(e.text, limits[k]) != NULL;
+        for (int k = 0; !j && k < 5; k++) its_own |= strstr(e.text, limits[k]) != NULL;
         if (its_own) continue;
         char *text;
         sgt_json_text t;
