@@ -266,7 +266,8 @@ torture-variants: need-packages
 	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
 	+@$(again) SAN=address,undefined build/address-undefined/tests/stress-loader
 	@build/address-undefined/tests/stress-loader
-torture-runs: need-packages programs $(FAULTS)
+torture-runs: need-packages programs $(FAULTS) $(B)/tests/test-tokenize
+	@for i in $$(seq 100); do SEED=$$(date +%s)$$i $(B)/tests/test-tokenize --jobs 1 || exit 1; done
 	@FAULTS_EVERY=1 SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -faults
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
 	@SOAK_SECONDS=$(or $(SOAK_SECONDS),3600) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -soak

@@ -1,12 +1,12 @@
-# What asks nothing but a compiler of aarch64 (gcc-aarch64-linux-gnu): every source of loader and tokenize compiles
-# there without a warning, and GPT-2's tables are found in the object they are in.
+# For aarch64 (needs only the compiler gcc-aarch64-linux-gnu): every source of loader and tokenize compiles without
+# a warning, and the object that holds GPT-2's tables contains them.
 # In make check-all only: it compiles the library and sgt-tokenize for another machine.
 . "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null || skip "no $CC (tools/deps.sh all)"
 echo '#include <stdio.h>' | $CC -E - > /dev/null 2>&1 || skip "$CC has no headers of C (libc6-dev-arm64-cross)"
 
-# Headers of libraries, which are the same on any machine.
+# The headers of libraries are the same on every machine.
 mkdir include
 for name in xxhash.h pcre2.h utf8proc.h jansson.h jansson_config.h zlib.h zconf.h zstd.h zstd_errors.h liburing.h \
     liburing; do

@@ -1,5 +1,5 @@
-# sgt-bench ablation: which rows there are and that they train on the same batches; its table, JSON, picture, and what
-# it refuses. Speeds are looked at by people, not by this test.
+# sgt-bench ablation: its rows train on the same batches; its table, JSON, picture, and the options it refuses. The
+# test does not check speeds.
 # In make check-all only: it trains once for each technique.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
@@ -25,7 +25,7 @@ stdout_matches '^tf32 +left out: no CPU has TF32$'
 table 'Peak: what a large product of matrices reaches'
 check 'one is the fastest' test "$(grep -cE '^\* (text|mmap|preload|simd|overlap|bf16|tied) ' .stdout)" -eq 1
 
-# how rows are made changes no loss, and how the head's weight is kept does
+# the method of making rows changes no loss; keeping the head's weight in another type does
 run 0 sgt-bench ablation $cpu --data out --quiet --json --plot a.svg --rows tied,preload,mmap,simd,overlap
 stderr_is ''
 check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
@@ -47,7 +47,7 @@ picture a.svg 5 0 0
 
 grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
 
-# where text becomes the same tokens wherever it is cut, it trains on the same rows
+# text that has the same tokens wherever it is cut gives the same rows
 awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
              for (i = 0; i < 9000; i++) {
                  x = (x * 69069 + 1) % 65536
@@ -57,7 +57,7 @@ run 0 sgt-tokenize --quiet words.txt words
 run 0 sgt-bench ablation $cpu --data words --steps 5 --quiet --json --rows text,mmap
 check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
 
-# ---- tokens that are not GPT-2's cannot be made of text ----
+# ---- shards of another vocabulary than GPT-2's have no text row ----
 data d
 run 0 sgt-bench ablation $cpu --data d --quiet --json
 check 'no text' test "$(rows | cut -c 1-13)" = 'mmap preload '
@@ -80,7 +80,7 @@ run_usage '--rows ,: expected one to 13 names with commas between them' sgt-benc
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
-# ---- interrupted, what was measured is kept: the table, or the document ----
+# ---- after an interrupt, the rows measured so far are kept: as a table, or in the JSON ----
 interrupt() { # OPTION...: SIGINT once the first row of two was measured
     rm -f .stderr && echo "sgt-bench ablation, interrupted: $*" > .ran
     sgt-bench ablation $cpu --data d --rows mmap,preload --steps 300 --rounds 100 "$@" > .stdout 2> .stderr &
@@ -104,7 +104,7 @@ interrupt --json
 stdout_has '"interrupted": true'
 check 'the row' test "$(rows | cut -d ' ' -f 1)" = mmap
 
-# ---- the largest batch: by --memory-limit, by default half of what is free; and by --seconds ----
+# ---- the largest batch is bounded by --memory-limit, by default half of the free memory, and by --seconds ----
 number() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" .stdout; }
 limit=67108864
 run 0 sgt-bench ablation $cpu --data out --rows mmap,tied --largest --memory-limit 64MiB --json
@@ -125,7 +125,7 @@ run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64
 stdout_matches '^mmap +none *$'
 run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench ablation --data out --memory-limit x
 
-# ---- CUDA, with the host in the GPU's place: the whole chain, and what fits ----
+# ---- CUDA on the host: all rows, and the batches that fit ----
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 run 0 sgt-bench ablation $cuda --json
@@ -146,7 +146,7 @@ run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap
 for name in ms_per_step tokens_per_s factor_first bytes; do
     check "largest_$name of both" test "$(grep -cE "\"largest_$name\": [0-9.]*[1-9]" .stdout)" -eq 2
 done
-# a thirty-second of the device is left, and of the rest not what a row or two need
+# one thirty-second of the device's memory is left free, and the room of a row or two
 check 'it is full' awk '
     { at = $1; gsub(/[^0-9]/, "", $2) }
     at == "\"bytes\":" { bytes = $2 }
@@ -160,7 +160,7 @@ check 'it is full' awk '
     END { exit n != 2 }' .stdout
 check 'more rows where less is kept' test \
     "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
-# without a batch, the first row's: as much as it has room for
+# without --batch, the batch is the largest that the first row has room for
 run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \
     --data d --json --rows mmap
 stderr_matches '^sgt-bench ablation: --batch-size (1|2|4|8|16|32), which is what the first row has room for$'

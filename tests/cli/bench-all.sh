@@ -1,5 +1,5 @@
-# sgt-bench all: its page and what that holds, what is left out and why, and that nothing stays behind. Speeds are
-# looked at by people, not by this test.
+# sgt-bench all: its page and the content, what is left out and why, and that no temporary file stays. The test does
+# not check speeds.
 # In make check-all only: it runs a benchmark of everything.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
@@ -19,7 +19,7 @@ check 'in their own order' test "$(grep -o '^\$ sgt-bench [a-z]*' .stdout | cut 
 table 'Limit: memcpy of the same windows, from memory.'
 stdout_has '$ sgt-bench step --parts --model 1x16x2 --device cpu --steps 3 --warmup 1'
 
-# the page: one file that loads nothing, with every table and every picture
+# the page: one file that loads nothing else, with every table and every picture
 grep '^[^$]' .stdout > tables
 sed "s/&amp;/\&/g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g" page.html > plain
 while read -r line; do
@@ -51,7 +51,7 @@ assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention',
     (page.open, page.ids)
 END
 
-# JSON: each part's own document
+# JSON: the documents of all parts
 run 0 $all --parts tokenize,step --json -o page.html
 nothing_is_left
 python3 - .stdout <<'END' || fail 'the document is not whole'
@@ -63,7 +63,7 @@ assert d['parts'][0]['result']['tokens'] > 1000 and d['parts'][1]['result']['ms_
 assert d['parts'][1]['command'].startswith('sgt-bench step --parts')
 END
 
-# data of one's own, from any folder; what fails is left out, and the rest goes on
+# the user's own data, from any folder; a part that fails is left out, and the others run
 mkdir texts
 texts texts 20000
 run 0 sgt-tokenize --quiet texts out
@@ -83,7 +83,7 @@ stderr_has 'sgt-bench all: nothing could be measured'
 absent page.html
 nothing_is_left
 
-# what does not end in its time is ended: the readers' measurements are three seconds long
+# a part that exceeds its time is ended: measuring the readers takes three seconds
 run 1 sgt-bench all --seconds 2 --parts loader --data out -o page.html --device cpu
 stderr_matches '^sgt-bench all: loader is left out: it did not end within [12] s$'
 nothing_is_left
@@ -94,7 +94,7 @@ stdout_is ''
 stderr_is ''
 exists bench.html
 
-# interrupted: the part that runs ends too, and what it had made is gone
+# after an interrupt, the running part ends too, and its files are removed
 rm bench.html
 run_all_interrupted() {
     "$@" > .stdout 2> .stderr &
@@ -119,7 +119,7 @@ check 'no half page' test -z "$(find . -name '*.tmp')"
 check 'no process works there' \
     test -z "$(for p in /proc/[0-9]*; do readlink "$p/cwd"; done 2> /dev/null | grep -F "$PWD/tmp")"
 
-# what cannot be
+# wrong usage
 run 1 $all -o nowhere/page.html
 stdout_is ''
 stderr_matches '^sgt-bench all: nowhere/page\.html.*: No such file or directory$'

@@ -1,4 +1,4 @@
-# sgt-bench attention: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+# sgt-bench attention: its table, its JSON, and the options it refuses. The test does not check speeds.
 # In make check-all only: it measures every attention on the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
@@ -14,7 +14,7 @@ table 'Peak, a large product of matrices: '
 picture a.svg 2 1 0
 run 0 sgt-bench attention --device cpu $small --threads 1 --json
 for name in forward_ms backward_ms forward_tflops backward_tflops; do stdout_matches "\"$name\": [0-9.e-]*[1-9]"; done
-# two products forward and five backward, of which a half is masked: B H T T D of each
+# two products forward and five backward, half of them masked: B H T T D multiplications each
 check 'its operations' awk -v a="$(field forward_ms .stdout)" -v x="$(field forward_tflops .stdout)" \
     -v b="$(field backward_ms .stdout)" -v y="$(field backward_tflops .stdout)" 'BEGIN {
     one = 2 * 3 * 20 * 20 * 16 * 1e-9
@@ -37,7 +37,7 @@ stderr_has 'numbers are over the 2^32 that are measured'
 run 2 sgt-bench attention set
 stderr_has 'sgt-bench attention: set: no operands here, only options'
 
-# ---- CUDA, with the host in the GPU's place: every way, and why one cannot be ----
+# ---- CUDA on the host: every implementation, and the reason if one cannot run ----
 cuda_on_the_host
 run 0 env SGT_HOST_CUDNN=1 sgt-bench attention --device cuda $small
 stderr_is ''

@@ -1,8 +1,8 @@
-# sgt-bench loader --cold: what cannot be dropped from the page cache is refused; what can is measured.
+# sgt-bench loader --cold: measures files that can be dropped from the page cache, and refuses others.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
-# a file system in memory never gives its pages up
+# a file system in memory never drops its pages
 memory=/dev/shm/sgt-bench-cold.$$
 if [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && mkdir "$memory" 2> /dev/null; then
     trap 'rm -rf "$memory"' EXIT
@@ -25,8 +25,8 @@ fi
 stderr_is ''
 check 'all are cold' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"cold": true')" -eq 6
 
-# no window is read twice, by whichever reader and for whichever output: what is read one by one, where io_uring is
-# forbidden, shows its places
+# no reader reads a window twice, for either output. Without io_uring the reads are single calls, which show their
+# places.
 need_strace
 { le32 20240520 && le32 1 && le32 20000000 && head -c 40001012 /dev/zero; } > set/train_000000.bin
 run 0 strace -f -o traced -e trace=pread64,io_uring_setup -e inject=io_uring_setup:error=EPERM \

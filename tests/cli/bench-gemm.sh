@@ -1,4 +1,4 @@
-# sgt-bench gemm: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+# sgt-bench gemm: its table, its JSON, and the options it refuses. The test does not check speeds.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 
@@ -33,7 +33,7 @@ run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 1 --se
 stdout_is ''
 stderr_is ''
 
-# bf16 where the CPU multiplies it, and by name where it does not
+# bf16 on a CPU that multiplies it; on others it is refused by name
 small="--device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001"
 if grep -qw avx512_bf16 /proc/cpuinfo; then
     run 0 sgt-bench gemm $small --precision bf16 --json

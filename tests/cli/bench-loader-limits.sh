@@ -1,4 +1,5 @@
-# sgt-bench loader --limits: every line once, its share the quotient of its figures; fio's answers, good and bad.
+# sgt-bench loader --limits: every limit has one line, its share is the quotient of the two figures; fio's good and bad
+# answers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
@@ -39,7 +40,7 @@ run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all of t
 check 'twenty lines' test "$(lines | grep -c '"limit"')" -eq 20
 check 'and the table' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"reader"')" -eq 6
 
-# ---- fio: one that is none, and says what it was asked; 1,000 requests of what it was asked for a second ----
+# ---- a stand-in for fio that stores its arguments and reports 1,000 requests per second ----
 cat > bin/fio <<'END2'
 #!/bin/sh
 for a; do echo "$a"; done > fio.args
@@ -74,7 +75,7 @@ stdout_matches '^  CPU that it takes +[0-9.]+ cores +fio +0\.250$'
 
 check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
 
-# the table: windows of 4,098 bytes are two pages; 4 rows a batch take 4 requests: 4,000 us
+# the table: a window of 4,098 bytes is two pages; a batch of 4 rows takes 4 requests: 4,000 us
 run 0 sgt-bench loader set --cold --seconds .02 --turns 1 --batch-size 4 --seq-len 2048 --json --loader uring,mmap
 check 'two pages' grep -qx -- '--bs=8192' fio.args
 check 'as many requests as rows' test "$(sed -n '/"peers"/,$p' .stdout | grep -c '"us_per_batch": 4000.0')" -eq 1
@@ -87,7 +88,7 @@ stdout_has "Limit: the disk, read by fio at the same depth."
 stdout_matches '^  fio             -   random          4     64    4000\.00       0\.1   0\.000   1\.0000  0\.25$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 
-# ---- fio that fails, says nothing of use, or is not there ----
+# ---- fio that fails, fio that reports nothing usable, no fio ----
 one='--limits random --json'
 printf '#!/bin/sh\necho "fio: engine io_uring not loadable" >&2\nexit 1\n' > bin/fio
 run 0 sgt-bench loader set $quick $one

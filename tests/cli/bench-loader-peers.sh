@@ -1,4 +1,4 @@
-# sgt-bench loader --peer: what Python is asked, turn by turn, what comes of its answers, and of their absence.
+# sgt-bench loader --peer: the requests to Python in each turn, and what becomes of its answers or of none.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
@@ -7,7 +7,7 @@ mkdir set
 { le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
 shard set/train_000001.bin 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18
 
-# ---- an interpreter that is none, but says what it was asked ----
+# ---- a stand-in for the interpreter that stores its requests ----
 cat > python <<'END2'
 #!/bin/sh
 cat "$1" > script
@@ -38,7 +38,7 @@ check 'a turn to warm up and three that count, of each' test "$(sort asked | uni
 check 'in turns' test "$(cut -d' ' -f1,2 asked | sed -n 7,12p)" = "$(cut -d' ' -f1,2 asked | sed -n 1,6p)"
 stdout_has '"numpy": "numpy 0.1"'
 stdout_has '"torch": "torch 0.2"'
-# turn k of gather and of loop takes k seconds for 250 batches: the second, third and fourth count
+# turn k of gather and loop takes k seconds for 250 batches; the second, third and fourth turns count
 peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
 check 'the median turn' test "$(peers | grep -c '"us_per_batch": 12000.0')" -eq 2
 check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
@@ -60,7 +60,7 @@ run 0 sgt-bench loader set $small --cold --loader preload --peer ./nowhere --jso
 run 0 sgt-bench loader set $small --sampling shuffle --peer ./nowhere --json
 stdout_has '"peers": []'
 
-# ---- what it lacks is left out, and said ----
+# ---- a peer that the interpreter lacks is left out with a notice ----
 cat > python <<'END2'
 #!/bin/sh
 echo '{"peer": "numpy 0.1"}'
@@ -80,7 +80,7 @@ sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundEr
 check 'three are there' test "$(peers | grep -c '"us_per_batch"')" -eq 3
 check 'three are not' test "$(sed -n '/"left_out"/,$p' .stdout | grep -c '"why"')" -eq 3
 
-# ---- it ends: at once, or in the middle ----
+# ---- an interpreter that ends at once, or in the middle ----
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
 run 1 sgt-bench loader set $small --peer ./python
 stdout_is ''
@@ -97,7 +97,7 @@ run 0 sgt-bench loader set $small --peer ./python --json
 stderr_has 'sgt-bench loader: numpy window is left out: --peer ./python: signal 9: Killed by nobody'
 stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has ended before'
 
-# ---- interrupted while it thinks ----
+# ---- an interrupt while the interpreter works ----
 printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
 rm id
 sgt-bench loader set $small --peer ./python > .stdout 2> .stderr &
@@ -111,7 +111,7 @@ check "exit code $code, not 130" test $code -eq 130
 stderr_is 'sgt-bench loader: interrupted'
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
-# ---- shards without a header: what Python is told of them ----
+# ---- shards without a header: Python gets their format as arguments ----
 cat > python <<'END2'
 #!/bin/sh
 tr '\0' '\n' < "${2#@}" > files
@@ -121,7 +121,7 @@ ids 1 2 3 4 5 6 7 8 9 > raw/train_000000.bin
 run 1 sgt-bench loader raw --raw $small --seq-len 4 --peer ./python
 check 'no header' test "$(tr '\n' ' ' < files)" = 'raw/train_000000.bin 0 9 '
 
-# ---- the real script, where there is a Python with numpy ----
+# ---- the real script, if there is a Python with numpy ----
 real=
 for p in python3 /usr/bin/python3; do $p -c 'import numpy' 2> /dev/null && real=$p && break; done
 [ -z "$real" ] || {

@@ -1,4 +1,4 @@
-# sgt-bench step: its table, its JSON, the peer beside it, and what it refuses. Speeds are looked at by people.
+# sgt-bench step: its table, its JSON, the peer, and the options it refuses. The test does not check speeds.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -22,17 +22,17 @@ stdout_matches '"data_wait_ms": [0-9.e-]+,$'
 for name in launches_forward launches_step mfu_datasheet peer parts_ms; do
     grep -q "\"$name\"" .stdout && fail "a CPU has no $name"
 done
-# 2 x 2 x 16 tokens a step, to the six digits that are printed
+# 2 x 2 x 16 tokens per step, to the six digits printed
 check 'tokens of a step' awk -v ms="$(field ms_per_step .stdout)" -v rate="$(field tokens_per_s .stdout)" \
     'BEGIN { x = rate * ms / 64000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
-# of a model that has seen nothing, the loss is near log(50257)
+# the loss of an untrained model is close to log(50257)
 check 'a loss' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 10.5 && loss < 11.2) }'
 
 run 0 sgt-bench step $cpu --quiet --warmup 0 --steps 1
 stdout_is ''
 stderr_is ''
 
-# ---- where the time goes ----
+# ---- the parts of a step ----
 run 0 sgt-bench step $cpu --parts --plot s.svg
 for part in 'embeddings forward' 'blocks forward' 'head and loss' 'blocks backward' update 'anything else'; do
     stdout_matches "^  $part +-?[0-9.]+ +-?[0-9.]+ %$"
@@ -44,7 +44,7 @@ stdout_matches "^most of an update is done beside the next step's forward pass, 
 run 0 sgt-bench step $cpu --parts --json
 check 'four parts' test "$(grep -cE '"(blocks|head|update)' .stdout)" -eq 4
 
-# ---- shards in the place of random tokens: as many ids as they say they have ----
+# ---- shards instead of random tokens: the vocabulary is the headers' ----
 data d
 run 0 sgt-bench step $cpu --data d --loader mmap --json
 check 'a loss of 256 ids' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 5.3 && loss < 5.8) }'
@@ -52,7 +52,7 @@ cp .stdout with
 run 0 sgt-bench step $cpu --data d --no-overlap --json
 check 'the same rows' test "$(field loss .stdout)" = "$(field loss with)"
 
-# ---- the peer: an interpreter that is none, but says what it was asked ----
+# ---- the peer: a stand-in for the interpreter that stores its arguments ----
 cat > python <<'END'
 #!/bin/sh
 cat "$1" > script
@@ -91,7 +91,7 @@ stderr_is 'sgt-bench step: --peer ./python: no ms_per_step in what it said: hell
 run 1 sgt-bench step $cpu --peer ./nowhere
 stderr_is 'sgt-bench step: --peer ./nowhere: No such file or directory'
 
-# ---- interrupted, in a step and while the peer runs ----
+# ---- interrupts: during a step, and while the peer runs ----
 run_interrupted sgt-bench step $cpu --steps 100000
 printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
@@ -103,7 +103,7 @@ wait $pid || code=$?
 [ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
-# ---- what cannot be ----
+# ---- wrong usage ----
 run 1 sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
 stdout_is ''
 stderr_lines 1
@@ -126,13 +126,13 @@ cut -f1 .stdout > variants
 run 0 sgt-bench step --help
 stdout_has 'usage: sgt-bench step [OPTION]...'
 
-# ---- CUDA, with the host in the GPU's place: what it launches, and where its time goes ----
+# ---- CUDA on the host: the number of launches, and the parts of a step ----
 cuda_on_the_host
 run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
 cp .stdout async
-# CUPTI counts after the measurement: where it may not, the figure stays
+# CUPTI counts after the measurement: if it is not allowed to, the time is still reported
 run 0 env SGT_HOST_CUPTI=refuse sgt-bench step $tiny --device cuda --data d --deterministic --json
 stderr_lines 1
 stderr_matches '^sgt-bench step: kernels of a step were not counted: .*CUPTI: switching on: '

@@ -1,4 +1,4 @@
-# sgt-bench tokenize: counts what it encodes, and refuses what it cannot read.
+# sgt-bench tokenize: counts the tokens that it encodes, and refuses inputs that it cannot read.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 
@@ -28,7 +28,7 @@ printf 'Hello world!\n' > text
 run 0 sgt-bench tokenize - --json < text
 stdout_has '"tokens": 4'
 
-# the tokens of a long text do not depend on how it is cut for the threads: those that sgt-tokenize writes, and one a
+# the tokens of a long text do not depend on the cuts between threads: sgt-tokenize writes the same, plus one per
 # document
 i=0
 while [ $i -lt 200 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > long.txt
@@ -59,7 +59,7 @@ try 'sgt-bench tokenize --help'"
 run 0 sgt-bench tokenize --help
 stdout_has 'usage: sgt-bench tokenize [OPTION]... INPUT...'
 
-# ---- the peers: an interpreter that is none, but says what it was asked ----
+# ---- the peers: a stand-in for the interpreter that stores its arguments ----
 cat > python <<'END'
 #!/bin/sh
 cat "$1" > script
@@ -91,7 +91,7 @@ check 'and how much faster ours is' test "$(grep -cE '^  ours is [0-9.]+ times a
 table 'Limit, reading the text from memory, and no more: '
 stdout_has "turns: 1; medians, and the best turn of gigatoken"
 
-# one that the interpreter lacks is left out, and the rest goes on
+# a peer that the interpreter lacks is left out, and the others run
 cat > python <<'END'
 #!/bin/sh
 if [ "$2" = gigatoken ]; then
@@ -116,7 +116,7 @@ run 2 sgt-bench tokenize - --peer ./python < text
 stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once only \(name a file\)'
 run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in
 
-# ---- whole commands: sgt-tokenize's, beside this program, and the peers' from files to a file ----
+# ---- whole commands: sgt-tokenize, and the peers from files to a file ----
 mkdir work
 cat > python <<'END'
 #!/bin/sh

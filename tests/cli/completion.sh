@@ -1,4 +1,4 @@
-# --completion: scripts for bash, zsh and fish, from the tables of options, complete what is typed.
+# --completion: the scripts for bash, zsh and fish complete options and values from the option tables.
 . "$ROOT/tests/cli/lib.sh"
 programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample'
 mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
@@ -15,7 +15,7 @@ run_usage '--completion: for bash, zsh or fish?' sgt-train --completion tcsh
 
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }' | tr '|' '\n' | sort | tr '\n' ' ')
 
-# The words offered for the last one of a line, sorted.
+# Print the words offered for the last word of a line, sorted.
 offered() { # OFFERED COMMAND...
     expected=$1
     shift
@@ -62,7 +62,7 @@ if command -v zsh > /dev/null; then
     for program in $programs; do run 0 zsh -n "$program.zsh"; done
     mkdir .functions
     for program in $programs; do cp "$program.zsh" ".functions/_$program"; done
-    # What is typed into a zsh of its own, with a tab, has to bring what matches the pattern: it is waited for.
+    # Type a line and a tab into a zsh of its own, and wait until the output matches the pattern.
     cat > offers.zsh << 'END'
 zmodload zsh/zpty || exit 77
 zpty -b z zsh -f -i

@@ -1,4 +1,4 @@
-# make deb: packages that lintian accepts, and that work where they are unpacked, asking for no compiler.
+# make deb: lintian accepts the packages; unpacked, they work without a compiler.
 # In make check-all only: it builds packages and checks them with lintian.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -7,7 +7,7 @@ for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol lintian; do
 done
 ! grep -q fsanitize "$BIN/../flags" || skip 'built with a sanitizer, which is not to be packaged'
 
-# What the running build holds, as tests/cli/install.sh has it; of MPI what is built.
+# The packages hold the running build, as in tests/cli/install.sh; MPI only if it is built.
 mpi='MPICC='
 [ ! -e "$BIN/../lib/libsgt-mpi.so" ] || mpi='-o mpi'
 # shellcheck disable=SC2086
@@ -30,7 +30,7 @@ case $mpi in -o*)
     stdout_has libopenmpi ;;
 esac
 
-# The programs from there, and no others.
+# Run the programs of the package, and no others.
 export LD_LIBRARY_PATH
 LD_LIBRARY_PATH=$(echo root/usr/lib/*-linux-gnu*)
 PATH=$PWD/root/usr/bin:/usr/bin:/bin
@@ -47,7 +47,7 @@ run 0 sgt-inspect --verify out
 run 0 sgt-train --quiet --data out --run run --device cpu --model 2x32x2 --seq-len 32 --batch-size 2 --steps 2
 exists run/step-00000002/model.safetensors
 
-# What libsgt-dev is for.
+# libsgt-dev: compile and link a program.
 cat > own.c << 'END'
 #include <sgt_loader.h>
 #include <sgt_tokenize.h>

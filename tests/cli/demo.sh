@@ -1,4 +1,4 @@
-# make demo's script on text of one's own, and what it says when there is none.
+# make demo's script on the user's own text, and its message without any text.
 # In make check-all only: it trains as long as make demo does.
 . "$ROOT/tests/cli/lib.sh"
 mkdir corpus build
@@ -12,7 +12,7 @@ stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
 
-# Time and memory mean the same on the terminal and on the page.
+# Time and memory have the same format on the terminal and on the page.
 time=$(sed -n 's/^time: \(.*\) in steps, .* in all$/\1/p' .stdout)
 memory=$(sed -n 's/^memory: \(.*\) in steps, .* in all, of .*/\1/p' .stdout)
 for figure in "Time in steps</dt><dd>$time" "Memory in steps</dt><dd>$memory"; do
@@ -26,7 +26,7 @@ run 1 "$ROOT/tools/demo.sh" build nowhere
 stderr_is 'make demo: no text to work on: nowhere is not there
   give it some of yours: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)'
 
-# make builds each program that the demo runs or names, and hands on a folder with a space in its name
+# make builds each program that the demo runs or names; a folder may have a space in its name
 names=$(grep -oE 'sgt-[a-z]+' "$ROOT/tools/demo.sh" | sort -u)
 make -C "$ROOT" -n --no-print-directory B="$PWD/new" CORPUS='my texts' run-demo > made 2> .stderr
 for name in $names; do grep -q " $PWD/new/bin/$name " made || fail "make demo does not build $name"; done

@@ -1,4 +1,4 @@
-# make deps: silent when nothing is missing, says what it installs, and gives up in one line where it cannot.
+# make deps: prints nothing if nothing is missing, names what it installs, and ends with one line if it cannot.
 . "$ROOT/tests/cli/lib.sh"
 deps=$ROOT/tools/deps.sh
 "$deps" build --missing > /dev/null || skip "packages are missing here, so that their absence cannot be staged"
@@ -9,7 +9,7 @@ stderr_is ''
 run 0 "$deps" build --missing
 stdout_is ''
 
-# A system with the usual commands, a compiler that finds no header but jansson's, and no apt-get.
+# A system with the usual commands, no apt-get, and a compiler that finds only jansson's header.
 mkdir bin
 for tool in sh cat tr sed id mktemp env rm tail grep touch make; do ln -s "$(command -v $tool)" bin/$tool; done
 cat > bin/cc << 'END'
@@ -26,7 +26,7 @@ stderr_is "sgt needs these packages (Debian's names), and there is no apt-get he
 run 2 env PATH="$PWD/bin" make -C "$ROOT" --no-print-directory CC=cc B="$PWD/build" need-packages
 stderr_has "sgt needs these packages: $all (make deps installs them)"
 
-# With an apt-get that fails at first, as on a system without package lists, and then brings the headers.
+# An apt-get that fails until package lists are fetched, and then installs the headers.
 cat > bin/apt-get << 'END'
 #!/bin/sh
 echo "$*" >> apt.log
@@ -45,7 +45,7 @@ stdout_is "installing with apt-get: $all
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
 
-# Its progress comes in words: a line a quarter of the way, on a terminal one line that is drawn again.
+# Progress: a line for each quarter; on a terminal, one line that is redrawn.
 progressing() {
     rm -f lists apt.log
     printf '#!/bin/sh\n! grep -qvE "#include <jansson.h>"\n' > bin/cc
@@ -78,7 +78,7 @@ if command -v script > /dev/null; then
         fail "shown on a terminal: $(cat shown)"
 fi
 
-# And one that can do nothing.
+# An apt-get that always fails.
 printf '#!/bin/sh\ngrep -q no-such-header\n' > bin/cc
 printf '#!/bin/sh\necho "E: no network" >&2\nexit 100\n' > bin/apt-get
 run 1 env PATH="$PWD/bin" CC=cc "$deps" build
@@ -87,7 +87,7 @@ E: no network
 apt-get could not install: libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev zlib1g-dev libzstd-dev \
 libjansson-dev libdnnl-dev"
 
-# What only tests need is there, and nothing else comes along.
+# Packages that only tests need are installed, and no others.
 printf '#!/bin/sh\n' > bin/cc
 for tool in c++ valgrind strace zstd pkg-config jq python3 mpirun mpicc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
@@ -100,7 +100,7 @@ rm bin/apt-get
 run 0 env PATH="$PWD/bin" CC=cc "$deps"
 stdout_is ''
 
-# All that single tests take, of which one cannot be had: the rest comes, package lists having been fetched.
+# The packages of single tests, one of which does not exist: package lists are fetched and the others installed.
 cat > bin/apt-get << 'END'
 #!/bin/sh
 echo "${*##* -o DPkg::Lock::Timeout=300 }" >> all.log

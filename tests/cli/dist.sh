@@ -1,4 +1,4 @@
-# make dist: all that git tracks, the same bytes each time, from a clone and from what was unpacked; builds by itself.
+# make dist: every file that git tracks, the same bytes each time, from a clone and from an unpacked archive; it builds.
 # In make check-all only: it builds what it unpacks.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -17,7 +17,7 @@ if [ -e "$ROOT/.git" ]; then
     check "other files than git's: $(diff tracked unpacked | head -5)" cmp -s tracked unpacked
 fi
 
-# Again where there is no git, where things were built and left about since, under another umask.
+# Again without git, in a folder with build products, under another umask.
 mkdir -p sgt-0.1.0/out sgt-0.1.0/build/obj
 touch sgt-0.1.0/out/train_000000.bin sgt-0.1.0/build/obj/x sgt-0.1.0/loader/x.o
 umask 077
@@ -26,7 +26,7 @@ same one.tar.gz two.tar.gz
 umask 022
 rm sgt-0.1.0/loader/x.o
 
-# By itself: every source that a target of the whole build needs is there, and one library is built.
+# The archive has every source that a target of the whole build needs; one library is built.
 run 0 make -C sgt-0.1.0 -n NVCC=none all
 san=$(grep -q fsanitize "$BIN/../flags" && echo yes)
 [ -n "$san" ] || {

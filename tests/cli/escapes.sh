@@ -1,12 +1,12 @@
-# Names that would move a terminal's cursor or set its title: every program shows them as \xNN, on standard output and
-# on standard error, whether what they name is there, damaged or missing.
+# Names with control characters that would move a terminal's cursor or set its title: every program prints them as
+# \xNN, on standard output and standard error, whether the named file exists, is damaged or is missing.
 . "$ROOT/tests/cli/lib.sh"
 
-# ESC ] 0 ; x BEL sets a title; a line of its own; CSI in one byte and as UTF-8; what is printable stays.
+# ESC ] 0 ; x BEL sets a title; then a newline; CSI as one byte and as UTF-8; printable characters stay.
 evil=$(printf 'e\033]0;x\007\nl\233\302\233\303\251')
 shown='e\x1b]0;x\x07\x0al\x9b\xc2\x9bé'
 
-# unnamed EXIT COMMAND...: what it says has no controls
+# unnamed EXIT COMMAND...: the output has no control characters
 unnamed() {
     run "$@"
     for stream in .stdout .stderr; do
@@ -16,7 +16,7 @@ unnamed() {
     done
 }
 
-# tame EXIT COMMAND...: and it names the evil one
+# tame EXIT COMMAND...: the same, and the output names the file
 tame() {
     unnamed "$@"
     cat .stdout .stderr | grep -qF -e "$shown" || fail "the name is not shown"

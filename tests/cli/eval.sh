@@ -1,5 +1,5 @@
-# sgt-eval: a small model's answers are transformers', to the question, where a Python has it, and those of a run in which
-# they were; its loss and bits per byte are those of GPT-2 in float64, and sgt-train's own.
+# sgt-eval: a small model's answers equal transformers', question by question, if a Python has it, and those stored
+# from such a run; loss and bits per byte equal GPT-2's in float64, and sgt-train's own.
 # In make check-all only: it scores questions with a whole model.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -9,7 +9,7 @@ for python in ${PYTHON:-python3} /usr/bin/python3; do
     python=
 done
 
-# A model that was never trained is likeliest to say the token before once more: some last words are just that.
+# An untrained model mostly predicts the token that it has just seen: some last words are that token.
 mkdir corpus
 cp "$ROOT/README.md" corpus/
 run 0 sgt-tokenize --quiet corpus out
@@ -52,7 +52,7 @@ kept right 010001000101010100010001010101 "$(list right words.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
-# however many at a time, on however many threads, and a run for its newest checkpoint
+# the same for any number of questions at a time and of threads; of a run, the newest checkpoint is used
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
     run 0 $score words.jsonl --json $option
     kept right "$(list right words.json)" "$(list right .stdout)"
@@ -70,7 +70,7 @@ stdout_has '  guessing       0.2500'
 stdout_has 'words.jsonl: 30 last words'
 stdout_matches '^  perplexity     [0-9]+\.[0-9]{4}$'
 
-# a context longer than the model keeps its end: the answer is what it is after that end alone
+# of a context longer than the model's, the end is used: the answer equals that for the end alone
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
 echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
@@ -78,7 +78,7 @@ stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to 
 cp .stdout long.json
 like_transformers long.jsonl long.json
 
-# a set: every window of T tokens once, each document's end-of-text id in the loss alone.
+# a set: each window of T tokens once; each document's end-of-text id counts in the loss only
 mkdir texts
 texts texts 40000
 run 0 sgt-tokenize --quiet texts set
@@ -116,7 +116,7 @@ stdout_matches '^split, train: [0-9,]+ tokens in [0-9]+ windows of 32$'
 stdout_matches '^  loss           1[0-9]\.[0-9]{4} nats per token$'
 stdout_matches '^  bits per byte  [0-9]\.[0-9]{4}  \([0-9,]+ bytes\)$'
 
-# tokens that are not the model's
+# tokens of another vocabulary than the model's
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
@@ -127,7 +127,7 @@ stderr_is 'sgt-eval: set: no validation shards (sgt-tokenize --split 5% makes th
 ' shards)'
 run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
 
-# lines that are wrong
+# wrong lines
 bad() { # MESSAGE LINE
     printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
     run 1 $score bad.jsonl
@@ -167,14 +167,14 @@ stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --devi
 run 2 sgt-bench score --model model words.jsonl
 stderr_is 'sgt-bench: score is a program of its own now: sgt-eval RUN/ FILE.jsonl'
 
-# on CUDA, the host in its place: the same answers
+# CUDA on the host: the same answers
 programs=$BIN/../host/bin
 [ -e "$programs/sgt-eval" ] || exit 0
 PATH=$programs:$PATH
 for precision in fp32 bf16 fp16; do
     run 0 sgt-eval --device cuda --precision $precision model words.jsonl --json --batch-size 10
     [ $precision != fp32 ] || kept 'right on CUDA' "$(list right words.json)" "$(list right .stdout)"
-    # a loss near 11 in numbers of 8 bits of mantissa
+    # the loss is near 11, in numbers with 8 bits of mantissa
     check "perplexity in $precision" awk "BEGIN {
         d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
 done

@@ -1,4 +1,4 @@
-# loader/examples/batches.py with numpy: the batches that sgt-inspect shows; and its structs against the header's.
+# loader/examples/batches.py with numpy: its batches equal sgt-inspect's, and its structs match the header.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
@@ -16,7 +16,7 @@ same want got
 run 1 "$python" "$example" nowhere 1
 stderr_has 'RuntimeError: nowhere: No such file or directory'
 
-# ctypes believes what it is told of a struct: each field where the compiler has it, and no field left out.
+# ctypes cannot check a struct: each field is at the compiler's offset, and none is missing.
 cat > fields.py << 'END'
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-# tokenize/examples, as their first lines say, against both libraries.
+# tokenize/examples: compiled as their first lines say, against both libraries.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")

@@ -1,4 +1,4 @@
-# loader/examples/batches.py with torch: what the loader wrote is what the tensors hold.
+# loader/examples/batches.py with torch: the tensors hold the loader's tokens.
 # In make check-all only: it loads PyTorch.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"

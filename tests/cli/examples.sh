@@ -1,4 +1,4 @@
-# loader/examples in C and C++, as their first lines say, and the man page's, against both libraries.
+# loader/examples in C and C++, compiled as their first lines say, and the man page's, against both libraries.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags") CXX=$(sed 's/ .*//' "$BIN/../flags-cxx" 2> /dev/null || echo c++)
@@ -11,7 +11,7 @@ sgt-inspect out --json > set.json
 tokens=$(field tokens set.json)
 [ "$tokens" -gt 20000 ] || fail "$tokens tokens"
 
-# C++ takes the C one too, whose initializers stand in the header's order; it misses the fields that are left to be 0.
+# C++ compiles the C example too, since its initializers are in the header's order; it warns of missing fields.
 run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" "$ROOT/loader/examples/train.c"
 
@@ -22,7 +22,7 @@ for library in "$static" "$shared"; do
     run 0 ./train out 100
     stderr_is ''
     stdout_lines 100
-    # A model that knows nothing takes each of 128 classes for as likely: ln 128. It learns.
+    # An untrained model gives each of 128 classes the same probability: ln 128. It learns.
     [ "$(head -1 .stdout)" = 'batch 0 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 99 loss [0-3]\.'
     run 0 ./train out 2 123456789

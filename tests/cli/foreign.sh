@@ -1,5 +1,4 @@
-# Sets that other programs made, as every program here takes them: llm.c's and modded-nanogpt's, nanoGPT's,
-# Megatron-LM's.
+# Sets of other programs, read by every program here: llm.c's, modded-nanogpt's, nanoGPT's and Megatron-LM's.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -44,12 +43,12 @@ run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1
 run 0 sgt-inspect run --json
 stdout_has '"steps": 2'
 
-# resumed on the same tokens cut into other documents: refused
+# resuming on the same tokens in other documents is refused
 megatron set/my-gpt2_text_document 8 4 3
 run 1 sgt-train --data set --run run --resume --steps 3
 stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
 
-# what is wrong is named, and named again by every program
+# every program names the fault
 megatron wide 4 2 1
 ids 1 0 2 0 3 0 > wide.bin
 wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\

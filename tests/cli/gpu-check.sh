@@ -1,6 +1,5 @@
-# gpu-check.sh without a GPU: what it would do; and with programs that stand in for everything a GPU is needed for, what
-# it makes of good figures, bad ones, none, of being cut short and of being called again. Then check-cuda-device, with
-# the host as its device.
+# gpu-check.sh without a GPU: its plan. With stand-ins for all programs that need a GPU: good, bad and missing figures,
+# an early end, and a second call. Then check-cuda-device, with the host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/lib.sh"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
@@ -48,7 +47,7 @@ stderr_matches '^gpu-check.sh: --seconds 9m: not a number '
 run 0 "$check" --help
 stdout_has 'Exit 0: what ran passed'
 
-# ---- stand-ins: SAY holds what is to go wrong ----
+# ---- stand-ins: SAY names the fault ----
 
 mkdir -p b/bin b/tools b/tests/data/fixtures b/tests/peers b/data/shards stand toolkit/lib64
 cp -r "$check" "$ROOT/tools/gpu" b/tools
@@ -162,7 +161,7 @@ is_json() {
 json_has() { grep -qF -e "$1" gpu-check.json || fail "gpu-check.json lacks: $1"; }
 log_has() { grep -qF -e "$1" gpu-check.json.log || fail "gpu-check.json.log lacks: $1"; }
 
-# ---- all is well ----
+# ---- no fault ----
 
 gpu 0 ''
 stdout_has "info libraries: libcublasLt.so.13: not there; libcudnn.so.9: $PWD/toolkit/lib64/libcudnn.so.9; "
@@ -197,19 +196,19 @@ json_has '"value": 1.600, "floor": 1.5, "goal": 1.8'
 json_has '"document": {"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}'
 log_has '---- kernels: kernel gelu: exit 0'
 log_has 'ok   it 34'
-# in turn: ours, theirs with each attention, twice
+# in alternating turns, twice: sgt, the peer with each attention
 turns=$(grep -E '"name": "(ours|torch.compile).*B=12 ' gpu-check.json | sed 's/.*"name": "\([^,]*\),.*/\1/')
 [ "$(echo $turns)" = \
     'ours torch.compile flash torch.compile cudnn ours torch.compile flash torch.compile cudnn' ] ||
     fail 'not in turn'
 
-# ---- a second call does what is left ----
+# ---- a second call runs what is missing ----
 
 again 0 ''
 stdout_has 'kept first step, B=64 T=1024 bf16: 700000 tokens/s, '
 stdout_has 'kept B=64 T=1024 bf16 against torch.compile: 1.400 times'
 stdout_matches '^[0-9]+ passed, 0 failed, 4 skipped$'
-# only what was skipped is tried again, and what finds out whether it may be
+# only skipped parts run again, and the checks that decide whether they can
 ! grep -vE 'nvidia-smi|ldconfig|python -c|check-cuda-device --(conformance --)?list|--case large|--help|--variants' ran | grep . ||
     fail 'these ran again'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
@@ -220,7 +219,7 @@ echo 0123456789ab > b/commit
 gpu 0 '' conformance
 stdout_has '2 passed, 0 failed, 1 skipped'
 
-# ---- what is not, each by itself; the rest goes on ----
+# ---- one fault at a time; the other parts run ----
 
 gpu 1 kernel conformance kernels
 stdout_has 'fail wrapper gelu: exit 1: 0 passed, 1 failed, 0 skipped'
@@ -276,7 +275,7 @@ gpu 0 variants variants
 stdout_has 'info variant bulk, B=64 T=1024 bf16: 1.100 times'
 stdout_has 'info variant pdl, B=64 T=1024 bf16: 1.000 times'
 
-# without PyTorch: skipped and counted; float32 is held to float64 all the same
+# without PyTorch: skipped and counted; float32 is still compared with float64
 gpu 0 torch parity peer
 stdout_has 'no PyTorch in'
 stdout_matches '^pass curve in fp32, auto attention: '
@@ -288,7 +287,7 @@ stdout_matches '^skip steps of the fixtures in fp32: .*check-step is not there$'
 stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machine'
 ! grep -q 'curve in bf16, cudnn' .stdout || fail 'there is no cuDNN to train with'
 
-# ---- cut short: by a part's time, by a signal ----
+# ---- ended early: by a part's time limit, by a signal ----
 
 gpu 1 slow conformance kernels --seconds 12 # where less than 6 s are left nothing is begun
 stdout_matches "^cut  wrapper gelu: the part's 12 s were over after (1[0-2]|[6-9]) s of it$"

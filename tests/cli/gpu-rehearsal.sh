@@ -1,5 +1,5 @@
-# gpu-check.sh with the host build in a card's place, at small shapes: all parts as they will run there; with libraries
-# missing, kernels that fail, die or hang, and time that runs out. Then gpu-build.sh, but for its compilers.
+# gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card; with missing
+# libraries; with kernels that fail, crash or hang; and with too little time. Then gpu-build.sh without its compilers.
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -55,28 +55,28 @@ gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.json. EXIT any: 0 o
 }
 fresh() { rm -f r.json r.json.log; }
 
-# ---- libraries missing; then kernels that fail ----
+# ---- missing libraries; then failing kernels ----
 
 gpu 0 -- smoke
 stdout_matches '^skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machine$'
 [ "$(grep -c '^pass 15 steps, ' .stdout)" -eq 8 ] || fail 'not 8 ways without cuDNN'
 stdout_matches '^info first step, B=2 T=64 bf16: .*, sm_90, our attention$'
 fresh
-# a library that is there, and that the programs cannot load: 4 ways of a step, and the choice
+# a library that exists but cannot be loaded: 4 variants of a step, and the choice
 : > libraries/libcudnn.so.9
 gpu 1 -- smoke --skip no --skip own --skip naive
 stdout_has 'fail 15 steps, cudnn, graphs, fused: exit 1: sgt-bench step: --attention cudnn: cuDNN: libcudnn.so.9 is not'
 stdout_matches '^fail first step, .*: cuDNN is there \(.*/libraries/libcudnn.so.9\) and was not taken: '
 fresh
 rm libraries/libcudnn.so.9
-# an error, a crash or a hang of one kernel takes with it the steps that need it, and no other
+# an error, crash or hang of one kernel cancels the steps that need it, and no others
 gpu 1 SGT_HOST_FAULT=attention_kernel:error -- smoke --skip 'no graphs'
 stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: '
 stdout_matches '^    [|] sgt-bench step: '
 stdout_matches '^fail 15 steps, own, graphs, not fused: exit 1: '
 stdout_matches '^pass 15 steps, naive, graphs, fused: '
 grep -q '^sgt-bench step: .' r.json.log || fail 'the log has nothing of it'
-# what is mended goes on where it was
+# after the repair the next call continues
 gpu 0 -- smoke --again
 stdout_matches '^kept 15 steps, naive, graphs, fused: '
 stdout_matches '^pass 15 steps, own, graphs, fused: '
@@ -90,7 +90,7 @@ gpu 1 SGT_HOST_FAULT=each_kernel:hang GPU_CHECK_PATIENCE=1 -- smoke --skip ', fu
 stdout_matches '^fail 15 steps, own, graphs, not fused: '
 fresh
 
-# ---- with cuDNN's stand-in, and with two cards: all parts, which time cuts; then what is left ----
+# ---- with cuDNN's stand-in and two cards: all parts, cut by the time limit; then the missing ones ----
 
 : > libraries/libcudnn.so.9
 gpu 0 SGT_HOST_CUDNN=1 -- smoke --skip 'first step'
@@ -129,7 +129,7 @@ fresh
 gpu 1 TWO=1 SGT_HOST_FAULT=norm_squares_kernel:error -- ranks
 stdout_matches '^fail training, 2 ranks: exit [1-9]'
 
-# ---- gpu-build.sh, with compilers that only write that they were called ----
+# ---- gpu-build.sh, with compilers that only record their calls ----
 
 build=$ROOT/tools/gpu-build.sh
 mkdir -p r/tools r/build/gpu-bundle/bin r/build/gpu-bundle/lib

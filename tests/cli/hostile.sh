@@ -1,5 +1,5 @@
-# hostile.sh: files made to do harm: each ends in one line that says why, shows no control character, stays within a
-# bound on memory that is the system's, and touches nothing outside its folder.
+# Malicious files: each command ends with one line that gives the reason, prints no control character, stays within
+# a bound on memory, and touches no file outside its folder.
 # In make check-all only: it tries some 170 files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -12,7 +12,7 @@ cases=0
 no_controls() {
     [ -z "$(cat .stdout .stderr | tr -d '\n\t\040-\176\200-\377')" ] || fail 'a control character went to the terminal'
 }
-# within KIB COMMAND...: with so much memory of its own, and in 60 s
+# within KIB COMMAND...: with that much private memory, and within 60 s
 within() {
     kib=$1
     shift
@@ -22,7 +22,7 @@ within() {
     ([ -n "$sanitized" ] || ulimit -d "$kib" && exec timeout 60 "$@") > .stdout 2> .stderr < /dev/null || code=$?
     no_controls
 }
-# hostile MESSAGE COMMAND...: fails with that one line within 100 MiB
+# hostile MESSAGE COMMAND...: fails with that line within 100 MiB
 hostile() {
     message=$1
     shift
@@ -37,7 +37,7 @@ many() { printf '[' && repeat '{},' 3000000 && printf '{}]'; }
 deep > deep.json
 many > many.json
 
-# ---- manifests: a shard's name is one in the folder ----
+# ---- manifests: a shard's name must be a name in the folder ----
 data d
 vocabulary='{"name":"bytes","fingerprint":"0000000000000000","size":256,"eot":10}'
 totals='"documents":1,"bytes":1,"files":1,"invalid_utf8":0'
@@ -75,7 +75,7 @@ done
 absent r
 rm d/manifest.json
 
-# A shard may be a link, which users lay from disk to disk: it is read, and never written through.
+# A shard may be a symbolic link to another disk: it is read, but never written through.
 mkdir linked
 ln -s ../outside.bin linked/train_000000.bin
 run 0 sgt-inspect linked --batch 0 --seq-len 4
@@ -86,7 +86,7 @@ rm linked/train_000001.bin
 mkfifo linked/train_000001.bin
 hostile 'linked/train_000001.bin: not a regular file' sgt-inspect linked --batch 0
 
-# ---- shards whose headers lie ----
+# ---- shards with false headers ----
 lying() { # MESSAGE BYTE VALUE...
     message=$1 at=$2
     shift 2
@@ -124,7 +124,7 @@ hostile 'd/train_000000.idx: 17179869184 bytes, more than the 1228808' $document
 hostile 'd/train_000000.idx' sgt-inspect d --verify
 rm d/train_000000.idx
 
-# Megatron-LM's: counts of which neither the file nor memory has any, and sequences that are not there
+# Megatron-LM's: counts larger than the file or memory, and missing sequences
 ids 1 2 3 4 5 6 7 8 > m.bin
 counted() { # MESSAGE BYTE VALUE...
     megatron m 8 5 3
@@ -216,7 +216,7 @@ for file in config state; do
     hostile "hurt/$file.json: " sgt-inspect hurt
 done
 
-# ---- runs: what leads out of one is not followed ----
+# ---- runs: paths that lead out of a run are not followed ----
 small="$small --model 1x16x2 --lr 1e-3 --eval-every 0 --keep 1"
 resume="sgt-train $small --run run --resume --steps 3"
 for latest in ../../etc /etc ../whole "$(printf 'step-\033[2J')"; do
@@ -285,7 +285,7 @@ vocabulary 'v: more than 524288 tokens or merges'
 truncate -s 65M v/merges.txt
 vocabulary 'v/merges.txt: 68157440 bytes, more than the 67108864'
 
-# ---- what is tokenized ----
+# ---- inputs of sgt-tokenize ----
 echo @list > list
 hostile '@list: No such file or directory' sgt-tokenize @list out
 repeat 0123456789 3000000 > list
@@ -306,7 +306,7 @@ within 1000000 sgt-inspect "$name" --verify
 within 1000000 sgt-inspect "$name" --json
 [ $code -eq 0 ] || fail "exit code $code, not 0"
 
-# a text shown on a terminal does not steer it; characters stay whole where they are cut into tokens, however many
+# printed text does not control the terminal; characters cut into any number of tokens stay whole
 if command -v script > /dev/null; then
     shows() { # FILE: what --decode of its tokens shows
         rm -rf out-shown
@@ -325,14 +325,14 @@ if command -v script > /dev/null; then
     same many shown
 fi
 
-# JSON as deep as it likes: passed over where it is beside the text, refused where it is in its place
+# deeply nested JSON: skipped beside the text, refused in its place
 { printf '{"a":' && deep && printf ',"text":"x"}\n'; } > deep.jsonl
 within 500000 sgt-tokenize deep.jsonl out
 [ $code -eq 0 ] || fail "exit code $code, not 0"
 { printf '{"text":' && repeat '[' 1000000 && printf '\n'; } > deep.jsonl
 hostile 'deep.jsonl: line 1:' sgt-tokenize deep.jsonl out-deep
 
-# Little that becomes much: memory is that of the pieces, whatever comes out of it
+# Small files that unpack to large ones: memory holds only the pieces.
 much=180000000 # more than the memory
 head -c $much /dev/zero | tr '\0' 'y' | gzip -1 > bomb.gz
 head -c $much /dev/zero | zstd -q > bomb.zst 2> /dev/null || rm bomb.zst
@@ -349,8 +349,8 @@ printf '\050\265\057\375\000\370\001\000\000' > wide.zst # its window is of 2 Ti
 hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
-# What is opened, made, moved or removed meanwhile lies below this folder and is none of what lies in wait, or it is the
-# system's.
+# Every path opened, made, moved or removed during these commands is below this folder and not one of the traps, or
+# belongs to the system.
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
     calls='openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink'

@@ -1,4 +1,4 @@
-# sgt-inspect --compare: the same tokens however they are cut into shards, and where two sets first differ.
+# sgt-inspect --compare: equal tokens in different shards are equal; the first difference of two sets.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -18,7 +18,7 @@ stdout_has '"first_difference": null'
 run 0 sgt-inspect --compare --quiet a b
 stdout_is ''
 
-# one token of train is another one: token 13,333 is token 3,333 of a's third shard
+# one changed token of train: token 13,333 is token 3,333 of a's third shard
 cp -r a hurt
 byte=$((1024 + 2 * 3333))
 was=$(od -An -tu2 -j $byte -N 2 a/train_000002.bin | tr -d ' ')
@@ -46,7 +46,7 @@ stdout_is ''
 stderr_is ''
 run 0 sgt-inspect --compare b hurt --split val
 
-# a set that ends before the other, and one that lacks a split
+# a set that ends before the other, and one without a split
 shard one.bin 50256 15496 995
 shard two.bin 50256 15496 995 0 198
 run 1 sgt-inspect --compare one.bin two.bin
@@ -72,7 +72,7 @@ stdout_is 'c and one.bin hold the same 3 tokens'
 ids 50256 15496 995 > raw.bin
 run 0 sgt-inspect --compare one.bin raw.bin
 
-# differences at the edges of what is read at once, and of a shard
+# differences at the edges of a read, and of a shard
 seq 1 300000 > numbers.txt
 run 0 sgt-tokenize --quiet --shard-tokens 131072 numbers.txt x
 for place in 0 131071 131072 262143 262144; do
@@ -96,7 +96,7 @@ run 1 sgt-inspect --compare a other --json
 stdout_has '"same": false'
 stdout_has '"same_vocabulary": false'
 
-# what cannot be read is a failure and no difference
+# an unreadable set is a failure, not a difference
 run 1 sgt-inspect --compare a nowhere
 stdout_is ''
 stderr_is 'sgt-inspect: nowhere: No such file or directory'

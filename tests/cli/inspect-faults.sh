@@ -1,6 +1,6 @@
-# sgt-inspect, disturbed at each call in turn (faults.inc): what it prints is what it prints undisturbed, or it says
-# what is wrong. --merge: what has a name in OUT is whole, a set that was there is there until the new one has its
-# names, and a failure takes back what it made.
+# sgt-inspect with each system call and allocation disturbed in turn (faults.inc): it prints its usual output, or it
+# names the fault. --merge: files in OUT are whole, an older set stays until the new one takes its names, and a failure
+# removes what it made.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -18,7 +18,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 500 --split 40% more old
 data d
 run 0 sgt-train --quiet $small --steps 4 --save-every 2
 
-# ---- what prints ----
+# ---- output ----
 
 prepare() { :; }
 whole() { same .stdout undisturbed.txt; }
@@ -70,7 +70,7 @@ kept() {
         ! cmp -s out/manifest.json old/manifest.json || is=old
         for file in $is/*; do same "$file" "out/${file#*/}"; done
     fi
-    # what could not be finished is taken back, and OUT can be made anew; what has replaced an older set stays
+    # an unfinished merge is removed, and OUT can be made anew; a merge that has replaced an older set stays
     [ $code -ne 1 ] || [ $old = old ] || [ -e out/manifest.json ] || grep -q ': out of memory$' .stderr || absent out
     [ $old = none ] || [ $code -ne 1 ] || exists out
 }

@@ -1,4 +1,4 @@
-# sgt-inspect --merge: the set that tokenizing all the inputs at once would have made, and nothing half done.
+# sgt-inspect --merge: the bytes of tokenizing all inputs at once, and nothing half done.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -31,14 +31,14 @@ same_folders m whole
 run 0 sgt-tokenize $options --shard-tokens 5k one two three m # and that is what it is taken for
 same_folders m whole
 
-# one set, in shards of another size and back again
+# one set, to shards of another size and back
 run 0 sgt-inspect --merge --quiet --shard-tokens 999 whole small
 stdout_is ''
 run 0 sgt-inspect --compare whole small
 run 0 sgt-inspect --merge --quiet --shard-tokens 5k small big
 same_folders big whole
 
-# options that the sets do not share
+# options that differ between the sets
 run 0 sgt-tokenize --quiet --shard-tokens 5k two plain
 run 0 sgt-inspect --merge --quiet a plain mixed
 run 0 sgt-inspect mixed --json
@@ -46,7 +46,7 @@ stdout_has '"merged": 2'
 tr -d ' \n' < .stdout > flat
 grep -qF '"split":["30%","none"]' flat || fail 'the options do not say both'
 
-# sets of JSONL, with lines left out and halves of characters, and sets of another vocabulary
+# sets of JSONL with skipped lines and lone surrogates, and sets of another vocabulary
 printf '{"text": "one \\ud800"}\n{"no": 1}\n{"text": "two"}\n' > j1.jsonl
 printf '{"text": "three \\udc00"}\n{"text": 4}\n{"text": 5}\n' > j2.jsonl
 run 0 sgt-tokenize --quiet --skip-bad j1.jsonl ja
@@ -55,7 +55,7 @@ run 0 sgt-tokenize --quiet --skip-bad j1.jsonl j2.jsonl jboth
 run 0 sgt-inspect --merge --quiet ja jb jmerged
 same_folders jmerged jboth
 grep -q '"bad_lines": 3' jmerged/manifest.json || fail 'bad lines are not added up'
-# shuffled sets, or some freed of duplicates: no command makes of all inputs what comes of merging them
+# shuffled or deduplicated sets: no single command would make the merged set
 cp two/bad.txt two/once-more.txt
 run 0 sgt-tokenize --quiet --dedup two da
 run 0 sgt-tokenize --quiet --dedup two db
@@ -82,7 +82,7 @@ run 1 sgt-inspect --compare a va
 stdout_matches '^a and va are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{16}$'
 run 0 sgt-inspect --compare vmerged vboth
 
-# OUT that is there, and what may become of it
+# an existing OUT: refused, or replaced
 run 1 sgt-inspect --merge a b m
 stdout_is ''
 stderr_is 'sgt-inspect: m: OUT is there already (name a new folder, or --force replaces the set in it)'
@@ -105,7 +105,7 @@ stderr_is 'sgt-inspect: file: OUT is a file, not a folder (name another OUT)'
 run 2 sgt-inspect --merge --force a b b
 stderr_has 'sgt-inspect: b: is one of the sets, and cannot be OUT (name a new folder)'
 
-# sets that do not go together, or are not whole: nothing is made, and a set that was there stays
+# sets that do not match or are incomplete: nothing is made, and an existing set stays
 cp -r b hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge a hurt new
@@ -139,7 +139,7 @@ run 1 sgt-inspect --merge a nowhere new
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 absent new
 
-# two programs in one OUT
+# two programs with the same OUT
 mkdir busy busy/.work
 run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'

@@ -1,10 +1,10 @@
-# sgt-inspect on a checkpoint and on a run's folder; what sgt-train itself writes is looked at in its own tests.
+# sgt-inspect on a checkpoint and on a run's folder, both made here; other tests use what sgt-train writes.
 . "$ROOT/tests/cli/lib.sh"
 
 model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"
 
-# a model without the state of a run
+# a model without a run's state
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
 stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, '\
@@ -20,7 +20,7 @@ stdout_has 'wte.weight"'
 run 0 sgt-inspect "$model" --quiet
 stdout_is ''
 
-# a run: complete checkpoints alone count, and so do whole lines of the log
+# a run: only complete checkpoints and whole lines of the log count
 mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
 for step in 10 20; do
     cp "$model/config.json" "$model/model.safetensors" run/step-000000$step
@@ -62,7 +62,7 @@ stdout_is 'young: a training run
   log         0 steps
   options     model 2x32x2'
 
-# a loss that is no number
+# a loss that is not a number
 cp -r run lost
 echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl

@@ -1,4 +1,4 @@
-# sgt-inspect on shards that another program wrote: what it says, decodes and refuses.
+# sgt-inspect on shards of other programs: facts, decoded text and refusals.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -37,7 +37,7 @@ for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 9999999999
         sgt-inspect one.bin --decode "$bad"
 done
 
-# JSON is JSON whatever the bytes: token 187 is the byte 0xff alone, which is not UTF-8
+# JSON stays valid for any bytes: token 187 is the byte 0xff alone, which is not UTF-8
 shard odd.bin 15496 187 198
 run 0 sgt-inspect odd.bin --decode 0:3 --json
 stdout_has "\"text\": \"Hello$(printf '\357\277\275')\\n\""
@@ -51,7 +51,7 @@ stdout_has '"documents": null'
 stdout_has '"xxh3": null'
 stderr_is ''
 
-# a folder of two, in the order of their names, train before val
+# a folder of two shards: in the order of their names, train before val
 mkdir set
 shard set/val_000000.bin 198 198
 shard set/train_000001.bin 0 0 0
@@ -89,7 +89,7 @@ printf x >> raw.bin
 run 1 sgt-inspect raw.bin
 stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
 
-# one of everything is said so, and what there is none of is not said
+# singular and plural; a count of zero is not printed
 ids 198 > one.bin
 run 0 sgt-inspect one.bin
 stdout_is 'one.bin: a shard of tokens
@@ -111,7 +111,8 @@ stdout_has '6 B in 1 file, 1 document, 2 bytes a token'
 run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 1 few
 stdout_has 'batch 0: 1 row of 1 token'
 
-# A file without a header is taken for tokens by its name, .bin, or with --raw; else it is told what it is, if known.
+# A file without a header is read as tokens if its name ends in .bin, or with --raw; otherwise the message names its
+# type, if known.
 cp nano/train.bin tokens
 run 1 sgt-inspect tokens
 stderr_is 'sgt-inspect: tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name '\
@@ -154,7 +155,7 @@ stderr_has 'sgt-inspect: half.jsonl: not a file that sgt knows'
 run 1 sgt-inspect /etc/passwd
 stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
 
-# what is wrong is named, with its place
+# faults are named with their place
 run 1 sgt-inspect nowhere
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 mkdir empty
@@ -206,7 +207,7 @@ if [ -c /dev/full ]; then
 fi
 exit 0
 
-# on a terminal what is said next begins a line, also when the text ends in the middle of one because of damage
+# on a terminal a message begins a new line, also if the text ends early because of damage
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 { le32 20240520 && le32 1 && le32 70000 && head -c 1012 /dev/zero && head -c 139998 /dev/zero && ids 60000; } > late.bin
 run 1 sgt-inspect late.bin --decode 0:70000

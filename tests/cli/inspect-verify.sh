@@ -1,5 +1,4 @@
-# sgt-inspect --verify on sets in which several things are wrong: a line for each damaged shard, whichever thread met
-# it.
+# sgt-inspect --verify on sets with several faults: one line for each damaged shard, for any number of threads.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -13,7 +12,7 @@ for threads in 1 2 5; do
     stderr_is ''
 done
 
-# five shards, wrong in five ways, in the order of the set
+# five shards, damaged in five ways, reported in the order of the set
 cp -r out hurt
 patch hurt/train_000001.bin 3000 7
 truncate -s -100 hurt/train_000002.bin
@@ -48,7 +47,7 @@ stderr_lines 1
 run 1 sgt-inspect hurt # the first of them is enough where nobody asked for all
 stderr_lines 1
 
-# a header that says nothing of its checksum any more, and the size of another vocabulary
+# a header without a checksum, and one with another vocabulary's size
 rm -r hurt && cp -r out hurt
 for byte in 32 33 34 35 36 37 38 39; do patch hurt/train_000000.bin $byte 0; done
 patch hurt/train_000001.bin 16 82

@@ -1,8 +1,8 @@
-# make install and uninstall: everything where Unix looks for it, working from there, and gone again.
+# make install and uninstall: files go where Unix expects them, work from there, and are removed again.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# What the running build holds is installed as it is: -o keeps make from building it anew with other flags. nvcc takes
-# too long for this test, and MPI's library would be built anew: without both.
+# Install the running build: -o keeps make from rebuilding it with other flags. Without nvcc, which takes too long, and
+# without MPI's library, which would be rebuilt.
 install_to() {
     run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" \
         "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
@@ -26,7 +26,7 @@ exists root/opt/sgt/share/man/man3/sgt_tokenize.3
 exists root/opt/sgt/share/man/man7/sgt.7
 same "$BIN/sgt-train" root/opt/sgt/bin/sgt-train
 
-# A program of one's own, from nothing but what was installed.
+# A user's program, built from the installed files only.
 cat > own.c << 'END'
 #include <sgt/sgt_loader.h>
 #include <sgt/sgt_tokenize.h>
@@ -54,12 +54,12 @@ run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-t
 run 0 ./own
 stdout_is "$expected"
 
-# As README has it for those without pkgconf.
+# With README's line for systems without pkgconf.
 printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0; }\n' > plain.c
 # shellcheck disable=SC2086
 run 0 "$CC" $flags -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
-# As pkg-config has it, which knows the place from where its file lies: shared, and after a move, static.
+# With pkg-config, which finds the place from its file's: shared, and after a move, static.
 sed -i 's|sgt/sgt_|sgt_|' own.c
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
 export PKG_CONFIG_PATH
@@ -86,7 +86,7 @@ mv root/moved root/opt/sgt
 install_to uninstall
 [ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"
 
-# Libraries elsewhere below the prefix, as Debian has them; the files are readable by all, whoever installs.
+# Libraries elsewhere below the prefix, as on Debian; the files are readable by all, whoever installs.
 (umask 077 && install_to LIBDIR=lib/of/this-machine install)
 [ -z "$(find root/opt/sgt ! -type l ! -perm -444)" ] ||
     fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"

@@ -1,15 +1,15 @@
-# lib.sh: what a test of the programs is written with. A test is a script tests/cli/NAME.sh, run by run.sh in an empty
+# lib.sh: functions for the tests of the programs. A test is a script tests/cli/NAME.sh, run by run.sh in an empty
 # folder of its own, with the built programs on PATH and $ROOT naming the source tree:
 #
 #     . "$ROOT/tests/cli/lib.sh"
 #     printf 'hello\n' > in.txt
-#     run 0 sgt-tokenize in.txt out          # runs it; the exit code must be 0
-#     stdout_is '2 tokens'                   # the whole of stdout (a final newline aside)
+#     run 0 sgt-tokenize in.txt out          # run it; the exit code must be 0
+#     stdout_is '2 tokens'                   # compare all of stdout, without a final newline
 #     stderr_is ''
 #     run 1 sgt-tokenize nowhere out
 #     stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 #
-# The first assertion that does not hold ends the test with what was run and what came. skip WHY ends it as SKIP.
+# The first failed assertion ends the test and prints the command and its output. skip WHY ends it as SKIP.
 
 set -u
 LC_ALL=C
@@ -31,7 +31,7 @@ skip() {
     exit 77
 }
 
-# run EXIT COMMAND...: stdin is what the caller gives it
+# run EXIT COMMAND...: stdin is the caller's
 run() {
     want=$1
     shift
@@ -50,7 +50,7 @@ stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: 
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
 
-# wrong usage, as every program answers it: exit 2, one line and the hint, nothing on stdout
+# wrong usage, in every program: exit 2, one line and the hint, nothing on stdout
 run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION]...
     message=$1
     shift
@@ -62,7 +62,7 @@ run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION].
 try '$name --help'"
 }
 
-# wait_for_handler PID: until it has a handler for SIGTERM
+# wait_for_handler PID: wait until it has a handler for SIGTERM
 wait_for_handler() {
     tries=0
     until mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2> /dev/null) &&
@@ -73,7 +73,7 @@ wait_for_handler() {
     done
 }
 
-# run_interrupted COMMAND...: once it can be told to end, it is: exit 130 and a line that says so
+# run_interrupted COMMAND...: interrupt it once it has a handler: exit 130 and a line that says so
 run_interrupted() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
@@ -99,22 +99,22 @@ same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 same_folders() { diff -r "$1" "$2" > .diff 2>&1 || { head -5 .diff; fail "folders $1 and $2 differ"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
-# texts DIR BYTES: so much of a text that never changes, in files of 5,000 bytes (part-00 ...)
+# texts DIR BYTES: write that much of a fixed text, in files of 5,000 bytes (part-00 ...)
 texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
-# the value of a number or string field in one-line JSON: field NAME FILE
+# field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
 
-# From here on the programs beside the CUDA backend that runs on the host, in a GPU's place.
+# Use the programs with the CUDA backend on the host from here on.
 cuda_on_the_host() {
     programs=$BIN/../host/bin
     [ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
     PATH=$programs:$PATH
 }
 
-# Whether the programs are a sanitizer's: of terabytes, most of them its shadow, and slow to give memory back.
+# Return whether the programs have a sanitizer: its shadow takes terabytes, and gives memory back slowly.
 is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
 
-# For tests that trace system calls, or make them fail or kill by the count.
+# For tests that trace system calls, or make the n-th one fail or kill the process.
 need_strace() {
     ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
     export ASAN_OPTIONS
@@ -122,10 +122,10 @@ need_strace() {
     strace -o .traced true 2> /dev/null || skip 'strace may not trace here'
 }
 
-# inodes PATH...: inode and name, a line a file. ls itself sets the numbers flush right, as wide as the largest is.
+# inodes PATH...: print inode and name, one line per file. ls aligns the numbers to the widest.
 inodes() { ls -i "$@" 2> /dev/null | sed 's/^ *//'; }
 
-# In memory from here on, where that can be had: for hundreds of runs that would wait for the disk at every shard.
+# Work in memory from here on, if possible: hundreds of runs would wait for the disk at every shard.
 work_in_memory() {
     scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null) || return 0
     trap 'cd / && rm -rf "$scratch"' EXIT

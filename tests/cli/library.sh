@@ -1,4 +1,4 @@
-# The libraries that others link: each shows the functions of its header, and no other name.
+# The public libraries export the functions of their headers, and no other name.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 COMPILE=$(sed 's/ -MMD.*//' "$BIN/../flags")
@@ -9,7 +9,7 @@ for name in loader tokenize; do
     exists "$LIB/libsgt-$name.so"
     header=$ROOT/$name/sgt_$name.h list=$ROOT/$name/sgt_$name.symbols
 
-    # What it declares, by the preprocessor: names before a bracket, without the bodies of inline functions.
+    # What the header declares: names before a bracket in the preprocessed text, without inline functions.
     "$CC" -E -P "-I$ROOT/loader" "$header" | tr '\n' ' ' | sed 's/static inline[^}]*}//g' |
         grep -oE '\bsgt_[a-z0-9_]+\(' | tr -d '(' | sort -u > declared
     [ "$(wc -l < declared)" -gt 10 ] || fail "found only $(wc -l < declared) functions in $header"
@@ -27,7 +27,7 @@ for name in loader tokenize; do
     check "libsgt-$name.a has other global names: $(diff "$list" static)" cmp -s "$list" static
     ! grep -E ' [Uw] sgt_' symbols || fail "libsgt-$name.a lacks names of its own"
 
-    # The header, alone, in either language, without a warning.
+    # The header alone compiles in both languages without a warning.
     for how in 'c -std=c99' 'c -std=c11' 'c++ -std=c++11' 'c++ -std=c++20'; do
         # shellcheck disable=SC2086
         run 0 "$CC" -x $how -Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only "-I$ROOT/loader" \
@@ -35,8 +35,8 @@ for name in loader tokenize; do
     done
 done
 
-# What libsgt-loader asks of a system, and what it keeps beside its handles: what the CPU is, and its guard against
-# SIGBUS. A sanitizer brings its own of both.
+# libsgt-loader's imports, and its global state: the CPU's features and the guard against SIGBUS. A sanitizer adds
+# its own to both.
 if [ -z "$san" ]; then
     objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals
@@ -45,7 +45,7 @@ if [ -z "$san" ]; then
     [ "$(cat needed)" = 'libc libjansson liburing libxxhash ' ] || fail "libsgt-loader.so needs $(cat needed)"
 fi
 
-# Both in one program, in either order, and each alone.
+# Both libraries in one program, in either order, and each alone.
 cat > both.c << 'END'
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
-# What the readers ask of the kernel, as strace sees it: that they ask for it is what makes them fast, and no batch
-# shows it.
+# The system calls of the readers, as strace sees them: hints to the kernel make them fast, but change no batch.
 . "$ROOT/tests/cli/lib.sh"
 need_strace
 mkdir text
@@ -8,7 +7,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 40k text out
 shards=$(ls out/*.bin | wc -l)
 [ "$shards" -ge 2 ] || fail "only $shards shards"
 
-# asks CALLS OPTION...: three batches of four rows, with these system calls in ./traced
+# asks CALLS OPTION...: draw three batches of four rows, and write these system calls to ./traced
 asks() {
     calls=$1
     shift
@@ -17,7 +16,7 @@ asks() {
 }
 seen() { grep -cE "$1" traced; }
 
-# mmap: at random, and what comes is asked for ahead, window by window; in order the kernel knows by itself
+# mmap: in random order, the coming windows are requested ahead; in sequential order the kernel reads ahead itself
 for sampling in shuffle random block; do
     asks madvise --loader mmap --sampling $sampling
     check "$sampling: each shard at random" test "$(seen 'madvise\(.*, MADV_RANDOM\) += 0')" -eq "$shards"

@@ -1,4 +1,4 @@
-# A shard that is cut short while it is mapped: one line that names it, and exit 1; no signal.
+# A shard that is cut short while it is mapped: one line that names it and exit 1, no signal.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
@@ -13,7 +13,7 @@ ended_with() { # LINE
     stderr_has "$1"
 }
 
-# training: after a few of its steps, which its log counts
+# training: cut after a few steps, which its log counts
 data d
 echo "sgt-train on d, which is cut short" > .ran
 sgt-train $small --loader mmap --sampling random --steps 99999999 --save-every 0 --run run --quiet \
@@ -26,7 +26,7 @@ done
 cut_short d/train_000000.bin 4096
 ended_with 'sgt-train: d/train_000000.bin: ends at byte 4096, in the middle of a window: cut short while in use'
 
-# measuring: it opens shards more than once, and may be about to when this one is cut short
+# measuring: it opens shards more than once, so the cut may come before it opens one
 data d
 echo "sgt-bench loader on d, which is cut short" > .ran
 sgt-bench loader d --loader mmap --outputs u16 --seq-len 64 --seconds 60 --quiet > .stdout 2> .stderr &

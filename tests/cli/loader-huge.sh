@@ -1,5 +1,5 @@
-# A set of 5,000 shards and 10 TB, all of it holes: opened and drawn from by readers that need no memory for it; and
-# more shards than a process may have files open.
+# A sparse set of 5,000 shards and 10 TB: opened and drawn from by readers that need no memory for it; and more shards
+# than a process may have open files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -11,7 +11,7 @@ truncate -s "$bytes" hole 2> .truncate || skip "no file of $bytes bytes here: $(
 [ "$(du -k hole | cut -f1)" -lt 1024 ] || skip 'files have no holes here'
 rm hole
 
-# shards DIR COUNT TOKENS: headers, and holes
+# shards DIR COUNT TOKENS: headers followed by holes
 shards() {
     mkdir "$1"
     { le32 20240520 && le32 1 && le32 "$3" && head -c 1012 /dev/zero; } > header
@@ -20,8 +20,8 @@ shards() {
     xargs truncate -s $((1024 + 2 * $3)) < names
 }
 
-# inspect READER: batch 123,456,789. The kernel counts what memory it takes of its own: 100 MiB at most. (What is mapped
-# and cached is not its own, and a sanitizer takes terabytes.)
+# inspect READER: show batch 123,456,789 with at most 100 MiB of private memory. (Mapped and cached pages do not
+# count, and a sanitizer takes terabytes.)
 inspect() {
     echo "sgt-inspect huge --batch 123456789 --loader $1" > .ran
     code=0
@@ -42,7 +42,7 @@ stdout_is '{"index":123456789,"inputs":[[0,0,0,0],[0,0,0,0],[0,0,0,0]],"targets"
 inspect uring
 same .stdout empty.mmap
 
-# Each row is where it says, far into the set: ids that are put there now are what it holds.
+# Each row is at its stated place, far into the set: ids written there now appear in it.
 run 0 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3
 sed -nE 's/^  row [0-2] +(train_[0-9]*.bin) from token ([0-9]+).*/\1 \2/p' .stdout > rows
 check 'three rows' test "$(wc -l < rows)" -eq 3
@@ -62,7 +62,7 @@ stderr_lines 1
 stderr_has 'sgt-inspect: the set takes 95367'
 rm -r huge
 
-# 200 shards, and 64 files at once
+# 200 shards with at most 64 open files
 shards many 200 100
 (
     ulimit -n 64

@@ -1,8 +1,8 @@
-# Machines that sgt cannot be built for are told so, in one line, by the first header.
+# On machines that sgt does not support, the first header ends the build with one line.
 . "$ROOT/tests/cli/lib.sh"
 CC=$(sed 's/ .*//' "$BIN/../flags")
 
-# -ffreestanding: headers of the compiler's own, where the system has none for that machine
+# -ffreestanding: use the compiler's own headers, since the system has none for that machine
 refused() { # TEXT OPTION...
     text=$1
     shift

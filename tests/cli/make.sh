@@ -1,5 +1,5 @@
-# What make shows while it builds: a dot a step, on a terminal one line with a counter, with V=1 the commands; and which
-# tests each tier of them holds.
+# make's output during a build: a dot per step; on a terminal one line with a counter; with V=1 the commands. And the
+# tests that each tier holds.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT
 build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
@@ -21,7 +21,7 @@ tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' > lines
 [ "$(cat lines)" = '  [1/2] CC tests/faults/faults.c
   [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat lines)"
 
-# Tiers: each script is in make check, or says why it is in make check-all only; run.sh takes them so.
+# Tiers: each script is in make check, or gives the reason why it is in make check-all only; run.sh follows that.
 mkdir -p tree/tests/cli
 cp "$ROOT/tests/cli/run.sh" tree/tests/cli
 echo exit 0 > tree/tests/cli/short.sh

@@ -1,12 +1,12 @@
-# sgt_loader.3 and sgt_tokenize.3: they are what `make man` writes from the headers. Every function of the library is
-# in them, and every constant and every field has a text. The examples work, and the page readers find no fault.
+# sgt_loader.3 and sgt_tokenize.3 are what `make man` writes from the headers: every function, constant and field has
+# a text. The examples work, and the page readers find no fault.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")
 san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 
-# The page is generated. Its synopsis is C that agrees with the header. Each function of the library is in the synopsis
-# once and in the description with a text.
+# The page is generated. Its synopsis is C that agrees with the header. Each function of the library is in the
+# synopsis once, and in the description with a text.
 generated_from_header() { # LIBRARY
     header=$ROOT/$1/sgt_$1.h
     awk -f "$ROOT/tools/man3.awk" "$page" "$header" "$ROOT/loader/base/error.h" > generated
@@ -34,7 +34,7 @@ reads_well() {
     fi
 }
 
-# example_of LIBRARY WHAT IT NEEDS...: in C and C++
+# example_of LIBRARY DEPENDENCY...: build the page's example
 example_of() {
     library=$1
     shift

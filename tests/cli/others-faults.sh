@@ -1,6 +1,6 @@
-# sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench, disturbed at each call in turn (faults.inc): what
-# they print and write is what they do undisturbed (sgt-bench: but for its figures), or they say what is wrong and leave
-# nothing half done.
+# sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench with each system call and allocation disturbed in
+# turn (faults.inc): they print and write the usual output (sgt-bench: except for its figures), or they name the fault
+# and leave nothing half done.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -14,7 +14,7 @@ run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run d
 leave_onednn_alone
 texts . 300
 
-# a vocabulary of JSON lines: each allocation, for each has its own message
+# a vocabulary from JSON lines: each allocation, since each has its own message
 tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"& &"}/' > lines.jsonl
 again='sgt-tokenize --quiet --threads 1 --force --train-vocab 300 lines.jsonl out'
 if sees_memory; then
@@ -51,8 +51,8 @@ begin sgt-sample --quiet --tokens 12 --prompt-file part-00 --temperature 0 --thr
 everything
 jumps back forward wild
 
-# a page without what it could not look at (the estimate of memory, a sample) is one, too; half a page is none. A page
-# that is whole, though not what is said of it, is replaced by the next.
+# a page may lack parts that could not be made (the estimate of memory, a sample), but is never half written. The next
+# call replaces a whole page, even if reporting it failed.
 figures() { sed 's/"replaced": true/"replaced": false/'; }
 whole() {
     figures < .stdout > got.txt && same got.txt undisturbed.txt
@@ -64,7 +64,7 @@ everything 10
 disturb $changes:kill 2
 kept() { absent made; }
 
-# nothing that is measured; a CPU whose name cannot be read is called unknown
+# nothing is measured here; a CPU whose name cannot be read is called unknown
 figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }
 whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
 begin sgt-bench tokenize part-00 --json --threads 1

@@ -1,8 +1,8 @@
-# The options of tools/sgt-*.1 are what `make man` writes from the tables, and --help has the same; a default that is said
+# The options in tools/sgt-*.1 are what `make man` writes from the tables, --help has the same, and a stated default
 # is the one that is set.
 . "$ROOT/tests/cli/lib.sh"
 
-# What a table says of a default: an option with a value has one, and it is the value that is set.
+# Check a table's defaults: an option with a value states a default, which is the value that is set.
 cat > defaults.awk << 'AWK'
 function fail(what) { print $1 " --" $2 ": " what; failed = 1 }
 function words(s) { return " " s " " }
@@ -17,7 +17,7 @@ def != "-" && set != "-" && set !~ /^0%?$/ && set !~ /^(-inf|1844674407370955161
 END { exit failed }
 AWK
 
-# Every option in ./examples, on lines that begin with the program, is in its table.
+# Every option on the lines of ./examples that begin with the program is in its table.
 options_exist() {
     grep -E "^ *$program " examples | sed 's/ && .*//' | grep -oE -e ' --[a-z][a-z0-9-]*' | tr -d ' ' | sort -u |
         while read -r option; do
@@ -39,7 +39,7 @@ for page in "$ROOT"/tools/sgt-*.1; do
         run 0 mandoc -Tlint -Wwarning "$page"
     fi
 
-    # --help of the program and of each subcommand: within 100 columns, in groups, with every row of the table and its
+    # --help of the program and of each subcommand: within 100 columns, in groups, with every row of the table, its
     # default, and examples that call it
     for command in - $(cut -f 1 table | grep -vx -e - | sort -u); do
         called=$program

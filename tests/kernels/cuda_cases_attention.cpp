@@ -459,7 +459,7 @@ template <class T> static void hopper_documents(check *t)
         for (size_t longest : {9, 130}) forward_at<T>(t, s, hopper, {longest == 9, longest});
 }
 
-template <class T> static void hopper_documents_backward(check *t)
+template <class T> static void hopper_documents_back(check *t)
 {
     if (!cuda_hopper(t)) return;
     for (const shape &s : hopper_document_shapes)
@@ -468,11 +468,8 @@ template <class T> static void hopper_documents_backward(check *t)
 
 CUDA_CASE(cuda_attention_hopper_documents_bf16) { hopper_documents<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); }
-CUDA_CASE(cuda_attention_hopper_documents_backward_bf16)
-{
-    hopper_documents_backward<dev::bf16>(t);
-}
-CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_backward<dev::f16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_back<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_back<dev::f16>(t); }
 
 /* What follows a sequence in memory leaves no trace in it, not even a NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)

@@ -32,6 +32,13 @@ void as_pytorch(step_check *s); /* the losses, norms and first gradients of ever
 void variants(step_check *s);
 void gradients_written(step_check *s);
 
+/* cuda_cases.c */
+void switches(step_check *s);
+void hopper(step_check *s);
+void cudnn(step_check *s);
+void waits(step_check *s);
+void launches(step_check *s);
+
 /* documents.c */
 void documents(step_check *s);
 

@@ -15,7 +15,8 @@
 sgt_vocab *gpt2(void);
 sgt_encoder *new_encoder(const sgt_vocab *v);
 
-/* The environment's SEED, or the clock: put it in every message of a random test. */
+/* Return the environment's SEED, or 1; make torture sets many. Put it in every message of a random
+ * test. */
 uint64_t test_seed(void);
 
 typedef struct rng {

@@ -3,61 +3,16 @@
  * transformers. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/train/fixture.h"
+#include "tests/train/decoders.h"
 #include "tests/train/folder.h"
 #include "train/generate/generate.h"
-#include "train/generate/team.h"
 #include "train/run/checkpoint.h"
 
-#define SAMPLE FIXTURES "sample/"
-
-/* ---- decoders ---- */
-
-static void put_all(sgt_decoder *d, const sgt_model *m, const float *flat, size_t piece)
-{
-    sgt_error err;
-    sgt_backend *b = sgt_decoder_loads(d);
-    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
-        sgt_tensor t;
-        sgt_model_tensor(m, i, &t);
-        for (size_t at = 0; at < t.count; at += piece) {
-            size_t n = t.count - at < piece ? t.count - at : piece;
-            cr_assert_eq(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, &err), 0, "%s",
-                         err.text);
-        }
-    }
-}
-
-static sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16,
-                            size_t piece)
-{
-    sgt_error err;
-    sgt_decoder *d;
-    sgt_decoder_options o = {
-        .model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
-    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
-    put_all(d, &f->model, f->initial, piece);
-    return d;
-}
-
-static sgt_decoder *load(const char *name, uint32_t sequences, int threads)
-{
-    char dir[128];
-    sgt_error err;
-    sgt_decoder *d;
-    sgt_decoder_options o = {.sequences = sequences, .threads = threads};
-    snprintf(dir, sizeof dir, SAMPLE "%s", name);
-    cr_assert_eq(sgt_checkpoint_shape(&o.model, dir, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, &err), 0, "%s",
-                 err.text);
-    return d;
-}
+/* ---- all logits ---- */
 
 /* Decode the fixture's rows as sequences, `step` positions of each at a time, and return all of
  * their logits (B, T, V). */
@@ -509,34 +464,4 @@ Test(generate, what_ends_it_early_is_said)
     cr_expect_str_eq(err.text, "token 1 of prompt 1: what the model computes is not a number (its "
                                "weights are damaged, or its training diverged)");
     sgt_decoder_close(d);
-}
-
-/* ---- the team ---- */
-
-enum { TEAM = 4, ROUNDS = 3000, TASKS = 7 };
-
-static struct {
-    sgt_team team;
-    int done[ROUNDS][TASKS];
-} shared = {.team = SGT_TEAM};
-
-static void *work(void *wrong)
-{
-    for (int r = 0; r < ROUNDS; r++) {
-        for (size_t t; (t = sgt_team_take(&shared.team)) < TASKS;) shared.done[r][t]++;
-        sgt_team_barrier(&shared.team, TEAM);
-        /* plain reads: the barrier orders them */
-        for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1;
-    }
-    return NULL;
-}
-
-Test(generate, a_team_does_each_task_once_and_sees_all_of_a_round)
-{
-    pthread_t threads[TEAM];
-    int wrong[TEAM] = {0};
-    for (int i = 0; i < TEAM; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
-    for (int i = 0; i < TEAM; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < TEAM; i++) cr_expect_eq(wrong[i], 0);
 }
