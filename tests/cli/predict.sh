@@ -1,5 +1,5 @@
-# What a step should take on a GPU that is not here: the list of launches from the host build (launches.sh), the times
-# computed from it (predict.py), and the table of machine code that they are computed from (machine_code.py).
+# The predicted time of a step on a GPU: the list of launches from the host build (launches.sh), the times computed
+# from it (predict.py), and the table of machine code behind them (machine_code.py).
 . "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 for tool in python3 nm c++filt; do command -v $tool > /dev/null || skip "no $tool"; done
@@ -8,10 +8,10 @@ build=$BIN/..
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
 predict() { python3 "$kernels/predict.py" "$1" "${2:-$kernels/machine-code.txt}" "${3:-$kernels/work.txt}"; }
-# launches.sh looks for its neighbours from the root of the sources
+# launches.sh finds its neighbours from the root of the sources
 launches() { (cd "$ROOT" && tests/kernels/launches.sh "$build" "$@"); }
 
-# ---- the whole step of GPT-2 124M is listed on any machine: each product is there, at its size ----
+# ---- the whole step of GPT-2 124M is listed on any machine: each product with its size ----
 run 0 launches "$PWD/gpt2" --model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn
 lines() { grep -cE "^$1" gpt2; }
 check 'two products of a block with its 2,304 columns' test "$(lines 'product m=65536 n=2304 k=768 .*add=0')" -eq 12
@@ -35,7 +35,7 @@ check 'before cuDNN 9.6 we clear it' test "$(grep -c '^fill 201326592$' adds)" -
 run 1 launches "$PWD/bad" --attention own --model 1x24x2
 stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 
-# ---- the prediction: its rows add up to its sum, and its last line says that ----
+# ---- the prediction: its rows add up to its sum, which its last line states ----
 adds_up() { # LIST
     run 0 predict "$1"
     stderr_is ''
@@ -67,7 +67,7 @@ stdout_matches '^   12  product 65536 x 2304 x 768 +[0-9.]+ +231\.9  tensor +356
 run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn --variant none
 adds_up small
 
-# ---- what the tables do not say is an error that names it ----
+# ---- an entry that the tables lack is an error that names it ----
 sed 's/^norm_rows_kernel /other_kernel /' "$kernels/work.txt" > less
 run 1 predict gpt2 "$kernels/machine-code.txt" less
 stderr_is 'predict: norm_rows_kernel<bf16,3,false> is launched, but has no line in work.txt'
@@ -90,9 +90,9 @@ stderr_is 'predict: wrong: no kernel, or no " = ", in: | reads = 1'
 run 1 predict empty
 stderr_is 'predict: empty lists nothing'
 
-# ---- machine code: of a kernel that is made here ----
-# A loop of two loads of 16 bytes and one of 4 before the first of them is used; lane l stores 16 bytes at 32 l, where
-# lanes 0 and 4 meet in one bank, and 4 bytes at 4 l, where none do; registers spilled; HMMA and a bulk copy.
+# ---- the table of machine code, for a kernel written here ----
+# A loop loads 16 bytes twice and 4 bytes once before it uses the first. Lane l stores 16 bytes at 32 l, where lanes
+# 0 and 4 share a bank, and 4 bytes at 4 l, where none do. Spilled registers, HMMA and a bulk copy.
 cat > code.sass << 'END_OF_CODE'
 	.section	.text._Z8a_kernelI13__nv_bfloat16Li8EEvPT_,"ax",@progbits
 _Z8a_kernelI13__nv_bfloat16Li8EEvPT_:
@@ -118,12 +118,12 @@ echo 'kernel a_kernel<bf16,8> grid 4 1 1 block 128 smem 2048 : p2' > list
 code() { python3 "$kernels/machine_code.py" "$@"; }
 run 0 code code.sass -- list
 grep -v '^#' .stdout | tr -s ' ' > row
-# 66 registers are 72 for each thread, which leave 28 warps; 9 instructions of the loop move 40 bytes
+# 66 registers are allocated as 72 per thread, which leaves 28 warps; 9 instructions of the loop move 40 bytes
 check "a row: $(cat row)" test "$(cat row)" = 'a_kernel<bf16,8> 128 66 1024 2048 28 3 36 36 16 3.6 4 1 1 0 1 9.0 1/2'
 cp .stdout kept
 run 0 code --compare kept kept
 stdout_is ''
-# EXPECTED LINE for SED: what a table changed by SED is told
+# EXPECTED LINE for SED: the message for a table that SED has changed
 told() {
     sed "$2" kept > new
     run 1 code --compare kept new

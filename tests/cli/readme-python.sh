@@ -1,4 +1,4 @@
-# README's Python block, with the first Python that has numpy.
+# README's Python block, run by the first Python that has numpy.
 . "$ROOT/tests/cli/lib.sh"
 for python in python3 /usr/bin/python3; do
     $python -c 'import numpy' 2> /dev/null && break

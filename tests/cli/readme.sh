@@ -1,8 +1,8 @@
-# Every code block of README.md, as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's
-# blocks planned with make -n (running them here would run this test). The READMEs of the folders have no such blocks.
+# Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's
+# blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks.
 . "$ROOT/tests/cli/lib.sh"
 
-# block LANGUAGE N: the N-th code block of that language
+# block LANGUAGE N: print the N-th code block of that language
 block() {
     awk -v lang="$1" -v want="$2" '
         $0 == "```" lang { n++; on = 1; next }
@@ -40,7 +40,7 @@ for target in $(sed 's/^make //' make.sh); do
 done
 [ "$(wc -l < make.sh)" -eq 2 ] || fail "README's first block is not make demo and make check"
 
-# As typed, with a limit of our own: a GPT-2 124M takes long on a CPU. The limit must be the only thing added.
+# As written, with a limit added, since a GPT-2 124M takes long on a CPU. The limit must be the only addition.
 block sh 3 > main.sh
 grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
 run 0 sgt-tokenize corpus/ out/
@@ -56,7 +56,7 @@ run 0 sh -eu small.sh
 stdout_has 'Once upon a time'
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
-# The GPU's: as far as a machine without one goes, which is what the backend's build for the host can say.
+# The GPU's block: run as far as the backend's build for the host can.
 block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
 run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh

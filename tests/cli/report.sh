@@ -1,10 +1,10 @@
-# sgt-report: the curves on the page are the log's, whatever state the log is in; names do nothing but name.
+# sgt-report: the page's curves equal the log's, for damaged logs too; names from a run cannot inject anything.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
-# report RUN...: makes report.html
+# report RUN...: write report.html
 report() { run 0 sgt-report -o report.html "$@"; }
-# log STEPS RUN: a run whose loss falls on a line from 10 to 1, with a validation loss at every tenth step
+# log STEPS RUN: make a run whose loss falls linearly from 10 to 1, with a validation loss at every tenth step
 log() {
     mkdir -p "$2"
     awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) {
@@ -15,20 +15,20 @@ log() {
         printf "\"data_wait_ms\":0.001,\"mfu\":0.4,\"peak_bytes\":%d}\n", 3e8
     } }' > "$2/log.jsonl"
 }
-# options RUN NAME VALUE...: its options.json
+# options RUN NAME VALUE...: write its options.json
 options() {
     file=$1/options.json
     shift
     { printf '{"model": "2x32x2", "batch-size": 4, "seq-len": 16, "grad-accum": 1, "steps": 200'
         while [ $# -gt 1 ]; do printf ', "%s": %s' "$1" "$2" && shift 2; done && echo '}'; } > "$file"
 }
-# shape FIGURE CLASS ELEMENT: the points of the first such shape of a figure, a line each
+# shape FIGURE CLASS ELEMENT: print the points of the first such shape of a figure, one per line
 shape() {
     tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$1\"" | sed 's/</\n</g' |
         grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' |
             grep ,
 }
-# a straight line: every point as far from the last one as any other
+# a straight line: all distances between neighbouring points are equal
 straight() {
     awk -F , -v want="$1" 'NR > 1 { dx = $1 - x; dy = $2 - y } { x = $1; y = $2 }
         NR == 2 { dx0 = dx; dy0 = dy }
@@ -79,7 +79,7 @@ grep -q 'No step has been logged yet' report.html || fail 'it is not said that n
 ! grep -q '<svg' report.html || fail 'a picture of nothing'
 rm report.html
 
-# ---- where the page goes ----
+# ---- the path of the page ----
 
 run 0 sgt-report plain
 stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB$'
@@ -113,7 +113,7 @@ for figure in loss-steps loss-tokens loss-time; do
     shape $figure 'line s1' path | straight 10 || fail "$figure: validation"
 done
 shape lr 'line s0' path | straight 100 || fail 'learning rate'
-# up and down between two norms; one speed, one share, one peak all along
+# the curve goes up and down between two norms; speed, share and peak are constant
 [ "$(shape grad-norm 'raw s0' path | wc -l)" -eq 100 ] || fail 'gradient norm: not every step'
 [ "$(shape grad-norm 'raw s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
 for figure in speed mfu wait peak; do
@@ -128,7 +128,7 @@ for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of th
     'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
-# nothing is loaded, nothing runs, and every name is there once
+# the page loads nothing, runs nothing, and has every id once
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
@@ -148,9 +148,9 @@ stderr_is 'sgt-report: standard output: No space left on device'
 run 1 sgt-report plain -o nowhere/report.html
 stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
 
-# ---- under the pointer, along the axes ----
+# ---- tooltips, and labels of the axes ----
 
-# says FIGURE LINE...: a <title> of the figure is these lines
+# says FIGURE LINE...: a <title> of the figure has these lines
 says_there() {
     figure=$1 && shift
     printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > expected
@@ -184,7 +184,7 @@ for gloss in 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: 
 done
 [ "$(grep -c 'ower is better' report.html)" -eq 6 ] || fail "lower is better: $(grep -c 'ower is better' report.html)"
 
-# ---- noise: a smooth line over a faint one, and digits that the noise allows ----
+# ---- noise: a smooth line over a faint one, and only as many digits as the noise allows ----
 
 mkdir noisy
 awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 4.5 : 5.5)); print }' plain/log.jsonl > noisy/log.jsonl
@@ -205,7 +205,7 @@ report noisy
 grep -qF '<dd>4.5000</dd><dd class="more">nats, of 1 step; lower is better</dd>' report.html || fail 'one step'
 grep -qF '<dd class="more">1 step</dd>' report.html || fail 'one of them is no plural'
 
-# ---- what the run is ----
+# ---- facts about the run ----
 
 cat > noisy/starts.jsonl << 'END'
 {"time":"2026-01-02T03:04:05Z","host":"<b>old","machine":"An & Co","version":"0.1.0","step":0,"command":"sgt-train --data d"}
@@ -223,7 +223,7 @@ for text in '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &a
 done
 rm -r noisy
 
-# ---- long ----
+# ---- a long run ----
 
 log 20000 long
 report long
@@ -235,39 +235,39 @@ shape loss-steps 'band s0' polygon > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
 grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
 [ "$(grep -c '<title>' report.html)" -le 650 ] || fail "$(grep -c '<title>' report.html) titles"
-# one step's spike is in the shade
+# the shaded range shows a spike of one step
 sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
 report long
 top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
 [ -n "$top" ] || fail 'a spike of one step is lost'
 
-# ---- logs as they come ----
+# ---- damaged logs ----
 
-# going on: half a last line
+# a run in progress: half a last line
 cp -r plain half
 printf '{"step":100,"lo' >> half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
 grep -q 'last line was half written' report.html || fail 'half a line is not said'
-# resumed without a cut: steps 50.. come again, and so does the curve
+# resumed without a cut: steps from 50 on are there twice, and the curve uses the later ones
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
 grep -q '30 lines of the log were replaced by later ones' report.html || fail 'repeated steps are not said'
-# damage: other lines, no lines, lines without an end, numbers that are none
+# other lines, no lines, lines without an end, strings instead of numbers
 { head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
     head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
-# a loss that is no number breaks the line, and advice says what to do
+# a loss that is not a number interrupts the curve, and the advice names a remedy
 options half lr 0.001
 sed '60,$s/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 59 || fail 'a loss that is not a number'
 grep -q '<dd>not a number</dd>' report.html || fail 'the last loss is not said to be no number'
 says 'step 60: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001)'
-# nothing but such, one step, numbers beyond all bounds, everything alike
+# only such losses, one step, extreme numbers, all values equal
 sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 head -1 plain/log.jsonl > half/log.jsonl
@@ -281,12 +281,12 @@ report half
 sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
     plain/log.jsonl > half/log.jsonl
 report half
-# no validation: said, and no figure for it
+# no validation: the page says so, and has no figure for it
 sed 's/"val_loss":[0-9.]*,//' plain/log.jsonl > half/log.jsonl
 report half
 grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated is not said'
 ! grep -q 'Validation loss' report.html || fail 'a validation loss of nothing'
-# options and memory that are damaged keep nobody from the curves
+# damaged options and memory logs do not prevent the curves
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
@@ -307,7 +307,7 @@ says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10
 grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' \
     report.html ||
     fail 'no advice about a loss that oscillates'
-# a run that is lost is told so in red: after 50 steps, and at its last step; one that still runs is not
+# a diverged run is reported in red: after 50 steps, and at its last step; a run that still improves is not
 grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1" || fail "not in red: $1"; }
 rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }
 options half lr 20
@@ -328,7 +328,7 @@ report half
 says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
 'by heart'
 
-# ---- memory: by kind as memory.jsonl has it, beside the estimate ----
+# ---- memory: by kind, from memory.jsonl, beside the estimate ----
 
 data d
 run 0 sgt-train --quiet $small --steps 5 --run trained
@@ -366,7 +366,7 @@ stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or di
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained
 
-# ---- several ----
+# ---- several runs ----
 
 log 200 other
 options other lr 0.001 optimizer '"sgd"'
@@ -381,7 +381,7 @@ tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | gre
 ! tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>batch-size</code>' ||
     fail 'batch-size does not differ'
 
-# the best are bold (both where they are equal), unless the data differ
+# the best values are bold (both if they are equal), unless the data differ
 strong() { grep -c '<strong>' report.html; }
 [ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
 options other data '"another"'
@@ -391,7 +391,7 @@ grep -q 'None is set in bold, because the runs&#39; data differ' report.html ||
     grep -q "None is set in bold, because the runs' data differ" report.html || fail 'it is not said why'
 tr '\n' ' ' < report.html | grep -qF '<td>another</td>' || fail "the table of origins lacks the data"
 
-# ---- a sample of text, and memory side by side ----
+# ---- a sample of text, and the memory of two runs ----
 
 mkdir corpus
 texts corpus 60000

@@ -1,11 +1,11 @@
 #!/bin/sh
-# run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
-# empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. With TIER=check none that has
+# run.sh BIN [PATTERN]: run tests/cli/*.sh (those whose names contain PATTERN) against the programs in BIN, each in an
+# empty folder, AT_ONCE (2) at a time. Leave out names that match LEFT_OUT, a regular expression, and with TIER=check
 # a line "# In make check-all only: WHY". A line each as it ends, and with SHOW=1 what it said; TIMES=FILE gets a line
 # each with its name and the CPU time it took. The last line is "N passed, N failed, N skipped". Exit 1 when one failed.
 set -u
 
-# One script, for the rest of this file.
+# Run one script; used by the rest of this file.
 if [ "$1" = --one ]; then
     script=$2
     name=$(basename "$script" .sh)

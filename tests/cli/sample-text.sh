@@ -1,5 +1,5 @@
-# sgt-sample's text: its own bytes into a file or a pipe; on a terminal whole characters, and nothing that steers it.
-# The model says one text whatever it is asked (tests/data/make_sample.py).
+# sgt-sample's output: raw bytes to a file or a pipe; on a terminal whole characters, and nothing that controls it.
+# The model continues every prompt with the same text (tests/data/make_sample.py).
 . "$ROOT/tests/cli/lib.sh"
 says=$ROOT/tests/data/fixtures/sample/says
 text=$says/text
@@ -37,7 +37,7 @@ stdout_has '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 
-# a character is written whole, as soon as it is there
+# a character is written whole, as soon as it is complete
 need_strace
 strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'
 grep -oE 'write\(1, "[^"]*"' .traced | sed 's/.*"\(.*\)"/\1/' | tr -d '\\' > pieces
@@ -48,11 +48,11 @@ script -qec "sgt-sample '$says' --quiet --temperature 0 -p G" /dev/null < /dev/n
     fail "exit $?: $(cat .stderr .shown)"
 printf 'Grüße, 世界 🙂\r\n\tx\\x1b[31mred\\x1b[0m\\x07\\x7f\\xff \\xc3( \\xc2\\x85.\\x0d\\xe4\\xb8\r\n' > want
 same .shown want
-# and so is a prompt
+# the same holds for a prompt
 script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
     < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
 grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
-# what is said next begins a line, although the text does not end one; a file or a pipe gets no newline for that
+# a message begins a new line even if the text does not end one; a file or a pipe gets no newline for that
 script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
     fail "exit $?: $(cat .stderr .shown)"
 tr -d '\r' < .shown > shown

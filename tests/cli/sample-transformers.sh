@@ -1,4 +1,4 @@
-# sgt-sample --temperature 0 beside transformers' generate: the same ids, from our checkpoints and from its own.
+# sgt-sample --temperature 0 and transformers' generate: the same ids, from our checkpoints and from its own.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 for python in ${PYTHON:-python3} /usr/bin/python3; do

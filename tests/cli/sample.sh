@@ -1,4 +1,4 @@
-# sgt-sample: from text to a model to text; what is asked for and what is refused.
+# sgt-sample: text from a model, its options and the ones it refuses.
 . "$ROOT/tests/cli/lib.sh"
 
 run 0 sgt-sample --help
@@ -42,7 +42,7 @@ done
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
 check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
 
-# prompts from anywhere, and each goes on as it does alone
+# prompts from files and standard input; each is continued as it would be alone
 printf 'Hello\n' > hello
 run 0 sgt-sample run --quiet --prompt-file hello --tokens 20
 same .stdout first
@@ -66,7 +66,7 @@ stdout_has '"prompt": "Hello", "sample": 0, "prompt_ids": [15496], "text": "'
 stdout_has '"tokens": 20, "seconds": '
 check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
-# longer than the model's 1024 positions, said once
+# longer than the model's 1024 positions: one notice
 run 0 sgt-sample run -p 'Hello' --tokens 1030
 stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
 stderr_lines 2
@@ -74,7 +74,7 @@ head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > long
 run 0 sgt-sample run --prompt-file long --tokens 1
 stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: only its last 1024 are used, because the model has no more positions$'
 
-# what cannot be
+# wrong usage
 run 1 sgt-sample nowhere
 stderr_is 'sgt-sample: nowhere: No such file or directory'
 run 1 sgt-sample corpus
@@ -98,7 +98,7 @@ if [ -w /dev/full ]; then
     stderr_is 'sgt-sample: standard output: No space left on device'
 fi
 
-# interrupted: what was printed stays
+# after an interrupt, the printed text stays
 rm -f .stdout
 sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
 pid=$!

@@ -1,4 +1,4 @@
-# tokenize-basic.sh: what one run of sgt-tokenize writes and says.
+# tokenize-basic.sh: the files and the output of one run of sgt-tokenize.
 . "$ROOT/tests/cli/lib.sh"
 
 ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
@@ -38,7 +38,7 @@ grep -q '"tokens": 9,' out/manifest.json || fail 'tokens in manifest.json'
 run 0 sgt-inspect out --verify
 grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
 
-# The same command again: nothing is written, and --quiet says nothing.
+# The same command again writes nothing, and prints nothing with --quiet.
 ls -li --time-style=full-iso out > before
 run 0 sgt-tokenize in/ out/
 stdout_is 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done'
@@ -61,7 +61,7 @@ done
 grep -qE '"seconds": [0-9.e-]+, "mb_per_s": [0-9.e-]+' doc || fail '--json: seconds and mb_per_s'
 same_folders out out2
 
-# Shards of 4 tokens: documents run on from one into the next, and each start is in the index of the shard it lies in.
+# Shards of 4 tokens: documents continue in the next shard, and each start is in its own shard's index.
 run 0 sgt-tokenize --shard-tokens 4 in out4
 stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
 [ "$(ids out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
@@ -77,7 +77,7 @@ absent out3/train_000003.bin
 run 0 sgt-tokenize --shard-tokens 1 in out1
 stdout_has 'out1: 9 tokens, 4 documents, 9 shards'
 
-# --split: decided by the path alone, so a document keeps its side whatever else is there.
+# --split: decided by the path alone, so that a document stays in its split when others are added.
 mkdir many
 for i in $(seq 100 299); do echo "document $i" > "many/$i.txt"; done
 run 0 sgt-tokenize --split 25% many split
@@ -85,7 +85,7 @@ stdout_matches '^split: [0-9,]+ tokens, 200 documents, 2 shards; train [0-9,]+, 
 '--split chooses whole documents\)$'
 val=$(($(wc -c < split/val_000000.idx) / 8))
 [ "$val" -ge 30 ] && [ "$val" -le 70 ] || fail "25% of 200 documents set aside $val"
-# 34 are these 34: the hash never changes
+# the split of these 34 paths is frozen: the hash never changes
 mkdir fewer
 for i in $(seq 100 199); do cp "many/$i.txt" fewer; done
 run 0 sgt-tokenize --split 25% fewer split2
@@ -95,7 +95,7 @@ cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || f
 run 0 sgt-tokenize --split 100% in all-val
 stdout_has 'train 0, val 9 tokens'
 absent all-val/train_000000.bin
-# where the hash picks none of several files, the one with the smallest hash is set aside, in any order and in parts too
+# if the hash picks none of several files, the one with the smallest hash goes to val, in any order and in parts too
 mkdir few
 for i in 1 2 3 4 5 6 7 8 9; do echo "number $i" > few/$i; done
 run 0 sgt-tokenize --split 5% few one-val
@@ -106,7 +106,7 @@ run 0 sgt-tokenize --split 5% --shuffle 7 few one-val3
 same one-val/val_000000.bin one-val3/val_000000.bin
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 5% few one-val4; done
 same_folders one-val one-val4
-# JSONL and streams are split in one pass: they are told what to do
+# JSONL and streams are split in one pass
 run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin
@@ -116,7 +116,7 @@ stdout_has 'No document fell into the validation split: with 2 documents, 1 % ma
 run 0 sgt-tokenize --split 2.5% --format jsonl - no-val3 < two.jsonl
 stdout_has 'No document fell into the validation split: with 2 documents, 2.5 % may pick none. Try --split 20%.'
 
-# Any number of threads, the same bytes.
+# Any number of threads gives the same bytes.
 mkdir code
 cp "$ROOT"/tokenize/*/*.c code
 for t in 1 2 5; do

@@ -1,4 +1,4 @@
-# tokenize-binary.sh: files that are not text, and hidden ones: left out and counted, or read when that is asked for.
+# tokenize-binary.sh: files that are not text, and hidden ones: skipped and counted, or read on request.
 . "$ROOT/tests/cli/lib.sh"
 
 paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
@@ -19,7 +19,7 @@ printf '\377\376h\000i\000' > in/sub/utf16le.txt
 printf '\376\377\000h\000i' > in/sub/utf16be.txt
 printf 'some \000 \377 bytes' > in/sub/z.dat
 
-# A folder: what is not text gets a line each, five at most, and the rest is summed.
+# A folder: each file that is not text gets a line, five at most, and the others are counted in one.
 run 0 sgt-tokenize in out
 cat > want << 'END'
 sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)
@@ -52,7 +52,7 @@ stdout_has 'skipped     9 files: not UTF-8 text (see --binary)'
 run 0 sgt-tokenize --train-vocab 257 in vocab
 stdout_has '9 files skipped: not UTF-8 text (see --binary)'
 
-# The rest of them, each by its name.
+# The remaining kinds, each with its name.
 mkdir rest && mv in/sub/l.parquet in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
 run 0 sgt-tokenize rest out2
 cat > want << 'END'
@@ -70,7 +70,7 @@ same_folders out out3
 run 0 sgt-tokenize --quiet --shuffle 1 in out4
 [ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
 
-# --binary keep and --hidden read everything; what is gone on with must have been made so.
+# --binary keep and --hidden read everything; a run cannot be continued with other values.
 run 0 sgt-tokenize --binary keep --hidden in out5
 stderr_is 'sgt-tokenize: in/sub/l.parquet: read as plain text, byte for byte (1 such name; --format text says so)'
 [ "$(paths out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
@@ -81,7 +81,7 @@ stderr_is 'sgt-tokenize: out5: made with --binary keep, now skip (--force replac
 run 0 sgt-tokenize --quiet --force in out5
 same_folders out out5
 
-# Named on the command line such a file is an error; in a list it is skipped, as in a folder.
+# Named on the command line, such a file is an error; named in a list it is skipped, as in a folder.
 run 1 sgt-tokenize in/a.txt in/p.pdf out6
 stderr_is "sgt-tokenize: in/p.pdf: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 absent out6
@@ -94,7 +94,7 @@ run 0 sgt-tokenize in/.env in/.git out8 # hidden, but named
 stderr_is ''
 [ "$(paths out8)" = '".env" "config"' ] || fail "hidden names: $(paths out8)"
 
-# A filter reads what it is for; packed files are looked at inside; of JSONL a magic number alone counts.
+# A filter reads files of its ending; packed files are checked after unpacking; in JSONL only a magic number counts.
 run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
 gzip -k in/p.pdf
 run 1 sgt-tokenize in/p.pdf.gz out10
@@ -105,7 +105,7 @@ run 1 sgt-tokenize --format jsonl in/sub/z.dat out10
 stderr_has 'in/sub/z.dat: line 1: byte 8: not UTF-8'
 rm in/p.pdf.gz
 
-# 64 KiB are looked at, and a character that they cut is no error.
+# The first 64 KiB are checked; a character cut by that limit is no error.
 { head -c 65535 /dev/zero && printf '\303\251'; } > cut.txt
 run 0 sgt-tokenize --quiet cut.txt out11
 { head -c 65535 /dev/zero && printf '\377'; } > last.dat
@@ -116,7 +116,7 @@ run 0 sgt-tokenize --quiet beyond.txt out12
 { head -c 10 /dev/zero && printf '\303'; } > short.dat # the file's end cuts this one: it is whole, and wrong
 run 1 sgt-tokenize --quiet short.dat out13
 
-# Standard input is looked at as it is read, whatever the pieces in which it comes.
+# Standard input is checked as it is read, for any size of its pieces.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
 stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (--binary keep takes its bytes)'
 absent out13
@@ -125,7 +125,7 @@ stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (--binary k
 run 0 sgt-tokenize --quiet - out13 < cut.txt
 run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 
-# Nothing left is an error.
+# If no file is left, that is an error.
 mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
 run 1 sgt-tokenize --quiet only out15
 stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--filter names a '\
@@ -140,7 +140,7 @@ echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
 
-# A set that was made before there was --binary, whose manifest does not say it, is complete as it was: with all files.
+# A set made before --binary existed, whose manifest lacks it, counts as complete with all files.
 rm -rf old
 run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
 cp -r old before

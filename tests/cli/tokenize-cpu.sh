@@ -1,7 +1,7 @@
-# tokenize-cpu.sh: --cpu: the same bytes at each level that this machine has, and what is not one is refused.
+# tokenize-cpu.sh: --cpu gives the same bytes at each level of this machine; other words are refused.
 . "$ROOT/tests/cli/lib.sh"
 
-# Prose, code, many scripts and broken UTF-8, many times over.
+# Prose, code, many scripts and broken UTF-8, repeated.
 mkdir in
 cat "$ROOT/README.md" "$ROOT/tokenize/text/split.c" "$ROOT/tokenize/vocab/gpt2.bpe" > in/text
 for i in 1 2 3 4 5 6 7 8 9; do
@@ -9,7 +9,7 @@ for i in 1 2 3 4 5 6 7 8 9; do
     printf 'broken \360\237\230 \300\200 \355\240\200 end\342\200\203 \303'
 done > in/scripts
 
-# A build for a lesser CPU (make CPU=avx2) has its levels alone, whatever the machine's are.
+# A build for a lesser CPU (make CPU=avx2) has only its own levels, on any machine.
 most=$(sed -n 's/.*-DSGT_CPU_MOST=[^a-z]*\([a-z0-9]*\).*/\1/p' "$BIN/../flags")
 run 0 sgt-tokenize --quiet in auto
 for level in plain avx2 avx512 auto; do

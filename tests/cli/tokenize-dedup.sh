@@ -1,5 +1,5 @@
-# tokenize-dedup.sh: --dedup: equal documents are left out but for the first, whatever the ranks, splits and threads,
-# and counted; nothing else is.
+# tokenize-dedup.sh: --dedup drops all but the first of equal documents, for any ranks, splits and threads, counts
+# them, and drops nothing else.
 . "$ROOT/tests/cli/lib.sh"
 
 work_in_memory
@@ -20,7 +20,7 @@ printf 'x' > corpus/g
 } > corpus/h.jsonl
 gzip -n < corpus/a1 > corpus/z.gz
 touch -d @1700000000 corpus/*
-# What stays: a1 a2 a3 c e f g, and of the lines one, two, One, "two "; b, d, two of one, x, the empty line and z.gz go.
+# Kept: a1 a2 a3 c e f g, and the lines one, two, One, "two ". Dropped: b, d, two of one, x, the empty line and z.gz.
 cp corpus/a1 corpus/a2 corpus/a3 corpus/c corpus/e corpus/f corpus/g kept
 printf '{"text": "one"}\n{"text": "two"}\n{"text": "One"}\n{"text": "two "}\n' > kept/h.jsonl
 shards() { # OUT OUT: the same shards
@@ -53,7 +53,7 @@ for i in 1 0; do
 done
 same_folders both both2
 run 0 sgt-inspect --quiet --verify both
-# across splits too: of two alike in either, the first stays
+# across splits too: of two equal documents, the first is kept
 mkdir halves
 i=0
 while [ $i -lt 40 ]; do
@@ -69,18 +69,18 @@ i=0
 while [ $i -lt 20 ]; do i=$((i + 1)) && cp halves/$((i + 100)) firsts; done
 run 0 sgt-tokenize --quiet --split 50% firsts first
 shards half first
-# no duplicates: nothing is counted, and the shards are those of a plain set
+# no duplicates: the count is 0, and the shards equal a plain set's
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
 shards clean plain
 grep -q duplicates clean/manifest.json && fail 'none is counted'
-# text is compared as it is read
+# text is compared after it is normalized and mended
 run 0 sgt-tokenize --json --invalid-utf8 replace --dedup corpus/e corpus/f replaced
 [ "$(field documents .stdout)" = 2 ] || fail "$(cat .stdout)"
 # standard input
 run 0 sgt-tokenize --json --dedup corpus/g - stdin < corpus/g
 [ "$(field duplicates .stdout)" = 1 ] || fail "$(cat .stdout)"
 
-# ---- what is refused ----
+# ---- refused ----
 run 1 sgt-tokenize --shard-tokens 10k corpus out
 stderr_is 'sgt-tokenize: out: made with --dedup true, now not given (--force replaces it)'
 run 1 sgt-tokenize --shard-tokens 10k --dedup kept plain
@@ -88,7 +88,7 @@ stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force r
 run_usage '--train-vocab makes a vocabulary and no shards: not with --dedup' \
     sgt-tokenize --train-vocab 300 --dedup corpus out
 
-# ---- stopped in the middle of a document: its digest is taken anew ----
+# ---- stopped in the middle of a document: its digest is computed again ----
 rm -rf out2
 sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2 &
 pid=$!
@@ -97,7 +97,7 @@ kill -9 $pid 2> /dev/null
 wait $pid 2> /dev/null
 run 0 sgt-tokenize --quiet --threads 2 --shard-tokens 10k --dedup corpus out2
 same_folders out2 out
-# ---- records that are damaged are found ----
+# ---- damaged records are found ----
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
 truncate -s -24 damaged/.work/part-000000/documents.sgt
 run 1 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 1 --ranks 2 corpus damaged

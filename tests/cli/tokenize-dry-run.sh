@@ -1,10 +1,10 @@
-# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing, is exact where it reads everything, and else right within
-# what it says of itself.
+# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing, is exact if it reads everything, and otherwise right
+# within the error that it states.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
 
-# estimate OPTION... INPUT...: against what tokenizing the same gives. The error is twice a standard error: twice that
-# is passed once in 15,000 times, and the same inputs always give the same estimate.
+# estimate OPTION... INPUT...: compare with tokenizing the same. The stated error is twice a standard error; twice the
+# stated error is exceeded once in 15,000 times, and the same inputs always give the same estimate.
 estimate() {
     run 0 sgt-tokenize --dry-run --json "$@"
     stdout_lines 1
@@ -73,7 +73,7 @@ run 0 sgt-tokenize --dry-run --json few out # but this is
 ls -lA --full-time out few filled > after
 same before after
 
-# samples: text, many files, JSONL with long lines and short ones, packed, and all of it together
+# samples: text, many files, JSONL with long and short lines, packed files, and all of them together
 i=0
 while [ $i -lt 18 ]; do
     cat "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tokenize/text/unicode_tables.c "$ROOT"/README.md
@@ -106,7 +106,7 @@ exact text.txt.gz few # little on disk, and so read as a whole
 estimate --field page.text text.txt text.txt.gz many lines.jsonl lines.jsonl.gz
 [ "$error" != null ] && [ "$error" -gt 0 ] || fail "± $error of packed files that were unpacked as a whole"
 
-# of a few packed files so large that only their beginnings are looked at, nobody knows how far the rest lies from them
+# of a few large packed files only the beginnings are read, so no error can be stated
 yes 'the same few words again and again' | head -c 300000000 | gzip -1 > large.gz
 run 0 sgt-tokenize --dry-run --json large.gz text.txt
 stdout_has '"tokens_error": null'
@@ -114,7 +114,7 @@ about=$(field tokens .stdout)
 [ "$about" -gt 60000000 ] && [ "$about" -lt 80000000 ] || fail "$about tokens, 35 bytes of these are 8"
 rm large.gz
 
-# a line that is longer than all that is looked at around it; bad lines are counted; what would fail is said
+# a line longer than the sample around it; bad lines are counted; failures are predicted
 { printf '{"text": "' && tr -d '"\\\000-\037\200-\377' < text.txt && printf '"}\n'; } > long.jsonl
 estimate long.jsonl
 sed '2 s/.*/{"no": "text"}/' few.jsonl > bad.jsonl

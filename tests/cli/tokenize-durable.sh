@@ -1,24 +1,24 @@
-# tokenize-durable.sh: a name in OUT is durable before the one that relies on it appears. Needs strace, which shows the
-# calls.
+# tokenize-durable.sh: a file is durable before a file that relies on it gets its name. Needs strace, which shows the
+# system calls.
 . "$ROOT/tests/cli/lib.sh"
 
 need_strace
 
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)
-# a file a thread (-ff), so that no call is cut in two by another thread's; the writer is one thread
+# one file per thread (-ff), so that no line is interleaved; one thread writes
 run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename \
     sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
 
-# Each call as: mkdir PATH, fsync PATH or rename FROM TO, paths as they are below this folder.
+# Print each call as: mkdir PATH, fsync PATH or rename FROM TO, with paths relative to this folder.
 cat trace.* | sed -nE '
     s/^mkdir\("([^"]*)".* = 0$/mkdir \1/p
     s/^rename\("([^"]*)", "([^"]*)"\) += 0$/rename \1 \2/p
     s/^fsync\([0-9]+<([^>]*)>\) += 0$/fsync \1/p' | sed "s|$here\$|.|; s|$here/||" > calls
 [ "$(grep -c '^rename' calls)" -gt 8 ] || fail "only $(grep -c '^rename' calls) renames"
 
-# A folder's name is flushed in the one that holds it right after it was made; files before they get their names; and
-# OUT on either side of the manifest.
+# The parent of a new folder is flushed at once; files are flushed before they are renamed; OUT is flushed before and
+# after the manifest.
 awk '
     $1 == "fsync" { flushed[$2] = NR; if (made == $2) made = "" }
     $1 != "fsync" && made != "" { print "not flushed before " $0 ": " made; exit 1 }

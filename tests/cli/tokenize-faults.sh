@@ -1,6 +1,6 @@
-# sgt-tokenize, disturbed at each call in turn (faults.inc): files that cannot be made, read, written, flushed or named,
-# parts of reads and writes, memory and threads that are unavailable, clocks that jump, SIGKILL. Many kinds of input,
-# shuffled and without duplicates, through a filter, and as the rank that completes OUT.
+# sgt-tokenize with each system call and allocation disturbed in turn (faults.inc): files that cannot be made, read,
+# written, flushed or renamed, partial reads and writes, no memory, no threads, clocks that jump, SIGKILL. Many kinds of
+# input, shuffled and deduplicated, through a filter, and as the rank that completes OUT.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -15,7 +15,7 @@ head -c 180 "$ROOT/tokenize/vocab/gpt2.bpe" | gzip > corpus/2.gz
 tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
 ! command -v zstd > /dev/null || zstd -q --rm corpus/4.jsonl
 
-# .work may be there still where a file system refuses to remove it
+# .work may remain if the file system refused to remove it
 whole() {
     diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }

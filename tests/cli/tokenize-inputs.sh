@@ -77,7 +77,7 @@ run 1 sgt-tokenize --invalid-utf8 fail names out8
 stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 nothing_left out8
 
-# OUT is never read: refused as an INPUT, passed over below one.
+# OUT is never read: refused as an INPUT, skipped below one.
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
@@ -102,7 +102,7 @@ run 0 sgt-tokenize around nest/out2
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
-# Names that speak of something else than what can be read are read as text, and said so once.
+# Names that suggest another format are read as text, with one notice.
 mkdir kinds
 echo '{}' > kinds/a.xz
 echo x > kinds/b.parquet
@@ -113,7 +113,7 @@ run 0 sgt-tokenize --format text kinds out10
 stderr_is ''
 same out9/train_000000.bin out10/train_000000.bin
 
-# Standard input: one document, alone or among others. It is not compared, and a finished OUT is not overwritten.
+# Standard input: one document, alone or among others. It cannot be compared, so a finished OUT is not overwritten.
 printf 'from a pipe' | run 0 sgt-tokenize - out11
 stdout_matches '^out11: 4 tokens, 1 document'
 cat > want << 'END'
@@ -132,7 +132,7 @@ stdout_has 'out13: 1 token, 1 document, 1 shard'
 run 1 sgt-tokenize in/a0 out13
 stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)'
 
-# @LIST: each line is a path as an INPUT is, with a folder's files below it; what is wrong names list and line.
+# @LIST: each line is a path like an INPUT, with all files below a folder; errors name list and line.
 printf 'in/a0\n\nin/a\nin/a-b' > list
 run 0 sgt-tokenize @list in/B out20
 [ "$(paths out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths out20)"
@@ -169,7 +169,7 @@ if [ -r /proc/self/mem ]; then
     stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
     nothing_left out14
 fi
-# A file that holds more, or less, than the system says.
+# A file that holds more, or less, than its stated size.
 if [ -r /proc/version ]; then
     run 1 sgt-tokenize /proc/version out15
     stderr_is 'sgt-tokenize: /proc/version: has no size that can be trusted: the system says 0 bytes, but it holds '\

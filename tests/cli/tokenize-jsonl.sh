@@ -1,9 +1,9 @@
-# tokenize-jsonl.sh: JSONL, packed or not: what is a document, what is a bad line, and going on with a run in it.
+# tokenize-jsonl.sh: JSONL, packed or not: documents, bad lines, and resuming a run within a file.
 . "$ROOT/tests/cli/lib.sh"
 
 ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 
-# A line's field is a document, in the order of lines; blank lines are none, and the last need not end.
+# A line's field is a document, in the order of lines; blank lines are skipped; the last line may lack its newline.
 mkdir in
 printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' \
     > in/a.jsonl
@@ -28,7 +28,7 @@ END
 same out/sources.jsonl want
 run 0 sgt-inspect --verify out
 
-# Bad lines: an error that names file, line and byte, and leaves nothing; left out and counted where that is asked for.
+# Bad lines: an error that names file, line and byte, and leaves nothing; or skipped and counted with --skip-bad.
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
@@ -61,7 +61,7 @@ stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects
 run 0 sgt-tokenize deep.jsonl out-deep
 stdout_has 'out-deep: 2 tokens, 1 document'
 
-# The same line number from any number of threads and places to begin; what was whole before it is kept.
+# The same line number for any number of threads and any start; whole shards before it are kept.
 awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' \
     > many.jsonl
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
@@ -75,7 +75,7 @@ for t in 1 4; do
     stderr_has 'broken.jsonl: line 30000: byte 2:'
 done
 
-# --field, nested too; half surrogate pairs.
+# --field, nested too; lone surrogates.
 printf '{"a":{"b":"Hello world"},"text":{"b":1}}\n' > nested.jsonl
 run 0 sgt-tokenize --field a.b nested.jsonl out-nested
 [ "$(ids out-nested/train_000000.bin)" = '50256 15496 995' ] || fail 'nested'
@@ -93,7 +93,7 @@ printf '\357\277\275\357\277\275' > h2
 run 0 sgt-tokenize --quiet h1 h2 out-text
 same out-halves/train_000000.bin out-text/train_000000.bin
 
-# Standard input as JSONL; the same text as files is the same tokens, packed or not, by any number of threads.
+# Standard input as JSONL; the same text in files gives the same tokens, packed or not, with any number of threads.
 run 0 sgt-tokenize --format jsonl - out-stdin < many.jsonl
 stdout_has ', 29,999 documents'
 mkdir text
@@ -116,7 +116,7 @@ for t in 1 4; do
 done
 same_folders out-both1 out-both4
 same_folders out-packed1 out-packed4
-# (a name decides about the split too, so that of packed files is another)
+# (the split depends on the name, so packed files have another)
 run 0 sgt-tokenize --quiet both out-both
 run 0 sgt-tokenize --quiet packed out-packed
 same out-both/train_000000.bin out-packed/train_000000.bin

@@ -1,5 +1,5 @@
-# tokenize-merges.sh: two vocabularies of the same tokens and other merges are two vocabularies: no set is completed,
-# gone on with, or merged by both. Sets of releases whose fingerprints left the merges out are read all the same.
+# tokenize-merges.sh: vocabularies with the same tokens and other merges differ: no set is completed, resumed or merged
+# with both. Sets of releases whose fingerprints did not cover merges are still read.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -16,7 +16,7 @@ good=$(field fingerprint a/manifest.json)
 bad=$(field fingerprint b/manifest.json)
 [ "$good" != "$bad" ] || fail 'the fingerprint leaves the merges out'
 
-# merges.txt was cut short, and then repaired
+# merges.txt was cut short and then repaired
 cp -r b set
 mv cut short && cp -r whole cut
 run 1 sgt-tokenize --vocab cut in.txt set
@@ -27,7 +27,7 @@ run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin
 same set/tokenizer.json a/tokenizer.json
 
-# a run that had begun with the one does not go on with the other
+# a run begun with one is not resumed with the other
 mkdir corpus
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat in.txt; done
@@ -58,14 +58,14 @@ done
 run 1 sgt-inspect --compare a b
 stdout_has "a and b are of different vocabularies: fingerprints $good and $bad"
 
-# and what is read by it is
+# a set is read with its own vocabulary
 run 0 sgt-inspect --decode 0:100000 b
 { printf '<|endoftext|>'; cat in.txt; } > decoded
 same .stdout decoded
 run 0 sgt-tokenize --quiet --vocab b/tokenizer.json in.txt again
 same again/train_000000.bin b/train_000000.bin
 
-# ---- sets of older releases: the fingerprint of both vocabularies is that of the whole one ----
+# ---- sets of older releases: both vocabularies have the fingerprint of the whole one ----
 
 older() { # SET: as such a release made it
     sed "s/\"fingerprint\": \"$bad\"/\"fingerprint\": \"$good\"/" "$1/manifest.json" > .manifest
@@ -99,7 +99,7 @@ run 0 sgt-inspect --verify --quiet small
 run 0 sgt-tokenize --quiet --force --vocab whole in.txt old
 same old/train_000000.bin a/train_000000.bin
 
-# GPT-2's own tokens with fewer merges are not GPT-2's vocabulary
+# GPT-2's tokens with fewer merges are not GPT-2's vocabulary
 run 0 sgt-tokenize --quiet in.txt gpt2
 mkdir gpt
 sed -n 's/^"vocab":\(.*\),$/\1/p' gpt2/tokenizer.json > gpt/vocab.json

@@ -1,4 +1,4 @@
-# tokenize-out.sh: whose OUT is, and what happens to one that is somebody else's.
+# tokenize-out.sh: which command an OUT belongs to, and what happens to one that belongs to another.
 . "$ROOT/tests/cli/lib.sh"
 
 mkdir in
@@ -36,7 +36,7 @@ mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
-# A time stamp alone informs; where the inputs lie does not matter, nor how they were named.
+# Another time stamp gives a notice; the place and the spelling of the inputs do not matter.
 touch -d @1700000000 in/1.txt
 run 0 sgt-tokenize in out
 stderr_is 'sgt-tokenize: out: inputs of the same size as then are taken for the same; 1 of them has a new time stamp'
@@ -46,7 +46,7 @@ run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 stdout_has 'complete already'
 same_folders out kept
 
-# --force replaces: nothing of the old set stays. On the same command it has nothing to do.
+# --force replaces the old set completely. With the same command it does nothing.
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
@@ -56,7 +56,7 @@ same many/train_000000.bin out/train_000000.bin
 run 0 sgt-tokenize --force in many
 stdout_has 'complete already'
 
-# Damage is found by what is there and how long it is; --force makes it anew.
+# Missing files and wrong sizes are found; --force makes the set anew.
 truncate -s -2 many/train_000000.bin
 run 1 sgt-tokenize in many
 stderr_is 'sgt-tokenize: many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)'
@@ -78,7 +78,7 @@ run 1 sgt-tokenize in many
 stderr_is 'sgt-tokenize: many/sources.jsonl: No such file or directory (--force starts over)'
 run 0 sgt-tokenize --force in many
 
-# A folder with anything else in it is not OUT by mistake (as when OUT was forgotten); a file is not at all.
+# A folder with other files is refused as OUT (such as when OUT was forgotten), and so is a file.
 mkdir other
 echo precious > other/train_000000.txt
 run 1 sgt-tokenize in other
@@ -101,7 +101,7 @@ echo mine > foreign/.work/mine
 run 0 sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
-# .work that is a link is not followed: neither to nowhere (without end) nor into somebody else's folder.
+# A .work that is a link is not followed, neither to a missing folder nor to another's.
 mkdir linked theirs
 echo precious > theirs/a.tmp
 for to in nowhere ../theirs; do
@@ -112,14 +112,14 @@ for to in nowhere ../theirs; do
 done
 [ "$(ls -A theirs linked | tr -s '\n' ' ')" = 'linked: theirs: a.tmp ' ] || fail 'a linked .work was written to'
 
-# A pipe in the place of the list of inputs makes nobody wait.
+# A pipe in place of the list of inputs blocks nobody.
 run 0 sgt-tokenize in piped
 rm piped/sources.jsonl
 mkfifo piped/sources.jsonl
 run 1 timeout -k 1 60 sgt-tokenize in piped
 stderr_is 'sgt-tokenize: piped/sources.jsonl: is not a regular file (--force starts over)'
 
-# A full disk (here: a limit on the size of files): one line, nothing left, and with room the same command succeeds.
+# A full disk (here: a limit on the size of files): one line, nothing left; with room the same command succeeds.
 head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
 code=0
 (trap '' XFSZ && ulimit -f 64 && exec sgt-tokenize big full) > .stdout 2> .stderr || code=$?

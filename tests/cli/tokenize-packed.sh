@@ -34,7 +34,7 @@ cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing
     done
 }
 
-# Cut off anywhere, not gzip at all, or followed by what is no member.
+# Cut anywhere, not gzip at all, or followed by other data.
 size=$(wc -c < a.gz)
 cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
@@ -47,7 +47,7 @@ stderr_matches '^sgt-tokenize: after.gz: offset [0-9]+: not gzip, or damaged: in
 run 1 sgt-tokenize after.gz out-after
 stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: neither zeros nor the end follows zeros"
 
-# A byte changed anywhere past the header is found; nothing finished is lost, and the file mended, the run goes on.
+# A changed byte anywhere after the header is found; whole shards stay, and with the mended file the run continues.
 for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
     cp a.gz flipped.gz
     byte=$(od -An -tu1 -j $at -N 1 a.gz)

@@ -1,7 +1,7 @@
-# tokenize-permissions.sh: what may not be read or written is found before anything is written.
+# tokenize-permissions.sh: missing permissions are found before anything is written.
 . "$ROOT/tests/cli/lib.sh"
 
-# root may read everything: become nobody. Paths are relative, as nobody may not come here from above.
+# root may read everything, so become nobody. Paths are relative, since nobody may not enter the parent folders.
 try=
 if [ "$(id -u)" -eq 0 ]; then
     try='setpriv --reuid=65534 --regid=65534 --clear-groups'
@@ -33,7 +33,7 @@ stderr_is 'sgt-tokenize: closed: cannot write to OUT: Permission denied'
 [ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'
 
 run 0 $try ./program fine open/out
-# what is finished need not be writable
+# a finished set need not be writable
 chmod 555 open/out
 run 0 $try ./program fine open/out
 stdout_has 'complete already'

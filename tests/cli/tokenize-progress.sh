@@ -1,5 +1,5 @@
-# tokenize-progress.sh: the bar of sgt-tokenize on a terminal: one for all inputs, by bytes, with MB/s, tokens/s and
-# what is left. What it does among other lines is tests/base/test_progress.c's.
+# tokenize-progress.sh: sgt-tokenize's bar on a terminal: one for all inputs, by bytes, with MB/s, tokens/s and the time
+# left. tests/base/test_progress.c tests it among other lines.
 . "$ROOT/tests/cli/lib.sh"
 
 command -v script > /dev/null || skip 'script is not there'
@@ -15,7 +15,7 @@ grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.
     fail "no bar that is full at last: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
 
-# what is shuffled, or rid of duplicates, is gone over again: one bar for both passes, of all bytes that they read
+# shuffling and deduplicating read the documents again: one bar for both passes, of all bytes that they read
 full() { # BYTES: the last bar is full at so many
     all=$(echo "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }')
     tail -1 shown | grep -qE "^100%\|#{20}\| $all/$all \[" || fail "no bar that is full at $all: $(cat shown)"
@@ -32,26 +32,26 @@ run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
 terminal 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
-# standard input has no size: nothing is said of what is left
+# standard input has no size: no time left is printed
 terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
 
-# a notice stands in a line of its own, and a failure below the bar
+# a notice has a line of its own, and a failure comes below the bar
 mv in/8.txt in/8.gz.parquet
 terminal 'sgt-tokenize in noticed > summary'
 grep -q '^sgt-tokenize: in/8.gz.parquet: ' shown || fail "no notice: $(cat shown)"
 terminal 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
 
-# a terminal whose cursor stays where it is: nothing is drawn over
+# a terminal that cannot move its cursor: no line is redrawn
 TERM=dumb
 terminal 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"
 ! grep -q '%|' .shown || fail "a bar: $(cat -v .shown)"
 
-# The summary's lines are broken between words on a narrow terminal, and so are an inspected set's options.
+# On a narrow terminal the summary and an inspected set's options wrap between words.
 rm -rf narrow
 echo 'a b' > narrow.txt
 script -qec "stty cols 40; sgt-tokenize --split none narrow.txt narrow; sgt-inspect narrow | grep -c ." /dev/null \

@@ -1,5 +1,5 @@
-# tokenize-ranks.sh: OUT made by several ranks, by --rank and --ranks and by mpirun: the bytes of one rank's, whatever
-# dies in between, and what is refused.
+# tokenize-ranks.sh: OUT made by several ranks, with --rank and --ranks and with mpirun: the bytes of one rank,
+# whichever rank dies; and refused combinations.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
@@ -29,7 +29,7 @@ for ranks in 1 2 3 7 $((files + 3)); do
     done
     same_folders out one
 done
-# side by side, again and again: they come upon OUT while another is making it, and two may end at once
+# at the same time, repeatedly: one may find OUT while another makes it, and two may end together
 for again in 1 2 3 4 5 6 7 8 9 10 11 12; do
     rm -rf out
     for i in 0 1 2 3; do sgt-tokenize $options --threads 1 --rank $i --ranks 4 corpus out 2> ".stderr$i" & done
@@ -38,7 +38,7 @@ for again in 1 2 3 4 5 6 7 8 9 10 11 12; do
     same_folders out one
 done
 
-# ---- what they say ----
+# ---- their output ----
 rm -rf out
 talks='--shard-tokens 1k --split 30%'
 run 0 sgt-tokenize $talks --rank 1 --ranks 3 corpus out
@@ -55,13 +55,13 @@ for what in "files $files" "documents $((files + 598))" 'lone_surrogates 600'; d
 done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
-# a complete OUT is anybody's
+# any rank accepts a complete OUT
 run 0 sgt-tokenize $talks --rank 5 --ranks 9 corpus out
 stdout_has 'complete already, nothing was done'
 run 0 sgt-tokenize $talks corpus out
 stdout_has 'complete already, nothing was done'
 
-# ---- what is refused ----
+# ---- refused ----
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
 run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
 run_usage '--rank 2: must be less than --ranks 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
@@ -92,7 +92,7 @@ refused "out: made from other inputs: $files of them, now $((files + 1)), corpus
 rm corpus/zzzz
 run 0 sgt-tokenize $options --force corpus out
 same_folders out one
-# ---- ranks at work: the same one twice, one without the others, one with other options ----
+# ---- ranks at work: the same rank twice, one without the others, one with other options ----
 mkdir more
 for i in 1 2 3 4; do cp "$ROOT/tokenize/vocab/gpt2.bpe" more/$i; done
 run 0 sgt-tokenize $options more two
@@ -125,7 +125,7 @@ wait $pid || code=$?
 run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
 same_folders out two
 
-# a run alone that was killed is not for ranks, and the other way about
+# ranks do not continue a killed run of one process, nor the reverse
 rm -rf out
 mkfifo pipe
 sgt-tokenize $options more - out < pipe &
@@ -140,7 +140,7 @@ exec 3>&-
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
 
-# ---- an error of one rank is that rank's; the others' work is kept ----
+# ---- one rank's error ends that rank; the others' parts are kept ----
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 inodes out/.work/part-000001 > had
@@ -151,7 +151,7 @@ inodes out/.work/part-000001 > has
 same had has
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
-# damage to a part that is whole is found; --force makes that part anew
+# damage to a complete part is found; --force makes that part anew
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 rm out/.work/part-000001/train_000001.bin
@@ -162,7 +162,7 @@ run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
 
-# so is an index that makes no sense, by the rank that completes OUT
+# the rank that completes OUT finds a wrong index too
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 printf '\005' | dd of=out/.work/part-000001/train_000000.idx bs=1 conv=notrunc 2> /dev/null
@@ -173,7 +173,7 @@ rm -r out/.work/part-000001
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 same_folders out one
 
-# ---- with a launcher: ranks that know each other (torchrun's variables, and mpirun) ----
+# ---- with a launcher: connected ranks (torchrun's variables, and mpirun) ----
 . "$ROOT/tests/cli/ranks.inc"
 rm -rf out
 two 0 sgt-tokenize $talks corpus out
@@ -188,14 +188,14 @@ stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replace
 two 0 sgt-tokenize $talks --force --special eot corpus out
 run 0 sgt-tokenize --quiet $talks --special eot corpus eot
 same_folders out eot
-# shuffled and without duplicates
+# shuffled and deduplicated
 for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
     run 0 sgt-tokenize --quiet $talks $also corpus alone --force
     rm -rf out
     two 0 sgt-tokenize --quiet $talks $also corpus out
     same_folders out alone
 done
-# what one rank cannot do ends both, in one line
+# a failure of one rank ends both, with one line
 rm -rf out
 next_port
 echo 'a rank with other options' > .ran
@@ -211,7 +211,7 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
-# a rank that dies: mpirun ends the others, and the same command goes on
+# a rank that dies: mpirun ends the others, and the same command continues
 rm -rf out
 run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
 $mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
@@ -222,7 +222,7 @@ kill -9 "$(pgrep -P $launcher | tail -1)"
 absent out/manifest.json
 run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
 same_folders out two
-# --rank and --ranks go before what a launcher says
+# --rank and --ranks override a launcher's variables
 rm -rf out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 0 --ranks 2 corpus out

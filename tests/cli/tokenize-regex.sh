@@ -1,14 +1,14 @@
-# tokenize-regex.sh: what a tokenizer.json of Hugging Face's asks for and PCRE2, or sgt, would do otherwise: patterns
-# are translated or refused by name (tests/tokenize/test_oniguruma.c holds each construct), a set's own tokenizer.json
-# says the same to both, a merge that is listed twice counts once, and what is ignored is said.
+# tokenize-regex.sh: features of Hugging Face's tokenizer.json that PCRE2 or sgt handles differently: patterns are
+# translated or refused by name (tests/tokenize/test_oniguruma.c tests each construct), a set's own tokenizer.json means
+# the same to both, a merge listed twice counts once, and ignored fields give a notice.
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-# with NAME REGEX: o200k's tokenizer.json with another pattern, as JSON writes it
+# with NAME REGEX: write o200k's tokenizer.json with another pattern, as JSON
 with() {
     R=$2 awk '/"Regex":/ { print "\"Regex\": \"" ENVIRON["R"] "\""; next } { print }' "$D/o200k/tokenizer.json" > "$1"
 }
-# tokenized OUT OPTION...: its ids
+# tokenized OUT OPTION...: print its ids
 tokenized() {
     out=$1
     shift
@@ -19,7 +19,7 @@ tokenized() {
 }
 printf 'one\ntwo  three\n\nfour 0xBEEF\n  last' > text
 
-# a pattern of Hugging Face's, the ids of ours that says the same, and what the set then carries
+# a pattern of Hugging Face's, the ids of our equivalent, and the pattern that the set then has
 same_as() { # REGEX PATTERN [REGEX as it is written for Hugging Face again]
     with hf.json "$1"
     tokenized hf --vocab hf.json
@@ -56,7 +56,7 @@ tokenized ours --vocab "$D/o200k/tokenizer.json" --pattern '(?s).+'
 same one.ids ours.ids
 grep -qF '"Regex":"(?m).+"' one/tokenizer.json || fail 'Hugging Face has no (?s)'
 
-# a tokenizer.json of an older release has its pattern in PCRE2's words
+# a tokenizer.json of an older release has its pattern in PCRE2's syntax
 sed 's/"Regex":"[^"]*"/"Regex":"^ *\\\\p{L}"/; s/,"pcre2":"[^"]*"//' whole/tokenizer.json > older.json
 tokenized older --vocab older.json
 same older.ids whole.ids
@@ -77,14 +77,14 @@ refused '\\p{L}*' "at byte 0: it can match nothing, where Hugging Face's library
 refused '(?=\\d)' "at byte 0: it can match nothing, where Hugging Face's library splits and sgt's does not"
 run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
 
-# a pattern of ours that Hugging Face's library has no words for
+# a pattern of ours that Hugging Face's library cannot express
 run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '\w+' text words
 stderr_has "sgt-tokenize: pattern: at byte 0: \\w: $differs "\
 "(transformers may split text otherwise by OUT's tokenizer.json)"
 tokenized again --vocab words/tokenizer.json --quiet
 same again/train_000000.bin words/train_000000.bin
 
-# ---- a merge that is listed twice counts where it stands last ----
+# ---- a merge listed twice counts at its last place ----
 
 cp -r "$D/trained" twice
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; echo 't h'; sed 1d "$D/trained/merges.txt"; } > twice/merges.txt
@@ -95,7 +95,7 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 [ "$(field fingerprint twice.out/manifest.json)" = "$(field fingerprint once.out/manifest.json)" ] ||
     fail 'a merge that is listed twice makes another vocabulary'
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
-# where the merges give out the ids, one token would have two
+# if the merges determine the ids, one token would have two
 run 1 sgt-tokenize --vocab alone.bpe text refused
 stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: '\
 'tokenizer.json, merges.txt, vocab.json or .tiktoken)'

@@ -1,5 +1,5 @@
-# tokenize-resume.sh: a run that is stopped or killed at any moment is finished by the same command, with the bytes of
-# an undisturbed one, and without doing whole shards again.
+# tokenize-resume.sh: a run stopped or killed at any moment is finished by the same command, with the bytes of an
+# undisturbed run, and without making whole shards again.
 . "$ROOT/tests/cli/lib.sh"
 
 work_in_memory
@@ -23,7 +23,7 @@ seed=${SEED:-$$}
 echo "SEED=$seed"
 random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 65536 % $1)); } # 0 ... $1 - 1
 
-# Killed some time into what it takes undisturbed, again and again, until it is through; 20 runs at least are killed.
+# Killed at random moments until it finishes; at least 20 runs are killed.
 killed=0 through=0
 while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
@@ -35,7 +35,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     kill -9 $pid 2> /dev/null
     code=0
     wait $pid || code=$?
-    # what is there is whole: a shard that was there before is the same file
+    # a shard that existed before is the same file
     inodes out | grep 'bin$' | sort > has
     [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
     for shard in out/*.bin; do
@@ -59,7 +59,7 @@ for signal in INT TERM; do
     rm -rf out
     mkfifo pipe
     code=0
-    # standard input keeps it waiting for as long as it takes
+    # it waits for standard input until the signal comes
     sgt-tokenize --shard-tokens 5k corpus - out < pipe > .stdout 2> .stderr &
     pid=$!
     exec 3> pipe
@@ -78,7 +78,7 @@ for signal in INT TERM; do
     rm -r whole
 done
 
-# Only one run at a time, and one that has been interrupted belongs to its command.
+# Only one run at a time; an interrupted run belongs to its command.
 rm -rf out
 mkfifo pipe
 sgt-tokenize --quiet --shard-tokens 5k corpus - out < pipe &
@@ -97,7 +97,7 @@ stderr_has 'sgt-tokenize: out: made from other inputs: input '
 run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% corpus out
 same_folders out undisturbed
 
-# Inputs that changed under an interrupted run are refused, and what an earlier run wrote must still be there.
+# Changed inputs of an interrupted run are refused, and so are missing files of the earlier run.
 interrupt() {
     rm -rf out
     $again out &
@@ -105,7 +105,7 @@ interrupt() {
     until [ -e out/train_000005.bin ]; do kill -0 $pid || fail 'ended before it could be interrupted'; done
     kill -9 $pid
     wait $pid 2> /dev/null
-    # not if it was through before the signal came, and with a shard begun in either split
+    # unless it finished before the signal came; each split has begun a shard
     [ ! -e out/manifest.json ] &&
         [ "$(awk '/^state/ { val = $6 } END { print val + 0 }' out/.work/journal)" -gt 0 ] || interrupt
 }
@@ -124,7 +124,7 @@ run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% corpus out
 read_here=$(field bytes_read .stdout)
 [ "$read_here" -gt 0 ] && [ "$read_here" -lt "$(field bytes .stdout)" ] || fail "this run read $read_here bytes"
 interrupt
-# ... and so is standard input in their place
+# ... and so is standard input instead of the inputs
 sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
 stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
@@ -146,14 +146,14 @@ rm out/.work/journal
 run 1 $again out
 stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes '\
 'beside what is there)'
-# a journal that is torn or scribbled on counts up to there
+# a damaged journal counts up to the damage
 interrupt
 printf 'shard train 99 1 1 00' >> out/.work/journal
 run 0 $again out
 same_folders out undisturbed
 interrupt
 cp -r out interrupted
-# in its last line, and before shards that had been begun and are in OUT by now
+# damage in its last line, and before shards that are in OUT by now
 cuts=$(($(wc -c < out/.work/journal) - 5))
 for cut in $cuts $(awk '/^shard/ && begun[$2] { print at } /^state/ { begun["train"] = $5; begun["val"] = $6 }
     { at += length($0) + 1 }' out/.work/journal | tail -4); do

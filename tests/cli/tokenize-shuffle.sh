@@ -1,5 +1,5 @@
-# tokenize-shuffle.sh: --shuffle: the same order for any threads and ranks, another for another seed, the same documents
-# in all of them; what is refused, what is gone on with. (tests/tokenize holds the order itself to its definition.)
+# tokenize-shuffle.sh: --shuffle: the same order for any threads and ranks, another one for another seed, the same
+# documents in all; refused and resumed runs. (tests/tokenize compares the order with its definition.)
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
@@ -25,7 +25,7 @@ same_folders out seven
 run 0 sgt-tokenize --quiet $options --shuffle 8 corpus eight
 run 0 sgt-tokenize --quiet $options --shuffle 0 corpus zero
 
-# ---- all documents are there, once, in their splits, and in no order of the input's ----
+# ---- each document is there once, in its split, and not in the input's order ----
 listed() { # OUT SPLIT: its documents, a line each, as ids in hex
     cat "$1/$2"_*.bin > /dev/null || return
     for bin in "$1/$2"_*.bin; do tail -c +1025 "$bin"; done | od -An -v -tx2 -w2 | tr -d ' ' |
@@ -43,7 +43,7 @@ for split in train val; do
     [ "$(cat seven.$split eight.$split zero.$split | wc -l)" = $((3 * $(wc -l < plain.$split))) ] || fail 'lines'
 done
 cmp -s seven.train eight.train && fail 'another seed gives the same order'
-# far from where they were: of n documents in a random order the mean distance is n/3, within a tenth of n
+# in a random order of n documents the mean distance from the old place is n/3, here within a tenth of n
 awk 'NR == FNR { at[$0] = FNR; next } $0 in at { d = FNR - at[$0]; sum += d < 0 ? -d : d; n++ }
      END { mean = sum / n / n; exit !(n > 200 && mean > .23 && mean < .44) }' plain.train seven.train ||
     fail 'documents are near where they were'
@@ -55,7 +55,7 @@ same single/train_000000.bin plain/train_000000.bin
 run 0 sgt-tokenize --quiet --shuffle 1 corpus/empty none
 [ "$(wc -c < none/train_000000.bin)" = 1026 ] || fail 'an empty document is one id'
 
-# ---- what is refused ----
+# ---- refused ----
 refused() { # MESSAGE OPTION...
     message=$1
     shift
@@ -71,7 +71,7 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --shuffle' \
 run 0 sgt-tokenize $options --shuffle 7 corpus seven
 stdout_has 'complete already, nothing was done'
 
-# ---- stopped while shards are put together: whole shards stay, and what was scattered is not scattered again ----
+# ---- stopped while shards are assembled: whole shards stay, and nothing is scattered again ----
 need_strace
 stop_late() { # it is killed at that rename
     rm -rf out
@@ -105,7 +105,7 @@ run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out seven
-# a shard of another length in OUT is not taken for one of ours
+# a shard of another length in OUT is not accepted as ours
 stop_late $((renames - shards))
 head -c 1026 one/train_000000.bin > out/train_000001.bin
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out

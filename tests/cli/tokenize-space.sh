@@ -1,5 +1,5 @@
-# tokenize-space.sh: a disk that is too small for OUT is found out before anything is written, and a limit on the size of
-# files (ulimit -f) is a failure in one line.
+# tokenize-space.sh: a disk too small for OUT is reported before anything is written, and a limit on the size of files
+# (ulimit -f) is a failure with one line.
 . "$ROOT/tests/cli/lib.sh"
 
 i=0
@@ -30,7 +30,7 @@ if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a s
     stderr_matches '^sgt-sample: standard output: File too large$'
 fi
 
-# A small disk, where one can be had; else a file of zeros that takes no disk, and whose tokens would take terabytes.
+# A small disk, if one can be mounted; otherwise a sparse file of zeros whose tokens would take terabytes.
 mkdir -p disk
 if [ "${1:-}" != mounted ] && unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk' 2> .mount; then
     unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk && exec sh "$0" mounted' "$0"
@@ -62,12 +62,12 @@ stderr_is ''
 run 0 sgt-tokenize --dry-run $input text.txt # without OUT nobody knows
 run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out # of ranks that a scheduler starts, each
 stderr_matches "^sgt-tokenize: $too_small"
-# with --force it goes on until the disk is full, and then says so
+# with --force it continues until the disk is full, and then says so
 run 1 sgt-tokenize --quiet --force $input disk/out
 stderr_matches '^sgt-tokenize: disk/out/.*: No space left on device$'
 absent disk/out
 
-# What fits is made; what an interrupted run has written is not needed again.
+# A set that fits is made; files of an interrupted run do not count twice.
 head -c 1000000 text.txt > part.txt
 run 0 sgt-tokenize --quiet part.txt disk/out
 run 0 sgt-tokenize --quiet part.txt disk/out # complete, though it would not fit twice

@@ -1,7 +1,7 @@
-# sgt-tokenize killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and begun again by the same
-# command each time, with other threads: OUT ends with the bytes of an undisturbed one, whole shards are never made
-# again, and what has a name is whole at any moment. Several kinds of run in turn, shuffled and without duplicates too,
-# two of them with three ranks side by side. SEED=N has the same moments again, as far as a machine repeats itself.
+# sgt-tokenize killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and repeated each time with
+# other threads: OUT ends with the bytes of an undisturbed run, whole shards are never made again, and files with their
+# final names are whole at any moment. Several kinds of run in turn, shuffled and deduplicated too, two of them with
+# three ranks at the same time. SEED=N repeats the moments, as far as a machine repeats itself.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
@@ -42,7 +42,7 @@ for kind in $(seq $kinds); do
     [ "$n" -gt 20 ] || fail "kind $kind: only $n shards to be killed between"
 done
 
-# Three numbers below 1 a line: how long a life is, with how many threads, and which of the ranks are killed.
+# Print lines of three numbers below 1: the length of a life, its threads, and which ranks are killed.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
@@ -93,7 +93,7 @@ numbers | while read -r length threads which; do
     done
     [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
-    # the machine may be busier or idler by now, and what is left of a run is less: two of three are to be killed
+    # the machine's load varies, and the rest of a run gets shorter: the aim is to kill two of three
     if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
     eval "longest$kind=$longest"
     shards_of cut$kind > has

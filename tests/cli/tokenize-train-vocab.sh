@@ -1,5 +1,5 @@
-# tokenize-train-vocab.sh: --train-vocab makes, byte for byte, what Hugging Face's trainer made of the same text
-# (tests/data/vocab, whose generator stands beside it), for any number of threads, files and formats.
+# tokenize-train-vocab.sh: --train-vocab makes, byte for byte, what Hugging Face's trainer makes from the same text
+# (tests/data/vocab, made by the generator beside it), with any number of threads, files and formats.
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
@@ -10,7 +10,7 @@ same v/merges.txt "$D/trained/merges.txt"
 same v/vocab.json "$D/trained/vocab.json"
 check 'three files and no more' [ "$(ls v | tr '\n' ' ')" = 'merges.txt tokenizer.json vocab.json ' ]
 
-# the vocabulary is one that --vocab takes, by any of its files
+# --vocab reads the vocabulary, from any of its files
 for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     run 0 sgt-tokenize --quiet --vocab $from "$D/text.txt" out
     tail -c +1027 out/train_000000.bin > ids
@@ -19,14 +19,14 @@ for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     rm -rf out
 done
 
-# by another pattern: merges as in the file that Hugging Face's trainer wrote
+# with another pattern: the merges of the file that Hugging Face's trainer wrote
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/o200k.pattern")" --train-vocab 700 "$D/text.txt" o200k
 run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
 tail -c +1027 out/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
 
-# Text in any number of documents, in any format, by any number of threads: what counts is its pieces. A newline that a
-# letter follows is a piece of its own wherever documents end, so that lines by themselves have the text's own pieces.
+# Text in any number of documents, in any format, with any number of threads: only its pre-tokens count. A newline before
+# a letter is a pre-token of its own wherever documents end, so that single lines have the whole text's pre-tokens.
 printf 'one two, one two three\nand one, and two\n' > lines.txt
 mkdir split
 head -1 lines.txt > split/a
@@ -47,7 +47,7 @@ for threads in 1 2 5; do
     same_folders t1 t$threads
 done
 
-# the pair met most often first, of equals that of lower ids (as Hugging Face's trainer has it too)
+# the most frequent pair first; of equally frequent ones, the lower ids (as in Hugging Face's trainer)
 printf 'aaaa aaaa bcbc' > counts.txt
 run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts # aa 6 times, overlapping; then both twice
 check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|' ]
@@ -62,7 +62,7 @@ check 'no merges' [ "$(cat none/merges.txt)" = '#version: 0.2' ]
 run 0 sgt-tokenize --quiet --vocab none counts.txt bytes
 check 'a token a byte' [ "$(wc -c < bytes/train_000000.bin)" -eq $((1024 + 2 * 15)) ]
 
-# a literal end of text: text, or a border
+# a literal end of text: as text, or as a separator
 printf 'ab<|endoftext|>ab' > literal.txt
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 literal.txt border
 check 'one merge' [ "$(tail -n +2 border/merges.txt)" = 'a b' ]
@@ -79,7 +79,7 @@ run 1 sgt-tokenize --invalid-utf8 fail --train-vocab 258 odd.bin bad
 stderr_is 'sgt-tokenize: odd.bin: offset 0: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 absent bad
 
-# ---- what is refused ----
+# ---- refused ----
 
 run 1 sgt-tokenize --train-vocab 300 counts.txt v
 stderr_is 'sgt-tokenize: v: is not empty (name a new folder, or --force replaces the vocabulary in it)'

@@ -35,7 +35,7 @@ if [ -w /dev/full ]; then
     stderr_is 'sgt-tokenize: cannot write to standard output'
 fi
 
-# Descriptors that are closed are not taken by the files of OUT: what is read from them and said to them goes nowhere.
+# Closed standard descriptors are not reused by the files of OUT: reads and writes of them go nowhere.
 printf x > in
 run 1 sgt-tokenize - shut <&-
 stderr_is 'sgt-tokenize: -: offset 0: Bad file descriptor'

@@ -3,8 +3,8 @@
 
 ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
 
-# Ill-formed: ff alone; c3 with nothing behind it; e2 82, the start of a three-byte sequence, as one; ed a0 80, a
-# surrogate, as three: U+FFFD as often as Python writes it.
+# Ill-formed: ff alone; c3 with nothing after it; e2 82, the start of a three-byte sequence, counted as one; ed a0 80, a
+# surrogate, counted as three: as many U+FFFD as Python writes.
 mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
@@ -18,7 +18,7 @@ offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done
 run 0 sgt-inspect keep --decode 2:100
 od -An -tx1 .stdout | tr -d ' \n' | grep -q '61ff62c32063e28264eda080' || fail 'keep does not keep the bytes'
 
-# replace: what Python's errors="replace" leaves, tokenized
+# replace: the tokens of Python's errors="replace" text
 mkdir twin
 printf 'ok' > twin/a
 printf 'a\357\277\275b\357\277\275 c\357\277\275d\357\277\275\357\277\275\357\277\275' > twin/b

@@ -1,9 +1,9 @@
-# tokenize-vocab.sh: --vocab and --pattern: ids as Hugging Face's tokenizers and tiktoken make them of the same files
-# (tests/data/vocab, whose generator stands beside it), what is refused and how, and sets that carry their vocabulary.
+# tokenize-vocab.sh: --vocab and --pattern: the ids of Hugging Face's tokenizers and tiktoken from the same files
+# (tests/data/vocab, made by the generator beside it), refused files, and sets that carry their vocabulary.
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-# ids_are FILE OPTION...: the ids of text.txt, behind the header and the end of text
+# ids_are FILE OPTION...: compare the ids of text.txt, without the header and the end of text
 ids_are() {
     expected=$1
     shift
@@ -34,11 +34,11 @@ for name in r50k cl100k o200k; do
 done
 cp -r out carried
 ids_are "$D/tiktoken-o200k.ids" --vocab carried/tokenizer.json
-# any number of threads and any size of a unit: the same bytes
+# any number of threads and any size of a unit give the same bytes
 run 0 sgt-tokenize --quiet --threads 3 --vocab carried/tokenizer.json "$D/text.txt" three
 same_folders out three
 
-# GPT-2's own merges with another pattern; and its own pattern by name is no other pattern
+# GPT-2's own merges with another pattern; its own pattern given by name changes nothing
 printf "ab12 cd 345" > in.txt
 run 0 sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
 stdout_is ''
@@ -49,12 +49,12 @@ same_folders plain named
 run 1 sgt-tokenize in.txt digits
 stderr_has 'digits: made with another vocabulary: fingerprint '
 
-# text comes back, by a shard too
+# decoding gives the text back, from a shard too
 run 0 sgt-inspect --decode 0:100000 trained
 { printf '<|endoftext|>'; cat "$D/text.txt"; } > decoded
 same .stdout decoded
 
-# ---- what is refused ----
+# ---- refused ----
 
 refused() { # MESSAGE VOCAB [OPTION]...
     message=$1
@@ -91,7 +91,7 @@ refused 'hole.tiktoken: no token has id 699, and there are ids up to 703' hole.t
 refused 'unmade.tiktoken: token 699 (AqXzQ): no two tokens of lower ids make it' unmade.tiktoken
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
-# one id left out below the largest is the end of text
+# the one missing id below the largest is the end of text
 awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
 run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left
 check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin | tr -d ' ')" = 300 ]
@@ -172,7 +172,7 @@ hf cut '400,$d'
 run 1 sgt-tokenize --vocab cut.json in.txt refused
 stderr_matches '^sgt-tokenize: cut.json: line [0-9]+: '
 
-# ---- patterns that cannot be used ----
+# ---- unusable patterns ----
 
 run 2 sgt-tokenize --pattern 'a(b' in.txt refused
 stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
