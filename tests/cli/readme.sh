@@ -1,4 +1,4 @@
-# Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's
+# Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled, make's
 # blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks.
 . "$ROOT/tests/cli/lib.sh"
 

@@ -11,7 +11,7 @@ printed() { # what FILTER prints for one file, as it arrives
     sgt-inspect --decode 1:100000 out-odd > was-printed 2> .decoded
 }
 
-# The text that it prints is the document; the path comes last or where {} stands; other files are read as ever.
+# The command's output is the document; the path comes last or at {}; other files are read as usual.
 mkdir in
 printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
@@ -26,7 +26,7 @@ stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run 1 sgt-tokenize in out
 stderr_has ', now not given (--force replaces it)'
 
-# Words and quotes, as a shell would have them but for everything else a shell does; {} within a word; odd paths.
+# Words and quotes follow the shell's rules, and nothing else of a shell; {} within a word; odd paths.
 mkdir -p 'odd names'
 printf x > 'odd names/-a b$(c).cmd'
 cd 'odd names' || exit 1
@@ -37,7 +37,7 @@ sgt-inspect --decode 1:1000 out-a > got 2> .decoded
 printf '%s' "\$HOME|a \"b|c'\"d| ./-a b\$(c).cmd:" > want
 [ "$(cat got)" = "$(cat want)" ] || fail "words: $(cat got)"
 
-# JSONL, where the command says so or all is JSONL; text, where it says so.
+# JSONL if the command says so or all inputs are JSONL; text if it says so.
 printf '1\n2\n' > in/d.num
 run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.num out-j
 stdout_has 'out-j: 6 tokens, 2 documents'
@@ -47,19 +47,19 @@ stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-ba
 run 0 sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 stdout_has 'out-k: 2 tokens, 1 document'
 
-# It starts with the signals as they are by default, an empty standard input, and nothing else open.
+# It starts with default signal actions, an empty standard input, and no other open descriptor.
 (
     trap '' PIPE HUP
     printed 'grep -E ^Sig(Blk|Ign): /proc/self/status' > ran.log
 ) || { cat ran.log && exit 1; }
-# (glibc itself ignores two signals of its own, 32 and 33, in what posix_spawn starts)
+# (glibc itself ignores two signals of its own, 32 and 33, in processes that posix_spawn starts)
 [ "$(grep -cE '	0000000(00|18)0000000$' was-printed)" -eq 2 ] || fail "signals: $(cat was-printed)"
 exec 7< /dev/null
 printed "sh -c 'ls /proc/\$\$/fd; cat' sh"
 exec 7<&-
 [ "$(xargs < was-printed)" = '0 1 2' ] || fail "descriptors: $(xargs < was-printed)"
 
-# Failures name the file and how it ended; its standard error is passed on; nothing is left.
+# Failures name the file and the command's end; its standard error is passed on; nothing is left.
 mkdir bad
 printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
@@ -89,7 +89,7 @@ printf '\377' > bytes
 run 2 sgt-tokenize --filter "bad=cat $(cat bytes)" bad out-bad
 stderr_is 'sgt-tokenize: filter: "bad=cat \xff": is not UTF-8'
 
-# What was done before a failure is kept, and gone on with.
+# Work done before a failure is kept, and continued.
 mkdir later
 head -c 20000 "$ROOT/tokenize/vocab/gpt2.bpe" > later/a.txt
 printf 'end' > later/b.cat
@@ -107,7 +107,7 @@ run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
 run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later whole-later
 same_folders out-later whole-later
 
-# Gone on with in the middle of what a filter prints, it must print the same again.
+# A run that continues within a filter's output needs the same output again.
 mkdir long
 cp "$ROOT/tokenize/vocab/gpt2.bpe" long/a.fil
 cat > slow << 'END'
@@ -176,7 +176,7 @@ END
     [ "$(ids out-html/train_000000.bin)" = '50256 15496 995' ] || fail 'HTML'
 fi
 
-# Parquet through pyarrow, a row a document.
+# Parquet through pyarrow, one document per row.
 for python in ${PYTHON:-python3} /usr/bin/python3; do
     "$python" -c 'import pyarrow.parquet' 2> /dev/null && break
     python=

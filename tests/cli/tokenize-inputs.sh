@@ -1,4 +1,4 @@
-# tokenize-inputs.sh: every kind of INPUT, good and bad, and what becomes of it.
+# tokenize-inputs.sh: every kind of INPUT, good and bad.
 . "$ROOT/tests/cli/lib.sh"
 
 paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
@@ -14,7 +14,7 @@ run 0 sgt-tokenize in out
 run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
 [ "$(paths out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths out2)"
 
-# What is not there; an empty folder; what is neither file nor folder.
+# A missing path; an empty folder; a path that is neither file nor folder.
 run 1 sgt-tokenize in nowhere out3
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 nothing_left out3
@@ -38,7 +38,7 @@ stderr_is 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such belo
 run 0 sgt-tokenize --quiet odd out4q
 stderr_is ''
 
-# Symbolic links: to files and folders they are followed; back to where they lie, or to nothing, they are an error.
+# Symbolic links to files and folders are followed; links to a parent folder, or to nothing, are errors.
 mkdir -p links/real elsewhere
 echo one > links/real/1
 echo two > elsewhere/2
@@ -60,7 +60,7 @@ run 1 sgt-tokenize links out6
 stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
 nothing_left out6
 
-# Names with a newline or with bytes that are not UTF-8: read like any other; escaped where they are shown.
+# Names with a newline or with bytes that are not UTF-8: read like any other, escaped in messages.
 mkdir names
 printf 'x' > "names/a
 b"

@@ -25,7 +25,8 @@ run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
 tail -c +1027 out/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
 
-# Text in any number of documents, in any format, with any number of threads: only its pre-tokens count. A newline before
+# Text in any number of documents, in any format, with any number of threads: only its pre-tokens count. A newline
+# before
 # a letter is a pre-token of its own wherever documents end, so that single lines have the whole text's pre-tokens.
 printf 'one two, one two three\nand one, and two\n' > lines.txt
 mkdir split

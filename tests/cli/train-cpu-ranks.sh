@@ -1,5 +1,5 @@
-# sgt-train on several CPU ranks, by mpirun and with torchrun's variables: the losses of one rank and the same bits
-# however gradients travel, checkpoints that any number goes on from, one message when a rank fails, dies or is
+# sgt-train on several CPU ranks, with mpirun and with torchrun's variables: one rank's losses, the same bits for any
+# transport of gradients, checkpoints that any number of ranks resumes, and one message if a rank fails, dies or is
 # interrupted.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -19,7 +19,7 @@ same_run() { # RUN RUN
     for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done
 }
 
-# ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, ignored targets ----
+# ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, ignored targets ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
     '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
@@ -30,7 +30,7 @@ for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nester
     case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
 done
 
-# ---- prompts and completions, whose rows have losses of unlike number ----
+# ---- prompts and completions, whose rows have different numbers of losses ----
 for i in 1 2 3 4 5 6 7; do
     echo "{\"prompt\": \"$i and $i is\", \"completion\": \" $((2 * i)), or $((i + i)) as some say.\"}"
 done > sums.jsonl
@@ -40,14 +40,14 @@ two 0 sgt-train $tune --run tuned-two
 stderr_is ''
 close tuned tuned-two 2e-5
 
-# ---- in 16 bits too: sums of rounded numbers are the same numbers in another order, so that rounding to bf16 after the
-# update may tip the other way: by 2^-8 of one weight, here and there ----
+# ---- 16 bits: sums of rounded numbers in another order differ in their last bits, so that rounding to bf16 after the
+# update may go the other way: by 2^-8 of a weight, for some weights ----
 for precision in bf16 fp16; do
     run 0 sgt-train $options --precision $precision --run one-$precision
     two 0 sgt-train $options --precision $precision --run two-$precision
     close one-$precision two-$precision 5e-3
 done
-# What overflows on one rank is left out by both.
+# An overflow on one rank makes both skip the update.
 run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
 two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
 [ "$(skipped one)" -gt 0 ] || fail 'no overflow'
@@ -57,7 +57,7 @@ two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --forc
 two 0 sgt-train $options --precision bf16 --threads 3 --run again
 same_run two-bf16 again
 
-# ---- checkpoints of one and of two go on as the other ----
+# ---- one rank resumes checkpoints of two, and the reverse ----
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
@@ -71,7 +71,7 @@ two 0 sgt-train $options --precision bf16 --run again --force --steps 2
 two 0 sgt-train $options --precision bf16 --run again --resume
 same_run two-bf16 again
 
-# ---- what two keep between them they have once; gradients each ----
+# ---- memory: shared parameters count once, gradients for each rank ----
 bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights) gradients=$(bytes gradients)
@@ -87,7 +87,7 @@ threads=$((cores / 2 > 0 ? cores / 2 : 1))
 two 0 sgt-train $talk --precision fp32 --run two --force --verbose
 stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
 
-# ---- what goes wrong is said once, by the first ----
+# ---- failures are reported once, by the first rank ----
 two 2 sgt-train $options --batch-size 3 --run odd
 stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
 try '\''sgt-train --help'\'''
@@ -123,10 +123,10 @@ END
     stderr_matches '^sgt-train: rank 1: .*MiB of memory.*: Cannot allocate memory$'
 fi
 
-# ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
+# ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
 
-# ---- the same by mpirun; and with gradients by MPI, as between machines ----
+# ---- the same with mpirun; and with gradients over MPI, as between machines ----
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 2 sgt-train $options --precision bf16 --run again --force
@@ -151,7 +151,7 @@ close one shrinks 2e-5
 run 2 $mpi -n 2 sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
 
-# mpirun's own words come beside ours, if its hand is not quicker
+# mpirun may print its own message too, if it is faster
 for share in 1 0; do
     rm -rf dead
     env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $long --run dead > .stdout 2> .stderr &

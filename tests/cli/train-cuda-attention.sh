@@ -1,5 +1,5 @@
-# sgt-train --attention on CUDA, with the host in the GPU's place (build/host): which path a run takes and what it says
-# of it; a path that was asked for by name and cannot serve is refused by that name.
+# sgt-train --attention, CUDA on the host (build/host): the implementation that a run uses and its notices; one that is
+# requested by name and cannot run is refused by name.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -7,7 +7,7 @@ cuda_on_the_host
 data d
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
 
-# takes LINES PATH OPTION...: the run goes by PATH, and says so much of attention beforehand
+# takes LINES PATH OPTION...: the run uses PATH, after that many lines about attention
 takes() {
     lines=$1 path=$2
     shift 2
@@ -50,7 +50,7 @@ refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 
 refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
 refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
 
-# with what stands for cuDNN: by name; and where both serve, the faster one, said in one line
+# with cuDNN's stand-in: by name; if both can run, the faster one, with one line
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
 takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
@@ -58,7 +58,7 @@ takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# who clears dQ's sums is asked of cuDNN's engines, one by one: where nobody did, losses would be NaN
+# cuDNN's engines are tested for who clears dQ's sums: if nobody did, losses would be NaN
 for engines in 1 adds; do
     SGT_HOST_CUDNN=$engines
     run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
@@ -68,7 +68,7 @@ for engines in 1 adds; do
     esac
     [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
 done
-# it fails as it is tried: the other path, or one line
+# a failure while it is tried: the other implementation, or one line
 SGT_HOST_CUDNN=1
 run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
     --attention cudnn

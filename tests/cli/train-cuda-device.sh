@@ -1,4 +1,4 @@
-# sgt-train: which device a run takes, and the one line that says why CUDA is not it.
+# sgt-train: the device of a run, and the one line that says why it is not CUDA.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -16,7 +16,7 @@ cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda
     stderr_has "device: the CPU ($message)"
 }
 
-# ---- without the library: a program by itself ----
+# ---- without the library: the program alone ----
 mkdir -p alone/bin alone/lib lib
 cp "$BIN/sgt-train" alone/bin
 programs=$PWD/alone/bin
@@ -41,7 +41,7 @@ working='int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) 
 driver "$working"
 on_driver 'this build has no CUDA backend (make builds it where nvcc is)'
 
-# ---- a library that does not fit ----
+# ---- a library of another version ----
 beside=$(realpath alone)/lib/libsgt-cuda.so
 : > "$beside"
 cuda "$beside: file too short"
@@ -58,7 +58,7 @@ cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is of another build: sgt 9.9.9, i
 interface $ours (make builds both)"
 rm -r alone/lib/sgt
 
-# ---- the library that nvcc made, and drivers it cannot use ----
+# ---- the library built by nvcc, and unusable drivers ----
 if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
     programs=$BIN
     driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
@@ -69,7 +69,7 @@ if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
 '\(a newer driver\) \(--device cpu works\)$'
 fi
 
-# ---- the library for the host, which stands for a GPU ----
+# ---- the library for the host, in place of a GPU ----
 programs=$BIN/../host/bin
 if [ -x "$programs/sgt-train" ]; then
     cuda 'no CUDA driver: libcuda.so.1 is not on this machine' SGT_HOST_DEVICE=nodriver

@@ -1,5 +1,5 @@
-# sgt-train --device cuda at sizes that 32 bits do not count: GPT-2 XL on rows of 8192 tokens, 2^34 logits, by its
-# estimate, with the host in the GPU's place; and the most tokens that the kernels count.
+# sgt-train --device cuda at sizes beyond 32 bits: the estimate for GPT-2 XL with rows of 8192 tokens and 2^34 logits,
+# CUDA on the host; and the largest number of tokens that the kernels take.
 # In make check-all only: a minute of page faults in sparse memory.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -11,10 +11,10 @@ for rows in 64 128; do
     run 0 sgt-train --estimate-memory --json --data d --device cuda --model gpt2-xl --seq-len 8192 --batch-size $rows
     mv .stdout .kinds$rows
 done
-# logits of two bytes and a loss of four for each token
+# per token: logits of two bytes each, and a loss of four
 [ "$(kind head 64)" = $((64 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds64)"
 [ "$(kind head 128)" = $((128 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds128)"
-# 48 layers of 16 C numbers of two bytes and 4 + 25 floats a token, embeddings, the last LayerNorm
+# per token: 48 layers of 16 C numbers of two bytes and 4 + 25 floats, embeddings, the last LayerNorm
 [ "$(kind activations 64)" = $((64 * 8192 * (48 * (16 * 1600 * 2 + 29 * 4) + 2 * 1600 * 2 + 2 * 4))) ] ||
     fail "activations: $(cat .kinds64)"
 [ "$(kind activations 128)" = $((2 * $(kind activations 64))) ] || fail "activations: $(cat .kinds128)"

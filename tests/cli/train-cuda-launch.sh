@@ -1,5 +1,5 @@
-# sgt-train --device cuda, with the host in the GPU's place and launches that fail (SGT_HOST_FAULT): the one line names
-# the kernel and its shape if the launch was refused; what fails later, on the device, is named by --sync-kernels.
+# sgt-train --device cuda on the host, with failing launches (SGT_HOST_FAULT): the one line names the kernel and its
+# shape if the launch was refused; for a later failure on the device, --sync-kernels names it.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -22,7 +22,7 @@ product='cuBLASLt 13.1.0: 32x48x16,nn,16,48,48,bf16,bf16,bias'
 address='an illegal memory access was encountered (CUDA error 700)'
 unnamed='the device: an illegal memory access was encountered (CUDA error 700; --sync-kernels names the launch)'
 
-# refused: by name, with and without graphs
+# refused launches are named, with and without graphs
 for option in '' --no-graphs --sync-kernels; do
     fails norm_rows_kernel:refuse "$norm: invalid argument (CUDA error 1)" $option
     fails 'product_*':refuse "$product: invalid argument (CUDA error 1)" $option
@@ -30,7 +30,7 @@ done
 fails attention_kernel:refuse "$attention: invalid argument (CUDA error 1)"
 fails copy:refuse 'a copy of 32 bytes: invalid argument (CUDA error 1)'
 
-# failed on the device: when somebody waits nobody knows which; with --sync-kernels the first is known
+# a failure on the device is found at the next wait, and cannot be named; --sync-kernels names the first kernel
 for name in norm_rows_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
 fails norm_rows_kernel:error "$norm: $address" --sync-kernels
 fails attention_kernel:error "$attention: $address" --sync-kernels
@@ -42,7 +42,7 @@ fails cudnn:error "cuDNN: attention forward (2 x 16 x 2 x 8): $address" --sync-k
 run 1 env SGT_HOST_FAULT=norm_rows_kernel:error sgt-bench step $shape --steps 1 --sync-kernels
 stderr_has "sgt-bench step: $norm: $address"
 
-# it changes no bit of a run
+# --sync-kernels changes no bit of a run
 run 0 sgt-train $cuda --run plain
 run 0 sgt-train $cuda --run waited --sync-kernels
 same plain/step-00000002/model.safetensors waited/step-00000002/model.safetensors

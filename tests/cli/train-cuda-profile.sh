@@ -1,5 +1,5 @@
-# sgt-train --device cuda --profile, with the host in the GPU's place (build/host): what the device did is in the trace,
-# each kernel in its layer, whether a graph launched it or the host.
+# sgt-train --device cuda --profile on the host (build/host): the trace has the device's work, each kernel in its layer,
+# launched by a graph or by the host.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -8,7 +8,7 @@ data d
 cuda="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --grad-accum 2 --eval-every 0 --lr 1e-2 --schedule constant
     --warmup 1 --threads 1 --device cuda --precision bf16 --deterministic"
 
-# expect COUNT NAME CATEGORY: spans
+# expect COUNT NAME CATEGORY: count spans
 expect() {
     got=$(grep -c "\"ph\":\"X\",\"name\":\"$2\",\"cat\":\"$3\"" t.json)
     [ "$got" -eq "$1" ] || fail "$got spans '$2' of $3, not $1"
@@ -30,7 +30,7 @@ ranges() { # STEPS
     grep -q '"name":"rank 0 device"' t.json || fail 'the device is no process of its own'
 }
 
-# captured before the trace begins; the device is a step behind the host then, of which nothing is to be seen
+# graphs captured before the trace begins; the device is a step behind the host then, and that step is not shown
 run 0 sgt-train $cuda --run graphs --steps 11 --profile t.json
 stderr_has 'trace of steps 1 to 10: t.json'
 ranges 10
@@ -43,12 +43,12 @@ ranges 3
 expect 6 'h.0 recompute' range
 expect 0 'h.1 recompute' range
 
-# a trace changes nothing
+# a trace changes no result
 run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
-# the kernels of a step, as the host counts its launches and as CUPTI sees them
+# the kernels of a step, counted as launches by the host and as records by CUPTI
 for technique in '' --no-graphs --no-fuse; do
     run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique
     seen=$(sed -n 's/.*"cupti_kernels_step": \([0-9]*\).*/\1/p' .stdout)

@@ -1,6 +1,6 @@
-# sgt-train's self-check of CUDA's paths, with the host in the GPU's place (build/host): the output of
-# --self-check; and, with a fault planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp),
-# that training prints a notice, leaves the path out and ends well.
+# sgt-train's self-check of CUDA's paths, on the host (build/host): the output of --self-check; and, with a fault
+# planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), that training prints a notice, leaves the
+# path out and ends well.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -44,7 +44,7 @@ run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cp
 run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang product_sums:hang
     attention_kernel:hang tiled_kernel:hang cudnn:hang' sgt-train --self-check
 
-# ---- every path, each fault: its row shows it; kept verdicts are not read ----
+# ---- every path, each fault: its row shows it; stored verdicts are not read ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # CUPTI reports its errors itself
@@ -79,7 +79,7 @@ run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # all attent
 row products crashed
 row 'attention naive' crashed
 
-# ---- training: the path that is out is not taken, and the run ends well ----
+# ---- training: a path that is out is not used, and the run ends well ----
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0 --model 1x16x2"
 trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention ran
     fault=$1 path=$2 word=$3 kernels=$4
@@ -91,7 +91,7 @@ trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention
     stderr_has "sm_90, $kernels kernels, "
 }
 trains attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
-# the verdict is kept: nothing is tried again, although no fault is planted now
+# the verdict is stored: nothing is tried again, although no fault is planted now
 run 0 sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: attention own is left out: wrong \(the output in bf16 is off by 1 of its size, '
 stderr_lines 1
@@ -103,7 +103,7 @@ trains product_gelu:hang 'products with GELU' hung 'our attention' --document-ma
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
 
-# each variant: a run that takes it dies of its fault, and one that the self-check warns does not take it
+# each variant: a run that uses it dies of its fault; with the self-check, a run does not use it
 leaves_out() { # KERNEL PATH VARIANT OPTION...
     kernel=$1 path=$2 variant=$3
     shift 3
@@ -116,7 +116,7 @@ leaves_out product_dw_bias 'variant qkv-bias-in-dw' qkv-bias-in-dw --document-ma
 leaves_out cross_entropy_bulk_kernel 'variant cross-entropy-bulk' cross-entropy-bulk --document-mask
 leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
 
-# heads of 12 use tiles, else whole matrices; and when no path is left
+# heads of 12 use tiles, else whole matrices; then no path is left
 trains tiled_kernel:crash 'attention tiled' crashed 'naive attention' --model 1x24x2
 rm -rf cache
 run 1 env SGT_HOST_FAULT='tiled_kernel:crash causal_softmax_kernel:crash' sgt-train $cuda --run none --model 1x24x2 \
@@ -125,7 +125,7 @@ stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal
 stderr_lines 3
 absent none
 
-# ---- by name: refused in one line ----
+# ---- a path requested by name that is out: refused with one line ----
 refuses() { # FAULT MESSAGE OPTION...
     fault=$1 message=$2
     shift 2
@@ -144,7 +144,7 @@ run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --qui
 stderr_has "sgt-train: cuBLASLt: the self-check found its products crashed: signal 11, Segmentation fault (--no-self-check \
 trains all the same)"
 
-# ---- --no-self-check, a cache that is damaged or cannot be kept, a check that cannot be made ----
+# ---- --no-self-check, a cache that is damaged or not writable, a check that cannot run ----
 rm -rf cache
 run 0 sgt-train $cuda --run r --force --quiet --no-self-check
 stderr_is ''
@@ -164,7 +164,7 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file: is a file, not a folder$'
 stderr_lines 1
 
-# one process at a time: who finds the lock taken waits, and reads what is there then
+# one process at a time: a process that finds the lock held waits, and then reads the verdicts
 if command -v flock > /dev/null; then
     rm -f $verdicts
     flock cache/sgt/self-check.lock sh -c "sleep 3; cp kept $verdicts" &
@@ -173,7 +173,7 @@ if command -v flock > /dev/null; then
     wait
 fi
 
-# ---- state.json: a resume says what is another, and refuses with --deterministic ----
+# ---- state.json: a resume names a difference, and refuses it with --deterministic ----
 grep -A 3 '"self_check"' r/step-00000001/state.json > .state
 grep -q '"products": "ok"' .state || fail 'no verdicts in state.json'
 run 0 sgt-train $cuda --run bits --quiet --deterministic

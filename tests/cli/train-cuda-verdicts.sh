@@ -1,5 +1,5 @@
-# The self-check in brief, with the host in the GPU's place: all paths are right; a planted fault keeps its path out of
-# training, with one line, and the verdict is kept. train-cuda-selfcheck.sh plants every fault in every path.
+# The self-check in brief, CUDA on the host: all paths are right; a planted fault keeps its path out of training, with
+# one line, and the verdict is stored. train-cuda-selfcheck.sh plants every fault in every path.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

@@ -1,5 +1,5 @@
-# sgt-train --device cuda, with the host in the GPU's place (build/host): the bits of a run do not depend on the order
-# that streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
+# sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in which streams run, on
+# graphs, overlap or a resume; CPU and CUDA resume each other's runs.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -27,7 +27,7 @@ for technique in --no-graphs --no-overlap --sync-metrics; do
     same again/step-00000004/model.safetensors whole-bf16/step-00000004/model.safetensors
 done
 
-# ---- cut in two ----
+# ---- stopped and resumed ----
 for precision in bf16 fp16; do
     run 0 sgt-train --quiet $cuda --precision $precision --run cut --force --steps 2
     run 0 sgt-train --quiet $cuda --precision $precision --run cut --resume
@@ -51,12 +51,12 @@ choices cut/step-00000002 > before
 choices cut/step-00000004 > after
 check 'a choice for each product' test "$(grep -c '": "676c6174' before)" -gt 10
 same before after
-# ... which would have changed the bits: those algorithms cut their sums otherwise
+# ... which would have changed the bits: those algorithms split their sums otherwise
 ! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||
     fail 'the cache holds the algorithms that a deterministic run takes'
 unset XDG_CACHE_HOME
 
-# ---- gradients-written: the bits of gradients that are zeroed and added to ----
+# ---- gradients-written: the same bits as gradients that are zeroed and then added to ----
 for more in '--no-tie --precision fp32' '--optimizer sgd --nesterov --precision bf16'; do
     one="$cuda --grad-accum 1 --quiet $more"
     run 0 sgt-train $one --variant none --run added --force
@@ -65,8 +65,8 @@ for more in '--no-tie --precision fp32' '--optimizer sgd --nesterov --precision 
     same added/step-00000004/model.safetensors written/step-00000004/model.safetensors
 done
 
-# ---- from one device to the other. Sums of at most 128 products in float32 in another order move a loss of 5 by less
-# than 128 * 2^-24 of it at the step after; without the parameters or the moments the next losses are off by .1 ----
+# ---- from one device to the other. Sums of at most 128 products in float32 in another order change a loss of 5 by less
+# than 128 * 2^-24 of it at the next step; without the parameters or the moments the next losses differ by .1 ----
 close() { # RUN RUN
     losses "$1" > .a
     losses "$2" > .b
@@ -77,7 +77,7 @@ fp32="--precision fp32 --quiet"
 run 0 sgt-train $options $fp32 --device cpu --run cpu
 run 0 sgt-train $options $fp32 --device cuda --run cuda
 close cpu cuda
-# rows that are padded bring targets of their own
+# padded rows have targets of their own
 documents='--sampling documents --pad-id'
 run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
 run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
@@ -91,7 +91,7 @@ run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
 stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
-# what has no fixture of PyTorch's: as the CPU has it
+# cases without a PyTorch fixture are compared with the CPU
 for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
     '--document-mask'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
@@ -100,7 +100,7 @@ for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '-
         close cpu cuda
     done
 done
-# documents where an .idx has them, a document each 50 tokens: neither looks at ids then
+# an .idx file defines documents, one per 50 tokens: neither device looks at ids then
 losses cpu > by-id
 # shellcheck disable=SC2059
 printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
@@ -120,7 +120,7 @@ run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
 same_facts whole-sgd/log.jsonl sgd/log.jsonl
 same_folders whole-sgd/step-00000004 sgd/step-00000004
 
-# ---- auto takes it and says so; what does not fit is refused with what would ----
+# ---- auto selects CUDA and says so; a batch that does not fit is refused with the largest that fits ----
 run 0 sgt-train $options --device auto --run auto --verbose
 stderr_has 'sgt-train: device: CUDA, the host (sm_90, 1 GiB)'
 large="$options --device cuda --quiet --eval-every 0 --grad-accum 1 --steps 1"
@@ -136,13 +136,13 @@ run 0 sgt-train --estimate-memory --json $large --batch-size 4096
 need=$(field total_bytes .stdout)
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
 stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
-# too little for the products' own workspace: the same line
+# too little memory for the products' own workspace: the same line
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
 'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'
 absent large
 
-# ---- what is not there for every run: oneDNN is for bf16 on a CPU with AMX ----
+# ---- optional libraries: oneDNN is for bf16 on a CPU with AMX ----
 mkdir lib
 : > lib/libdnnl.so.2
 : > lib/libdnnl.so.3

@@ -1,4 +1,4 @@
-# sgt-train --resume: a checkpoint that is damaged in any way is recognised, named, and the one before it used.
+# sgt-train --resume: any damage to a checkpoint is detected and named, and the checkpoint before it is used.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -9,7 +9,8 @@ run 0 sgt-train --quiet $work --run whole --steps 6
 run 0 sgt-train --quiet $work --run further --steps 8
 newest=damaged/step-00000006
 
-# The run with its newest checkpoint (or `latest`) damaged by COMMAND...: goes on from step 4, and one line says why.
+# Damage the run's newest checkpoint (or `latest`) by COMMAND...: the run resumes from step 4, with one line that says
+# why.
 cases=0
 damage() { # MESSAGE COMMAND...
     message=$1
@@ -26,7 +27,7 @@ damage() { # MESSAGE COMMAND...
 }
 passed='skipped an incomplete checkpoint: '$newest
 
-# one bit, anywhere: the middle and the last byte of every file
+# one bit: in the middle and in the last byte of every file
 flip() { # FILE OFFSET
     old=$(od -An -tu1 -j "$2" -N1 "$1" | tr -d ' ')
     printf "\\$(printf %03o $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> .dd
@@ -40,7 +41,7 @@ damage "$passed/model.safetensors: its bytes are not those that were written: XX
     flip $newest/model.safetensors 20000
 damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
     flip $newest/optimizer.safetensors 20000
-# a digit of the state that no check but the sum can hold to anything
+# a digit of the state that only the checksum protects
 damage "$passed/state.json: it is not what was written: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
 
@@ -63,7 +64,7 @@ damage "$passed/state.json: " sh -c "echo '{' > $newest/state.json"
 damage "$passed/state.json: " sh -c "echo '[]' > $newest/state.json"
 damage "$passed/config.json: " sh -c "echo '{' > $newest/config.json"
 
-# `latest` that names nothing: said, and the newest whole one used
+# `latest` that names nothing: a notice, and the newest whole checkpoint is used
 latest() { # TEXT WANTED
     rm -rf damaged && cp -r whole damaged
     printf '%s\n' "$1" > damaged/latest
@@ -80,7 +81,7 @@ run 0 sgt-train --quiet $work --run damaged --resume --steps 8
 stderr_is ''
 same_folders further/step-00000008 damaged/step-00000008
 
-# two damaged: the one before both; all damaged: none is left, which is said
+# two damaged: the one before both; all damaged: the message says that none is left
 rm -rf damaged && cp -r whole damaged
 for step in 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8
@@ -93,7 +94,7 @@ run 0 sgt-train --run damaged --resume-or-start $work --steps 8
 stderr_has 'sgt-train: damaged has no checkpoint to resume from: starting at step 0'
 same_facts further/log.jsonl damaged/log.jsonl
 
-# an older program's, without sums
+# a checkpoint of an older release, without checksums
 rm -rf damaged && cp -r whole damaged
 sed -i '/^  "files": {/,/^  },$/d; s/^  "xxh3".*/  "none": 0/' $newest/state.json
 grep -q xxh3 $newest/state.json && fail 'there are sums still'

@@ -1,4 +1,4 @@
-# A loss that ends above where it started: told once, in the log and in the report too, and with --stop-diverged the end.
+# A loss that ends above its start: reported once, in the log and in the report too; --stop-diverged ends the run.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -9,7 +9,7 @@ told='diverged: the loss is above where it started; lower --lr \(.* at the first
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
-# from the first mean of 20 steps, at step 20, above for 50 steps
+# compared with the first mean of 20 steps, at step 20; above it for 50 steps
 run 0 $run --lr 20 --run lost
 once .stderr
 stderr_matches "^sgt-train: step 69: $told\$"
@@ -22,7 +22,7 @@ run 0 sgt-train --quiet --json $small --lr 20 --warmup 0 --steps 30 --run short
 stderr_matches "^sgt-train: step 30: $told\$"
 stdout_has '"advice": "step 30: diverged: '
 
-# a healthy run has nothing of it, nor does --stop-diverged change its log
+# a healthy run reports nothing, and --stop-diverged does not change its log
 run 0 $run --run well
 stderr_is ''
 [ "$(advice well)" -eq 0 ] || fail 'advice about a healthy run'
@@ -30,7 +30,7 @@ run 0 $run --run well2 --stop-diverged
 stderr_is ''
 same_facts well/log.jsonl well2/log.jsonl
 
-# stopped: saved, one line, exit 1; again as soon as it is resumed so, and on without the option
+# stopped: saved, one line, exit 1; the same when resumed with the option, continued without it
 stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
 '[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
@@ -48,13 +48,13 @@ stderr_is ''
 same_facts lost/log.jsonl stop/log.jsonl
 same lost/step-00000120/model.safetensors stop/step-00000120/model.safetensors
 
-# a run that was interrupted is told what an undisturbed one is, at the same step
+# an interrupted run reports what an undisturbed one does, at the same step
 run 0 $run --lr 20 --run half --steps 15
 run 0 $run --lr 20 --run half --resume
 stderr_matches "^sgt-train: step 69: $told\$"
 same_facts lost/log.jsonl half/log.jsonl
 
-# no number at all is told as ever, and stops too
+# a loss that is not a number is reported as before, and stops too
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'

@@ -1,4 +1,4 @@
-# sgt-train --estimate-memory: a table of at most 100 columns, or a document, that agrees with itself; nothing is run.
+# sgt-train --estimate-memory: a table of at most 100 columns, or JSON, consistent with itself; nothing is run.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -15,7 +15,7 @@ stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* free now$'
 awk 'length > 100 { exit 1 }' .stdout || fail 'wider than 100 columns'
 absent run
 
-# with data: its vocabulary, of its headers alone
+# with data: its vocabulary, read from the headers alone
 run 0 $estimate --data d --model 2x32x2 --seq-len 64 --batch-size 4
 stdout_has 'a step of 2x32x2, 256 ids, 4 rows of 64 tokens, fp32 on the CPU'
 absent run
@@ -24,7 +24,7 @@ run 1 $estimate --data empty
 stdout_is ''
 stderr_lines 1
 
-# one document; kinds add up to the total; what is kept grows with rows, less is kept where it is computed again
+# one document; kinds add up to the total; activations grow with rows, and shrink with recomputation
 total() { # OPTION...
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
     stdout_lines 1
@@ -41,7 +41,7 @@ total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'bloc
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
-# the copy that a checkpoint is written from while steps follow: parameters and both moments, or one
+# the copy that a checkpoint is written from while training continues: parameters and both moments, or one
 copy() { # BYTES OPTION...
     expected=$1
     shift
@@ -58,7 +58,7 @@ copy $((8 * floats)) --optimizer sgd
 copy 0 --data d --batch-size 3                        # 799 steps
 copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199, and 256 ids
 
-# a run that needs more than there is names the same figure, of what it takes itself
+# the error of a run that does not fit names the same figure, for its own memory
 large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
 run 0 sgt-train --estimate-memory --json $large
 gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|checkpoint|program)"' |
@@ -66,7 +66,7 @@ gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|check
 run 1 sgt-train --quiet $large
 stderr_has "the model and its step need $gib GiB of memory"
 
-# CUDA's, on a machine without a GPU: the library is enough; and what a run then holds is that
+# CUDA's estimate without a GPU: the library suffices; a run then holds that much
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH

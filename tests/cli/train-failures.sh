@@ -1,4 +1,4 @@
-# sgt-train: what goes wrong is exit 1 and one line that names it. Checks come in order: options, device, data, model.
+# sgt-train: failures give exit 1 and one line with the name. Checks come in order: options, device, data, model.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -48,7 +48,7 @@ fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
-# llm.c's: what is no such file, of a version that is read, or cut short
+# llm.c's: another file, another version, or cut short
 bin() { # MAGIC VERSION: 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8 channels
     { le32 "$1" && le32 "$2" && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 &&
         head -c 992 /dev/zero; } > m.bin
@@ -71,7 +71,7 @@ stderr_has '--model 1x8x2: not together with --init, which determines the shape'
 # too large for this machine
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
 stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
-# a batch that does not fit: before anything is said of what it would train with, with the largest that fits
+# a batch that does not fit: reported before the training settings, with the largest batch that fits
 run 1 sgt-train --device cpu --data d --model 12x768x12 --seq-len 1024 --batch-size 1000000
 stdout_is ''
 largest='the largest --batch-size that fits is [1-9][0-9]*(, or [1-9][0-9]* with --recompute block|, with --recompute '\
@@ -84,7 +84,7 @@ rows=$(sed -n 's/.*fits is \([0-9]*\).*/\1/p' .stderr)
 again=$(sed -n 's/.* or \([0-9]*\) with --recompute block)$/\1/p' .stderr)
 [ -z "$again" ] || [ "$again" -gt "$rows" ] || fail "$again rows are no more than $rows"
 
-# no oneDNN, or what is none: fp32 needs none at any level; what asks for its products is told of the package
+# no oneDNN, or a wrong file: fp32 needs none at any level; the message names the package
 mkdir lib
 : > lib/libdnnl.so.2
 : > lib/libdnnl.so.3
@@ -123,13 +123,13 @@ if [ "$(id -u)" -ne 0 ]; then
     stderr_has 'Permission denied'
 fi
 
-# a disk that is full: a limit on the size of files stands for it; no half of a checkpoint is left
+# a full disk, imitated by a limit on the size of files; no partial checkpoint is left
 run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 2 --save-every 1"
 stderr_lines 1
 stderr_has 'File too large'
 [ -z "$(ls -A full | grep step)" ] || fail "half a checkpoint is left: $(ls -A full)"
 
-# ... and what was saved before stays: nothing goes before the next one is there
+# ... and earlier checkpoints stay: none is removed before the next one is complete
 run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
 run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 5 --save-every 1 --keep 1 \
 --resume"

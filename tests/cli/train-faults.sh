@@ -1,6 +1,6 @@
-# sgt-train on a CPU, disturbed at each call in turn (faults.inc): begun, and resumed from a checkpoint; its files that
-# cannot be made, written, flushed or named, data that cannot be read by each of the readers, memory and threads that
-# are unavailable, clocks that jump, SIGKILL at each call that changes a file.
+# sgt-train on a CPU with each system call and allocation disturbed in turn (faults.inc), from the start and resumed:
+# files that cannot be made, written, flushed or renamed, data that a reader cannot read, no memory, no threads, clocks
+# that jump, SIGKILL at each call that changes a file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -12,7 +12,7 @@ data d
 validation d
 echo '{}' > d/tokenizer.json # goes on with the checkpoints as it is
 
-# A checkpoint without what names the reader, and the sum of that.
+# Print a checkpoint's sum without the reader's name, and without the checksum of that.
 facts_of() {
     (cd "$1" && cat config.json generation_config.json tokenizer.json model.safetensors optimizer.safetensors) > "$2"
     grep -vE '"(loader|xxh3)":' "$1/state.json" >> "$2"
@@ -20,7 +20,7 @@ facts_of() {
 whole() {
     same_facts undisturbed/log.jsonl run/log.jsonl
     same undisturbed/latest run/latest
-    # the log of memory is left out where there is none to find out what is used
+    # the memory log may be missing if there was no memory to measure it
     [ "$(ls run | grep -v memory)" = "$(ls undisturbed | grep -v memory)" ] || fail "the run holds $(ls run | xargs)"
     for folder in run/step-*; do
         facts_of $folder .got
@@ -28,7 +28,7 @@ whole() {
         cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
     done
 }
-# A folder with a name is whole, and latest names one.
+# A folder with its final name is whole, and latest names one.
 kept() {
     for name in run/step-*; do
         [ -e "$name" ] || continue
@@ -55,7 +55,7 @@ looking() { # each look in turn
     read -r places _ < .seen
     for n in $(seq "$places"); do disturb_at access:EIO "$n"; done
 }
-# Libraries that are loaded by name: interrupted, they are loaded all the same, and no precision changes with that.
+# Libraries loaded by name: after an interrupt they are still loaded, and no precision changes.
 loading() {
     prepare
     "$faults" -o .seen dlopen:count $again || fail 'undisturbed, but counted'
@@ -66,8 +66,8 @@ loading() {
         same undisturbed/options.json run/options.json
     done
 }
-# oneDNN is missing for good: a CPU with AMX, whose products in bf16 it makes, says that it trains in fp32 and keeps that;
-# no other CPU needs it, nor does fp32.
+# oneDNN is missing for good: a CPU with AMX, which needs it for bf16, says that it trains in fp32, and keeps that; no
+# other CPU needs it, nor does fp32.
 missing() {
     prepare
     run 0 "$faults" dlopen@libdnnl:missing:1+ $again

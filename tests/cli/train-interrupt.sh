@@ -1,4 +1,4 @@
-# sgt-train: Ctrl-C and SIGTERM finish the step, save, and exit 130; --resume ends as an undisturbed run does.
+# sgt-train: Ctrl-C and SIGTERM finish the step, save, and exit 130; --resume ends like an undisturbed run.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -6,7 +6,7 @@ options="--data d --init $curve --sampling shuffle --batch-size 4 --seq-len 64 -
     --threads 1 --eval-every 0"
 run 0 sgt-train --quiet $options --run whole
 
-# A shell starts its background processes with SIGINT ignored; sgt-train asks for it again.
+# A shell starts its background processes with SIGINT ignored; sgt-train handles it anyway.
 for signal in INT TERM; do
     sgt-train --quiet $options --run $signal > .stdout 2> .stderr &
     pid=$!

@@ -1,4 +1,4 @@
-# RUN/memory.jsonl: which bytes are in use in which part of a step, of two steps, on the CPU and on CUDA (on the host).
+# RUN/memory.jsonl: the bytes in use in each part of a step, for two steps, on the CPU and on CUDA (on the host).
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -7,15 +7,16 @@ data d
 L=4
 model="--data d --model ${L}x32x2 --seq-len 24 --batch-size 4 --threads 1 --eval-every 0"
 
-# column live|used KIND [STEP [MICRO]]: its bytes, a line a part
+# column live
+# used KIND [STEP [MICRO]]: print its bytes, one line per part
 column() {
     grep "^{\"step\":${3:-1},\"micro_step\":${4:-0}," "$RUN/memory.jsonl" |
         sed -nE "s/.*\"$1\":\{[^}]*\"$2\":([0-9]+).*/\1/p"
 }
 top() { sort -n | tail -1; }
 
-# The estimate's kinds are the most that parts have in use: all, but for what the update alone uses beside others, and
-# statistics that are computed again.
+# The estimate's kinds equal the largest use over the parts, except for memory that only the update uses beside others,
+# and for statistics that are recomputed.
 agrees() { # OPTION...
     run 0 sgt-train --estimate-memory --json $model "$@"
     tr '{' '\n' < .stdout | sed -nE 's/.*"name": "([^"]*)", "bytes": ([0-9]+).*/\2 \1/p' > .kinds
@@ -35,7 +36,7 @@ agrees() { # OPTION...
     [ "$seen" -ge 8 ] || fail "$seen kinds of the estimate are in memory.jsonl"
 }
 
-# What forward keeps rises layer by layer and falls backward; nothing is left when the step is over.
+# Activations grow layer by layer in the forward pass and shrink in the backward pass; none are left after the step.
 rises_and_falls() {
     column live activations > .live
     [ "$(wc -l < .live)" -eq $((2 * L + 4)) ] || fail "$(wc -l < .live) parts"
@@ -84,7 +85,7 @@ column live gradients 1 2 > .last
 [ "$(tail -1 .first)" -eq "$(head -1 .last)" ] || fail "gradients are not all kept: $(cat .first .last)"
 [ "$(tail -1 .last)" -eq 0 ] || fail 'gradients outlive the update'
 
-# one step: none to write; two: the second; started over: what is there goes
+# one step: nothing is written; two: the second step; a run that starts over replaces the file
 run 0 sgt-train --quiet $model --device cpu --steps 1 --run accum --force
 absent accum/memory.jsonl
 run 0 sgt-train --quiet $model --device cpu --steps 2 --run accum --force

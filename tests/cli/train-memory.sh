@@ -1,4 +1,4 @@
-# sgt-train --batch-size auto, --recompute auto and --memory-limit: what is chosen, said and kept; what is refused.
+# sgt-train --batch-size auto, --recompute auto and --memory-limit: chosen values, notices, stored options and errors.
 # In make check-all only: half a minute of runs near a limit.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -7,20 +7,21 @@ MiB=1048576
 model="--data d --model 4x64x4 --seq-len 64 --device cpu --threads 1 --precision fp32 --loader mmap --eval-every 0"
 run="$model --steps 2 --run r --force"
 
-# total OPTION...: what the estimate comes to, in bytes
+# total OPTION...: print the estimate in bytes
 total() {
     run 0 sgt-train --estimate-memory --json $model "$@"
     total=$(field total_bytes .stdout)
 }
-# between LOW HIGH: a limit halfway
+# between LOW HIGH: print a limit halfway
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
     stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
-# ---- the least recompute that fits: none, GELU as far as needed, then blocks, by a unit of B*T*C floats. Estimates of
-# one process differ from another's by less than 1 MiB: how much of its code the system has mapped; a page is 2 MiB ----
+# ---- the least recomputation that fits: none, then GELU in as many layers as needed, then blocks; units of B*T*C
+# floats.
+# Estimates differ between processes by less than 1 MiB (mapped code); a page is 2 MiB ----
 rows=256 # a unit is 4 MiB: GELU again in n layers frees 6 (n - 1) of them, n blocks 9 (n - 1) more
 total --batch-size $rows && none=$total
 total --batch-size $rows --recompute gelu && gelu=$total
@@ -44,7 +45,7 @@ choose $((none - 18 * unit - 6 * MiB)) 1 1 2
 choose $((none - 33 * unit)) 0 1 3
 choose $((none - 42 * unit)) 0 0 4
 
-# ---- a run says so and has the same bits; its options keep the word, and the limit that was given ----
+# ---- the run states its choice and has the same bits; its options keep the word auto and the limit ----
 small="--batch-size 8"
 total $small && none=$total
 total $small --recompute block && between "$total" "$none"
@@ -62,7 +63,7 @@ run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
 stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
 '[MG]iB free$'
 
-# ---- what does not fit ----
+# ---- too large ----
 total --batch-size 64 --recompute block && block=$total
 total --batch-size 32 --recompute block && between "$total" "$block"
 run 1 sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
@@ -90,7 +91,7 @@ stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.
 run 0 sgt-train --quiet $run $small --memory-limit 4G
 absent no
 
-# ---- --batch-size auto: the largest that fits, and the number is what is kept ----
+# ---- --batch-size auto: the largest that fits; options.json keeps the number ----
 run 0 sgt-train $run --batch-size auto --memory-limit $limit
 stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of '\
 '--memory-limit$'
@@ -103,12 +104,12 @@ grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other
 run 0 sgt-train --estimate-memory --json $model --batch-size auto # an epoch of 153,601 tokens has no more rows of 64
 stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
 [ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
-# recomputation is for when not even one row fits without
+# recomputation is used only if not even one row fits without it
 total --batch-size 1 && limit=$((total + 4 * MiB))
 run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --memory-limit $limit
 levels 4 0 0
 
-# ---- two ranks: the rows of the one with the least room, in both ----
+# ---- two ranks: the rows of the one with the least memory, on both ----
 total --batch-size 1 --steps 2
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
 port=$((30000 + $$ % 20000))
@@ -134,7 +135,7 @@ run_usage '--batch-size 0: must be from 1 to 1048576' sgt-train --data d --batch
 run_usage '--memory-limit 1.5: not a size (such as 4096, 512k, 64MiB)' sgt-train --data d --memory-limit 1.5
 run_usage '--memory-limit 0: must be from 1 to 9e+18' sgt-train --data d --memory-limit 0
 
-# ---- CUDA on the host: of the device's memory, which is what a run then holds ----
+# ---- CUDA on the host: the device's memory, and a run then holds the estimate ----
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH

@@ -1,5 +1,4 @@
-# sgt-train: each option's way into options.json and log.jsonl, what a CPU refuses by name, and what a resume holds a
-# run to.
+# sgt-train: each option appears in options.json and log.jsonl, a CPU refuses some by name, and a resume keeps others.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -43,7 +42,7 @@ for reader in mmap uring; do
     keeps '"no-overlap": true' --no-overlap --batching scalar --loader $reader
 done
 
-# SGD's settings take the place of AdamW's
+# SGD's settings replace AdamW's
 option '"momentum": 0.9' --optimizer sgd
 grep -q betas one/options.json && fail 'SGD has no betas'
 grep -q momentum plain/options.json && fail 'AdamW has no momentum'
@@ -52,13 +51,13 @@ grep -q loss-scale plain/options.json && fail 'fp32 and bf16 have no loss scale'
 changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
 lossline one > .loss
 [ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
-# either may be the plain run's: where the CPU multiplies bf16, it is
+# either may equal the plain run's: on a CPU that multiplies bf16, it does
 for precision in fp32 bf16; do
     run 0 sgt-train --quiet $small --steps 6 --run $precision --precision $precision
 done
 [ "$(lossline fp32)" != "$(lossline bf16)" ] || fail 'bf16 changes nothing'
 
-# an untied model's checkpoints say so, and are gone on from and started from
+# checkpoints of an untied model say so, and can be resumed and started from
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
 run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
 grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
@@ -70,7 +69,7 @@ grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept
 run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave --no-tie out)' \
     sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
 
-# what only CUDA has, and what a CPU has not: exit 1, by name
+# options for CUDA alone, and options that a CPU lacks: exit 1, by name
 refuses() { # MESSAGE OPTION...
     message=$1
     shift
@@ -94,7 +93,7 @@ refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
 
-# a resume holds to each of them
+# a resume refuses changes of each of these
 differs() { # WAS-AND-IS OPTION...
     message=$1
     shift
@@ -111,7 +110,7 @@ differs '--no-overlap: it is true here and was not set' --no-overlap
 differs '--deterministic: it is true here and was not set' --deterministic
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
-# which id begins a document is the data's to say: shards of other programs are GPT-2's or do not
+# the data decide which id begins a document: in shards of other programs GPT-2's, or none
 mkdir other
 cp "$curve/tokens.bin" other/train_000000.bin
 other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
@@ -120,7 +119,7 @@ stderr_is "sgt-train: --document-mask: other does not say which id begins a docu
 absent refused
 run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 
-# stopped half-way and gone on with, each gives the bits of an undisturbed run
+# stopped half-way and resumed, each gives the bits of an undisturbed run
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--document-mask --dropout 0.1'; do
     rm -rf whole half

@@ -1,6 +1,6 @@
-# sgt-train --estimate-memory against what the process holds at its highest, over batch sizes and levels of recompute:
-# within 5 % of it. In make check some of them, with PEAK_ALL=1 (make check-all) all twelve, with both readers. SHOW=1
-# has run.sh print the table.
+# sgt-train --estimate-memory is within 5 % of the process's peak, for several batch sizes and levels of recomputation:
+# some in make check, with PEAK_ALL=1 (make check-all) all twelve, with both readers. With SHOW=1 run.sh prints the
+# table.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"

@@ -1,4 +1,4 @@
-# sgt-train --profile: which steps, what is in the file, and that it is there or not, never in part.
+# sgt-train --profile: the traced steps, the content of the file, and that it is never there in part.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -23,7 +23,7 @@ expect_spans 1 checkpoint t.json
 expect_spans 0 'h.1 forward' t.json
 [ "$(echo $(ls))" = 'd r t.json' ] || fail "something else is left: $(ls)"
 
-# a short run, silently, over what was there; a resumed one counts from where it goes on
+# a short run, silent, over an older file; a resumed run counts from its first step
 echo old > t.json
 run 0 sgt-train --quiet $small --run short --steps 3 --profile t.json
 stderr_is ''
@@ -33,15 +33,15 @@ stderr_has 'trace of steps 5 to 14: again.json'
 grep -q '"first_step":5' again.json || fail 'it says which step was the first'
 grep -q '"step":14}' again.json || fail 'and which step each is'
 
-# the same run with and without
+# the same run with and without a trace
 run 0 sgt-train --quiet $small --run plain --steps 15
 same_facts short/log.jsonl plain/log.jsonl
 
-# no place for it: said before anything is made
+# an unwritable path: an error before anything is made
 run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
 stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none
 
-# a run that has nothing left to do has nothing to trace
+# a finished run has nothing to trace
 run 0 sgt-train $small --run plain --steps 15 --resume --profile nothing.json
 absent nothing.json

@@ -1,6 +1,6 @@
-# sgt-train on four ranks, each a process with the host in its GPU's place and NCCL's stand-in between them: the losses
-# of one rank, the same bits with and without graphs, NCCL's calls in the graphs and beside the backward pass, and one
-# message when one of the four dies or fails.
+# sgt-train on four ranks, processes with CUDA on the host and NCCL's stand-in: one rank's losses, the same bits with and
+# without graphs, NCCL's calls in the graphs and concurrent with the backward pass, and one message if one rank dies
+# or fails.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -30,7 +30,7 @@ gather_four() { # CODES: all have ended, with those codes in the order of ranks
     [ "$codes" = " $1" ] || fail "exit codes$codes, not $1"
 }
 
-# ---- the losses of one rank; the same bits in any order of the streams, without graphs, and waiting for launches ----
+# ---- one rank's losses; the same bits in any order of the streams, without graphs, and with synchronous launches ----
 run 0 sgt-train $options --precision fp32 --run one
 four sgt-train $options --precision fp32 --run many
 gather_four '0 0 0 0'
@@ -47,16 +47,17 @@ for other in 'schedule=1' 'schedule=2' 'schedule=0 --no-graphs' 'schedule=0 --sy
     [ "$other" != schedule=1 ] || cp other.0 last.0
 done
 
-# ---- NCCL's calls are in the graphs: of four steps only the first, and the capturing of it, put calls on a stream, one
-# for each bucket (three blocks, all vectors, embeddings), while each step makes them ----
+# ---- NCCL's calls are in the graphs: of four steps only the first one and its capture put calls on a stream, one for
+# each bucket (three blocks, all vectors, embeddings), while each step runs them ----
 for rank in 1 2 3; do same calls.0 calls.$rank; done
 [ "$(grep -c '^reduce_scatter' calls.0)" = 10 ] || fail "put on streams: $(cat calls.0)"
 [ "$(grep -c '^reduce_scatter' first.0)" = 20 ] || fail "made: $(cat first.0)"
 
-# ---- and beside the backward pass. One order of the streams makes each call as early as may be: before the kernels of
-# the next bucket. The other one makes all of them after the last kernel: none of these waits for NCCL. Between the two
-# a card has the choice. Schedule 0 does of streams only what is waited for and of graphs what is ready first, schedule
-# 1 the other streams' work first and of graphs what is ready last ----
+# ---- they are concurrent with the backward pass. Schedule 1 runs each call as early as possible: before the kernels of
+# the next bucket. Schedule 0 runs all of them after the last kernel: no kernel waits for NCCL. A card may choose any
+# order
+# between these. Schedule 0 runs only the streams that are waited for, and of a graph the first ready node; schedule
+# 1 runs other streams first, and of a graph the last ready node ----
 moments() { # FILE STEP: after how many kernels each bucket is reduced
     sed -n 's/^reduce_scatter //p' "$1" | sed -n "$(($2 * 5 - 4)),$(($2 * 5))p" | tr '\n' ' '
 }
@@ -67,7 +68,7 @@ late $(moments first.0 1)
 early $(moments first.0 2) # from the graphs
 late $(moments last.0 2)
 
-# ---- one of four dies, at any of its places: the others end within 30 s, one says so, what was saved stays whole ----
+# ---- one of four dies, at any rank: the others end within 30 s, one says so, and saved checkpoints stay whole ----
 for victim in 3 1 0; do
     rm -rf dead
     four sgt-train $options --steps 100000 --save-every 3 --keep 2 --run dead

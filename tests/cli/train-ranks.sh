@@ -1,5 +1,5 @@
-# sgt-train on two ranks, each a process with the host in its GPU's place and NCCL's stand-in between them, started with
-# torchrun's variables and by mpirun: the losses of one rank, checkpoints that either goes on from, one message when a
+# sgt-train on two ranks, processes with CUDA on the host and NCCL's stand-in, started with torchrun's variables and by
+# mpirun: one rank's losses, checkpoints that either number of ranks resumes, one message if a rank fails, dies or is
 # rank fails, dies or is interrupted.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/lib.sh"
@@ -8,7 +8,7 @@
 cuda_on_the_host
 ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-accum 2
 
-# ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, the head ----
+# ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
     '--grad-clip 0.1 --recompute block --no-fuse'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
@@ -19,20 +19,20 @@ for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nester
     case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
 done
 
-# ---- in 16 bits too: sums of rounded numbers are the same numbers in another order, so that rounding to bf16 after the
-# update may tip the other way: by 2^-8 of one weight, here and there ----
+# ---- 16 bits: sums of rounded numbers in another order differ in their last bits, so that rounding to bf16 after the
+# update may go the other way: by 2^-8 of a weight, for some weights ----
 for precision in bf16 fp16; do
     run 0 sgt-train $options --precision $precision --run one-$precision
     two 0 sgt-train $options --precision $precision --run two-$precision
     close one-$precision two-$precision 5e-3
 done
-# What overflows on one rank is left out by both.
+# An overflow on one rank makes both skip the update.
 run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
 two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
 [ "$(skipped one)" -gt 0 ] || fail 'no overflow'
 [ "$(skipped two)" = "$(skipped one)" ] || fail 'another number of overflows'
 
-# ---- the bits depend neither on the order that streams happen to run in, of each rank, nor on graphs ----
+# ---- the bits depend neither on the order in which a rank's streams run, nor on graphs ----
 again() {
     same_facts two-bf16/log.jsonl again/log.jsonl
     same_folders two-bf16/step-00000004 again/step-00000004
@@ -50,9 +50,9 @@ two 0 sgt-train $options --precision bf16 --no-graphs --run again --force
 same_facts two-bf16/log.jsonl again/log.jsonl
 same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetensors
 
-# ---- gradients are reduced bucket by bucket while the backward pass is on its way: a block, a block and with it all
-# vectors, the embeddings, after more kernels each; then loss and norm, and the working copies. All of it twice: the
-# first step, and what is captured of it, a micro-step and an update by themselves ----
+# ---- gradients are reduced bucket by bucket during the backward pass: a block, a block and all vectors, the embeddings,
+# each after more kernels; then loss and norm, and the working copies. All of it twice: in the first step, and in its
+# capture, which has a micro-step and an update ----
 two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
 same calls.0 calls.1
 grep -v '^broadcast' calls.0 > .calls # state, to save it
@@ -63,7 +63,7 @@ awk '/^reduce_scatter/ { at[++n] = $4 }
     '4 all_gather 8 reduce_scatter 1 all_reduce 4 all_gather 1 all_reduce 4 all_gather ' ] ||
     fail "calls: $(cat .calls)"
 
-# ---- checkpoints of one and of two go on as the other ----
+# ---- one rank resumes checkpoints of two, and the reverse ----
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
@@ -77,17 +77,17 @@ two 0 sgt-train $options --precision bf16 --run again --force --steps 2
 two 0 sgt-train $options --precision bf16 --run again --resume
 again
 
-# ---- each keeps half of the optimizer's state ----
+# ---- each rank keeps half of the optimizer's state ----
 bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
-# At most 256 bytes a rank, bucket and array are added to divide them. Of 4 + 2 bytes of a weight 2 + 2 stay, and 1 for
-# what is sent.
+# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2 stay, and 1 for the
+# send buffer.
 [ $(($(bytes moments) * 2)) -le $((moments + 2 * 4 * 2 * 256)) ] || fail "moments: $(bytes moments) of $moments"
 [ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
 
-# ---- what goes wrong is said once, by the first ----
+# ---- failures are reported once, by the first rank ----
 two 2 sgt-train $options --batch-size 3 --run odd
 stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
 try '\''sgt-train --help'\'''
@@ -105,7 +105,7 @@ gather 1
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: out of GPU memory'
 
-# ---- ranks that do not do the same are told apart ----
+# ---- ranks with different commands are refused ----
 next_port
 start 0 sgt-train $options --run odd && pid0=$pid
 start 1 sgt-train $options --run odd --no-tie && pid1=$pid
@@ -113,10 +113,10 @@ gather any
 [ "$code0" != 0 ] && [ "$code1" != 0 ] || fail "exit codes $code0 and $code1"
 stderr_matches 'NCCL: rank [01] makes call [0-9]+, '
 
-# ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
+# ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cuda TERM
 
-# ---- the same by mpirun ----
+# ---- the same with mpirun ----
 command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
 run 0 $mpi sgt-train $options --precision bf16 --run again --force

@@ -7,7 +7,7 @@ options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 -
     --device cpu --threads 1 --eval-every 10 --save-every 5 --keep 2"
 run 0 sgt-train --quiet $options --run whole
 
-# The moments come from a generator with a printed seed, so that a failure can be had again.
+# The moments come from a generator with a printed seed, so that a failure can be repeated.
 seed=${SEED:-$$}
 echo "SEED=$seed"
 kills=0
@@ -30,7 +30,7 @@ same_folders whole/step-00000120 cut/step-00000120
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
-# --quiet is silent unless something is wrong: a checkpoint that is passed over, a log that is damaged
+# --quiet is silent unless something is wrong: a skipped checkpoint, a damaged log
 cp -r cut hurt
 truncate -s 100000 hurt/step-00000120/optimizer.safetensors
 sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
@@ -44,14 +44,14 @@ sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
 
-# other options are refused by name, a run with a checkpoint is not overwritten
+# other options are refused by name; a run with a checkpoint is not overwritten
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
 stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
-# finished is finished; more steps go on, from the options kept
+# a finished run stays finished; more steps continue it, with the stored options
 run 0 sgt-train --quiet --run cut --resume
 same_facts whole/log.jsonl cut/log.jsonl
 run 0 sgt-train --quiet --run cut --resume --steps 122
@@ -71,7 +71,7 @@ run 0 sgt-train $small --run young --resume-or-start --steps 2
 stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
 same_facts cut/log.jsonl young/log.jsonl
 
-# more steps stretch the schedule: that the rate rises again is said; where it does not, nothing is
+# more steps stretch the schedule: a notice says that the rate rises again, if it does
 run 0 sgt-train $small --run young --resume --steps 40
 stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
 run 0 sgt-train $small --run flat --schedule constant --steps 2

@@ -1,4 +1,4 @@
-# sgt-train: a run from beginning to end, what it leaves, and what it says.
+# sgt-train: a whole run, its files, and its output.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -25,7 +25,7 @@ done
 [ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
 grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'
 
-# starts.jsonl: when, where and how, a line a start
+# starts.jsonl: when, where and how, one line per start
 [ "$(wc -l < run/starts.jsonl)" -eq 1 ] || fail 'a line a start'
 [ "$(field command run/starts.jsonl)" = "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2" ] ||
     fail "the command is $(field command run/starts.jsonl)"
@@ -49,7 +49,7 @@ run 0 sgt-train --quiet --config run/options.json --run again
 same_facts run/log.jsonl again/log.jsonl
 same run/step-00000006/model.safetensors again/step-00000006/model.safetensors
 
-# what it says, and where
+# standard output and standard error
 validation d
 run 0 sgt-train $small --run said --steps 4 --eval-every 2 --verbose
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 2 steps\), validation 5\.[0-9]+$'
@@ -75,7 +75,7 @@ stderr_matches '^step 4: loss '
 [ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
 sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluated'
 
-# evaluations are over the same rows each time and for every seed: with a learning rate of 0 nothing changes
+# evaluations use the same rows each time and for every seed: with a learning rate of 0 nothing changes
 run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
 [ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
     fail 'the validation loss should not move'
@@ -95,7 +95,7 @@ stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
 stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
 [ "$(wc -l < epochs/log.jsonl)" -eq 8 ] || fail 'two epochs of 31 windows in steps of 8 are eight steps'
 
-# a rate outside the range of such models
+# a rate outside the usual range for the model
 run 0 sgt-train $small --lr 1e-5 --steps 1 --run low
 stderr_has 'lr 1e-05 is below what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
 run 0 sgt-train $small --lr 0.1 --steps 1 --run high
@@ -103,7 +103,7 @@ stderr_has 'lr 0.1 is above what models of about 0.0238 million parameters are t
 run 0 sgt-train $small --lr 0.1 --steps 1 --optimizer sgd --run sgd
 ! grep -q 'million parameters are' .stderr || fail 'these are no rates of SGD'
 
-# a loss that is no number: one line of advice, --quiet or not, and a log that is JSON still
+# a loss that is not a number: one line of advice, with --quiet too, and the log stays JSON
 validation d
 run 0 sgt-train --quiet $small --lr 1e30 --steps 4 --run nan
 stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); look at '\
@@ -120,11 +120,11 @@ run 0 sgt-inspect nan2
 stdout_has 'to not a number, validation not a number after step 4'
 rm d/val_000000.bin
 
-# lr by size and rows, and scaled
+# the learning rate by model size and rows, and scaled
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
 stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
 'step)^0.25 (set it with --lr)'
-# with it the smallest steps learn: a loss of 3.0 after 150 of them, where 9.4e-6 gave 5.6
+# with it the smallest models learn: a loss of 3.0 after 150 steps, where 9.4e-6 gave 5.6
 run 0 sgt-train --quiet $small --lr auto --steps 150 --run learns
 tail -20 learns/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/' | awk '{ sum += $1 } END { exit !(sum / NR < 4.2) }' ||
     fail 'the rate that is chosen does not learn'
@@ -135,12 +135,12 @@ stderr_has 'learning rate 0.01, chosen for you: 0.00402 for 0.0238 million param
 run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled
 stderr_has 'Scaled learning rate: 0.00960'
 
-# ./out is found, and said
+# without --data, ./out is found, with a notice
 cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/ (no --data was given), 153,601 tokens in 1 shard; '
 
-# no validation shards: said once, and not where nobody asked for evaluations
+# no validation shards: one notice, and none without evaluations
 rm d/val_000000.bin
 run 0 sgt-train $small --eval-every 1 --run noval --steps 2
 [ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] ||
@@ -158,7 +158,7 @@ for reader in mmap uring; do
     run 0 sgt-train --quiet $small --steps 6 --run $reader --loader $reader
     same_facts run/log.jsonl $reader/log.jsonl
 done
-# so does any number of threads, and of fetching threads
+# so does any number of threads and of prefetch threads
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl
 same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors

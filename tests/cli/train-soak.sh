@@ -1,7 +1,6 @@
 # sgt-train for SOAK_SECONDS (20; make torture: 3600), a checkpoint each 10 s (each second, of 20), killed (SIGKILL) at
-# random moments and resumed: within a life memory does not grow by more than 1 % once two checkpoints are written, nor
-# over all of them; the fewest open descriptors are the same all the time; the log has every step once.
-# SEED=N has the same lives again.
+# random moments and resumed: within a life, and over all lives, memory grows by at most 1 % after two checkpoints; the
+# smallest number of open descriptors is constant; the log has every step once. SEED=N repeats the lives.
 # In make check-all only: it trains for a while, with a kill now and then.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -21,7 +20,7 @@ run 0 sgt-train --quiet $options --run warm --steps 30 --save-every 0
 every=$(sed 's/.*"ms_per_step":\([0-9.]*\).*/\1/' warm/log.jsonl | sort -n |
     awk -v gap=$gap '{ ms[NR] = $1 } END { n = gap * 1000 / ms[int(NR / 2)]; print n < 10 ? 10 : int(n) }')
 
-# What it has by now, a line a look: KiB DESCRIPTORS CHECKPOINT
+# Print its present use, one line per look: KiB DESCRIPTORS CHECKPOINT
 look() { # PID
     kib=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status" 2> /dev/null)
     fds=$(ls "/proc/$1/fd" 2> /dev/null | wc -l)
@@ -47,8 +46,8 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
     wait $pid 2> /dev/null || code=$?
     [ $code -eq 137 ] || fail "life $lives: exit $code: $(cat .stderr)"
     [ ! -s .stderr ] || fail "life $lives said something: $(cat .stderr)"
-    # once two checkpoints of this life are there: the least of the first half of what follows and of the second, as a
-    # save takes some for a moment
+    # after two checkpoints of this life: the smallest use in the first half of what follows and in the second, since a save
+    # takes some memory for a moment
     awk -v life=$lives '
         NR == 1 { named = $3 }
         $3 != named { named = $3; saved++ }
@@ -62,7 +61,7 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
         }' looks >> halves
     echo $lives > lives
 done
-# Lives differ a little, with where huge pages came to lie: over the hour, the second half of them against the first.
+# Lives differ a little in their huge pages: over the hour, compare the second half of them with the first.
 awk '
     $3 > 1.01 * $2 { printf "life %d: from %d to %d KiB\n", $1, $2, $3; bad = 1 }
     $5 > $4 { printf "life %d: from %d to %d descriptors\n", $1, $4, $5; bad = 1 }

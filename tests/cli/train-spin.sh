@@ -1,5 +1,5 @@
-# sgt-train, sgt-bench: threads of OpenMP look for work 1000 times before they sleep, unless the user says otherwise,
-# and what is started finds the user's environment.
+# sgt-train, sgt-bench: OpenMP's threads spin 1000 times before they sleep, unless the user set another number; child
+# processes get the user's environment.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d

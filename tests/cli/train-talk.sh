@@ -1,5 +1,5 @@
-# sgt-train's talk: three lines as it starts, the loss in a file as on a terminal, a name that was mistyped, data that
-# moved, and lines that a narrow terminal breaks between words.
+# sgt-train's messages: three lines at the start, the loss in a file as on a terminal, a mistyped name, moved data, and
+# lines that wrap between words on a narrow terminal.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -28,7 +28,7 @@ stderr_matches '^sgt-train: device: the CPU|^sgt-train: model: 1 layer, '
 stdout_matches '^loss: 5\.[0-9]+$'
 grep -q 'documents begun: 0' .stdout && fail 'a row of zero'
 
-# evaluations: the last one's step is named when steps followed it; a resumed run says since when
+# evaluations: the step of the last one is named if steps followed it; a resumed run says since when
 validation d
 run 0 sgt-train $small --steps 8 --eval-every 4 --run seen
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 4 steps\), validation 5\.[0-9]+$'
@@ -41,7 +41,7 @@ run 0 sgt-train $small --steps 2 --eval-every 1 --run blind
 stderr_lines 4
 stderr_matches '^sgt-train: data: d, 153,601 tokens in 1 shard; d has no validation shards: no evaluation$'
 
-# epochs that take no time are not all said
+# epochs that take no time are not all reported
 shard few.bin $(seq 65)
 run 0 sgt-train $small --data few.bin --steps 60 --run passes
 grep -c '^Epoch ' .stderr > epochs
@@ -50,7 +50,7 @@ grep -c '^Epoch ' .stderr > epochs
 run_usage '--verbose: not together with --quiet' sgt-train $small --verbose --quiet --run none
 absent none
 
-# ---- a name that was mistyped ----
+# ---- a mistyped name ----
 run 1 sgt-train --run toy-rnu --resume
 stdout_is ''
 stderr_is 'sgt-train: toy-rnu: no checkpoint to resume from: there is no such run (runs nearby: toy-run, blind, one and '\
@@ -70,13 +70,13 @@ run_usage '--resume: not together with --resume-or-start, which starts where the
     sgt-train --run deep/run --resume --resume-or-start
 run_usage '--resume-or-start: not together with --force' sgt-train --run deep/run --resume-or-start --force
 
-# two ranks: the first one decides and says it
+# two ranks: the first one decides and prints it
 two 1 sgt-train --run deep/rnu --resume --device cpu
 stderr_is 'sgt-train: deep/rnu: no checkpoint to resume from: there is no such run (runs nearby: deep/run; '\
 '--resume-or-start starts at step 0)'
 absent deep/rnu
 
-# ---- data that moved ----
+# ---- moved data ----
 mv d elsewhere
 run 1 sgt-train --run toy-run --resume --steps 61
 stdout_is ''
@@ -106,7 +106,7 @@ run 1 sgt-train --quiet --run tuned --resume --steps 2
 stderr_is 'sgt-train: tuned: the run was trained on sums.jsonl, which is gone: pass --data FILE.jsonl'
 run 0 sgt-train --quiet --run tuned --resume --steps 2 --data more.jsonl --val-data checks.jsonl
 
-# ---- a terminal of 40 columns: lines are broken between words ----
+# ---- a terminal of 40 columns: lines wrap between words ----
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 terminal() { # COMMAND: what it shows, without the bar
     script -qec "stty cols 40; $1" /dev/null < /dev/null > .shown 2> .script || :

@@ -1,11 +1,11 @@
-# What sgt-train shows on a terminal: one line with bar, steps, loss, speed, lr, MFU and what is left, as much of it as
-# there is room for; a line an evaluation above it; with --json the document and nothing else on standard output.
+# sgt-train on a terminal: one line with bar, steps, loss, speed, lr, MFU and time left, as much as fits; one line per
+# evaluation above it; with --json only the document on standard output.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 command -v script > /dev/null || skip 'script is not there'
 data d
 validation d
-# COLUMNS OPTION...: what the terminal showed, a line each time the cursor went back
+# COLUMNS OPTION...: print the terminal's content, a line each time the cursor went back
 terminal() {
     columns=$1
     shift
@@ -41,14 +41,14 @@ tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-
 terminal 40
 tail -1 bars | grep -qE '^100%(\|#+\|)? 60/60 <00:00 loss [0-9.]+$' || fail "not what 40 columns hold: $(cat bars)"
 
-# evaluations, each in a line of its own above the bar, and the document alone on standard output
+# evaluations, each in a line of its own above the bar; only the document on standard output
 terminal 120 --eval-every 20 --json
 [ "$(grep -cE '^step (20|40|60): loss [0-9.]+, validation [0-9.]+, ' shown)" -eq 3 ] ||
     fail "not three evaluations: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\||^step |^Epoch |^sgt-train: ' shown || fail 'that is more than a bar and lines'
 [ "$(wc -l < .out)" -eq 1 ] && grep -q '^{"step": 59, "loss": ' .out || fail "not one document: $(cat .out)"
 
-# not a terminal: no bar that is drawn again, a line an evaluation all the same
+# not a terminal: no bar, but a line per evaluation
 run 0 sgt-train $small --steps 60 --eval-every 20 --run run --force
 ! grep -q "$(printf '[\r\033]')" .stderr || fail 'drawn over, where nobody can'
 [ "$(grep -cE '^step (20|40|60): loss ' .stderr)" -eq 3 ] || fail 'not three evaluations'

@@ -1,6 +1,6 @@
-# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end
-# with the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and
-# other threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
+# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
+# the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
+# threads than the one before. SEED=N repeats the moments, as far as a machine repeats itself.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -11,13 +11,13 @@ expected=${TORTURE_KILLS:-20} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$expected"
 common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
 
-# The kinds: all of the optimizer's and the scaler's state, the sampler's, dropout's counters.
+# The kinds cover the state of the optimizer, the scaler, the sampler, and dropout's counters.
 kinds=3
 options1="$common --precision fp32 --steps 200 --eval-every 30"
 options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 120 --eval-every 0"
 options3="$common --precision bf16 --sampling block --no-tie --optimizer sgd --nesterov --recompute block --dropout 0.1
     --steps 160 --eval-every 50 --schedule wsd"
-# What a resumed run may have otherwise.
+# Options that a resumed run may change.
 lives='--threads 1 --loader preload|--threads 2 --loader mmap|--threads 1 --loader uring|--threads 2 --loader preload'
 life() { printf '%s\n' "$lives" | cut -d '|' -f "$1"; }
 
@@ -27,10 +27,10 @@ for kind in $(seq $kinds); do
 done
 grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do'
 
-# Two numbers below 1 a line: how long a life is, and how it differs.
+# Print lines of two numbers below 1: the length of a life, and its variation.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
-# A checkpoint without what names a reader, and the sum of that.
+# Print a checkpoint's sum without the reader's name, and without the checksum of that.
 facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors &&
     grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
 same_run() { # KIND RUN
@@ -44,7 +44,7 @@ same_run() { # KIND RUN
     done
 }
 
-# A life's longest: some times what an undisturbed start takes here and now, so that some end before the first step.
+# The longest life: some times an undisturbed start measured now, so that some end before the first step.
 before=$(date +%s%N)
 run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
 start=$((($(date +%s%N) - before) / 1000000))
@@ -74,7 +74,7 @@ numbers | while read -r length which; do
     case $code in
     137)
         kills=$((kills + 1))
-        # the machine may be busier or idler by now: about as many are to be killed as not
+        # the machine's load varies: the aim is to kill about half of them
         longest=$((longest * 9 / 8 + 1))
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
@@ -94,7 +94,7 @@ numbers | while read -r length which; do
     for kind in $(seq $kinds); do finish "$kind"; done
     echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
 undisturbed ones"
-    # Of a few kills none may fall into a save where everything else takes long.
+    # With few kills, none may fall into a save if everything else takes long.
     [ "$expected" -lt 100 ] || [ $saving -gt $((expected / 50)) ] || fail 'saves were hardly disturbed'
     break
 done

@@ -1,4 +1,4 @@
-# Checkpoints as transformers sees them: loaded without a word, the same loss to 1e-5, the tokenizer too.
+# Checkpoints in transformers: loaded without a warning, the same loss to 1e-5, and the tokenizer.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"

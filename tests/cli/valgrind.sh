@@ -1,4 +1,4 @@
-# No program leaks, and none reads what was never written. Not the uring reader: valgrind does not see what the kernel
+# No program leaks memory or reads uninitialized memory. Without the uring reader: valgrind does not see the kernel's
 # writes through a ring.
 # In make check-all only: valgrind slows every program down.
 . "$ROOT/tests/cli/lib.sh"
