@@ -49,7 +49,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 /* Return the id that begins a document of a shard: the header's, or GPT-2's. */
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
-/* Return SGT_EFORMAT: "out/train_000003.bin: token 17 (byte 1058): id 60000, wanted below
+/* Return SGT_EFORMAT: "out/train_000003.bin: token 17 (byte 1058): id 60000, expected below
  * 50257". */
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);
 

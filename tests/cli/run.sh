@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: run tests/cli/*.sh (those whose names contain PATTERN) against the programs in BIN, each in an
 # empty folder, AT_ONCE (2) at a time. Leave out names that match LEFT_OUT, a regular expression, and with TIER=check
-# a line "# In make check-all only: WHY". A line each as it ends, and with SHOW=1 what it said; TIMES=FILE gets a line
-# each with its name and the CPU time it took. The last line is "N passed, N failed, N skipped". Exit 1 when one failed.
+# scripts with a line "# In make check-all only: WHY". Print one line per script when it ends, and with SHOW=1 its
+# output; TIMES=FILE gets a line with its name and its CPU time. The last line is "N passed, N failed, N skipped". Exit
+# with 1 if one failed.
 set -u
 
 # Run one script; used by the rest of this file.

@@ -265,7 +265,7 @@ static int read_name(scan *c)
     uint8_t *name, *end;
     int escaped;
     uint64_t surrogates = 0;
-    if (*c->s != '"') return wrong(c, "wanted a name in quotes");
+    if (*c->s != '"') return wrong(c, "expected a name in quotes");
     if (read_string(c, &name, &end, &escaped) < 0) return -1;
     skip_space(c);
     if (*c->s != ':') return wrong(c, "expected a colon");
