@@ -4,19 +4,15 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "tests/train/trace.h"
-#include "train/sgt_train.h"
 #include "train/log/trace.h"
 
 TestSuite(trace, .init = make_folder, .fini = remove_folder);
