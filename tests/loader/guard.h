@@ -1,0 +1,58 @@
+/* guard.h: three shards, opened with the mmap reader and the guard against SIGBUS. */
+#ifndef SGT_TESTS_GUARD_H
+#define SGT_TESTS_GUARD_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tests/loader/shards.h"
+
+enum { T = 512, B = 4, LEN = 40000, PAGE = 4096 };
+
+static inline void guard(void)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_loader_guard_sigbus(&err), 0, "%s", err.text);
+}
+
+static inline sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
+{
+    sgt_loader *l;
+    sgt_error err;
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
+    cr_assert_eq(sgt_loader_open(&l, path, &o, &err), 0, "%s", err.text);
+    return l;
+}
+
+static inline void put_three(void)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        put_shard(name, i, LEN);
+    }
+}
+
+/* Return how many of the batch's windows reach past byte `size` of a shard. */
+static inline int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
+{
+    int n = 0;
+    for (uint64_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * B + r, &shard, &at);
+        n += shard == of && SGT_SHARD_HEADER + 2 * (at + T + 1) > size;
+    }
+    return n;
+}
+
+/* Cut shard 1 while it is mapped. If hidden, it has another name by then, so that only the signal
+ * reveals the cut. */
+static inline void cut(uint64_t size, int behind)
+{
+    if (behind) cr_assert_eq(rename("d/train_000001.bin", "d/other"), 0);
+    resize(behind ? "d/other" : "d/train_000001.bin", size);
+}
+
+#endif

@@ -1,0 +1,198 @@
+/* test_guard_handlers.c: SIGBUS at addresses that are not ours: handlers that were there before the
+ * guard, default actions, and loaders that come and go meanwhile. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/loader/guard.h"
+
+TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
+
+/* ---- addresses that are not ours ---- */
+
+/* A map of the test's own, of which nothing is there to be read. */
+static volatile char *own_map(void)
+{
+    put_bytes("own", "x", 1);
+    int fd = open("own", O_RDONLY);
+    volatile char *p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    cr_assert(fd >= 0 && p != MAP_FAILED);
+    close(fd);
+    resize("own", 0);
+    return p;
+}
+
+static __thread sigjmp_buf escape;
+static void *volatile caught;
+static volatile int times;
+
+static void with_info(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    caught = info->si_addr;
+    times += number == SIGBUS;
+    siglongjmp(escape, 1);
+}
+
+static void without_info(int number)
+{
+    times += number == SIGBUS;
+    siglongjmp(escape, 1);
+}
+
+static void handle(void (*info)(int, siginfo_t *, void *), void (*plain)(int), int flags)
+{
+    struct sigaction a = {.sa_flags = flags};
+    if (info) a.sa_sigaction = info;
+    else a.sa_handler = plain;
+    cr_assert_eq(sigaction(SIGBUS, &a, NULL), 0);
+}
+
+static int touch(volatile char *p)
+{
+    if (sigsetjmp(escape, 1)) return 1;
+    (void)*p;
+    return 0;
+}
+
+/* Ours is an error, theirs is theirs, whichever comes first and however often. */
+static void check_both(volatile char *theirs, int wants_address)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_cursor *c;
+    sgt_error err;
+    uint64_t k = 0;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    cut(5 * PAGE, 1);
+    while (!past(l, k, 1, 5 * PAGE)) k++;
+    for (int again = 1; again <= 3; again++) {
+        cr_assert_eq(touch(theirs + again), 1);
+        cr_assert_eq(times, again);
+        if (wants_address) cr_assert_eq(caught, (void *)(theirs + again));
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EIO);
+        cr_assert_eq(times, again);
+    }
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+    cr_assert_eq(touch(theirs), 1);
+    cr_assert_eq(times, 4);
+}
+
+Test(guard_handlers, the_handler_before)
+{
+    handle(with_info, NULL, SA_SIGINFO);
+    guard();
+    guard(); /* once is enough */
+    check_both(own_map(), 1);
+}
+
+Test(guard_handlers, the_plain_handler_before)
+{
+    handle(NULL, without_info, 0);
+    guard();
+    check_both(own_map(), 0);
+}
+
+/* Runs `act` in a child: the signal that ended it, or 0. */
+static int ended_by(void (*act)(void))
+{
+    int status;
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        act();
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* In a child: the library's handler, where this stood before. */
+static void guard_over(void (*before)(int))
+{
+    handle(NULL, before, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+}
+
+static void default_fault(void)
+{
+    guard_over(SIG_DFL);
+    (void)*own_map();
+}
+
+static void default_sent(void)
+{
+    guard_over(SIG_DFL);
+    kill(getpid(), SIGBUS);
+}
+
+static void ignored_fault(void)
+{
+    guard_over(SIG_IGN);
+    (void)*own_map();
+}
+
+static void ignored_sent(void)
+{
+    guard_over(SIG_IGN);
+    kill(getpid(), SIGBUS);
+    kill(getpid(), SIGBUS);
+}
+
+/* A handler that is good for one signal. */
+static void once(void)
+{
+    volatile char *p = own_map();
+    handle(NULL, without_info, (int)SA_RESETHAND);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    if (!touch(p) || times != 1) _exit(1);
+    (void)*p;
+}
+
+Test(guard_handlers, what_the_system_does_by_itself)
+{
+    cr_assert_eq(ended_by(default_fault), SIGBUS);
+    cr_assert_eq(ended_by(default_sent), SIGBUS);
+    cr_assert_eq(ended_by(ignored_fault), SIGBUS);
+    cr_assert_eq(ended_by(ignored_sent), 0);
+    cr_assert_eq(ended_by(once), SIGBUS);
+}
+
+/* ---- loaders come and go ---- */
+
+static int stop;
+
+static void *open_and_close(void *unused)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        sgt_loader_close(open_mapped("d", SGT_SAMPLING_RANDOM));
+    return unused;
+}
+
+/* A thread whose faults are its own, while the list that the handler looks through changes. */
+Test(guard_handlers, loaders_come_and_go)
+{
+    pthread_t id[3];
+    handle(with_info, NULL, SA_SIGINFO);
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    volatile char *p = own_map();
+    for (int i = 0; i < 3; i++) cr_assert_eq(pthread_create(&id[i], NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < 3000; i++) {
+        cr_assert_eq(touch(p + i), 1);
+        cr_assert_eq(caught, (void *)(p + i));
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) pthread_join(id[i], NULL);
+    cr_assert_eq(times, 3000);
+}

@@ -1,0 +1,170 @@
+/* cuda_cases.c: CUDA's switches, and what the host does in a step. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/step/cases.h"
+
+/* ---- CUDA's switches ---- */
+
+void switches(step_check *s)
+{
+    sgt_backend_options plain = options_of(s, "tiny_tanh", 1), o = plain;
+    outcome want = three_steps(s, &plain, "tiny_tanh", 1);
+    snprintf(s->at, sizeof s->at, "no graphs");
+    o.no_graphs = 1;
+    outcome r = three_steps(s, &o, "tiny_tanh", 1);
+    expect_same(s, &want, &r);
+    forget(&r);
+    snprintf(s->at, sizeof s->at, "no overlap");
+    o = plain;
+    o.no_overlap = 1;
+    r = three_steps(s, &o, "tiny_tanh", 1);
+    expect_same(s, &want, &r);
+    forget(&r);
+    const char *const others[] = {"no fusion", "no padding", "naive attention"};
+    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+    for (int i = 0; i < 3; i++) {
+        snprintf(s->at, sizeof s->at, "%s", others[i]);
+        o = plain;
+        o.no_fuse = i == 0;
+        o.no_pad_vocab = i == 1;
+        if (i == 2) o.attention = SGT_ATTENTION_NAIVE;
+        r = three_steps(s, &o, "tiny_tanh", 1);
+        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        forget(&r);
+    }
+    forget(&want);
+}
+
+/* Attention for sm_90 compared with that for all GPUs, with the head sizes that it supports. */
+void hopper(step_check *s)
+{
+    double bound = 4 * unit_of(s->precision);
+    for (int with = 0; with < 3; with++) {
+        fixture f;
+        fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+        f.model.heads = f.model.channels / 64;
+        sgt_backend_options plain = fixture_options(s, &f, f.batch), o;
+        plain.deterministic = 1;
+        plain.dropout = with == 1 ? 0.1f : 0;
+        plain.documents = with == 2;
+        o = plain;
+        o.variants |= SGT_VARIANT_ATTENTION_HOPPER;
+        snprintf(s->at, sizeof s->at, "%s",
+                 with == 1   ? "dropout"
+                 : with == 2 ? "documents"
+                             : "plain");
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        s->skipped = !strstr(b->level, "sm_90");
+        expect(s, s->skipped || strstr(b->level, "our attention for sm_90"), "%s", b->level);
+        b->close(b);
+        fixture_free(&f);
+        outcome want = three_steps(s, &plain, "tiny_tanh", 1),
+                r = three_steps(s, &o, "tiny_tanh", 1);
+        outcome again = three_steps(s, &o, "tiny_tanh", 1);
+        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        expect_same(s, &r, &again);
+        forget(&want);
+        forget(&r);
+        forget(&again);
+    }
+}
+
+/* Only with cuDNN: on the host, if SGT_HOST_CUDNN asks for its stand-in. */
+void cudnn(step_check *s)
+{
+    sgt_error err;
+    sgt_backend_options plain = options_of(s, "tiny_tanh", 1), o = plain;
+    o.attention = SGT_ATTENTION_CUDNN;
+    if (try_open(s, &o, &err) < 0) {
+        printf("  %s\n", err.text);
+        s->skipped = 1;
+        return;
+    }
+    double bound = 4 * unit_of(s->precision);
+    outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
+    expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+    expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+    forget(&want);
+    forget(&r);
+}
+
+/* ---- what the host does in a step ---- */
+
+/* Steps as the training loop runs them, with metrics a step late. The host never waits for a
+ * stream, allocates nothing, and launches only two graphs and the three kernels around them. It may
+ * wait for a copy of the rows of two micro-steps ago and for the metrics of the previous step. */
+void waits(step_check *s)
+{
+    enum { STEPS = 6, MICRO = 2 };
+    fixture f;
+    sgt_error err = {0};
+    sgt_step_metrics m;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
+    sgt_cuda_counts before = counts_now(s);
+    /* graphs are captured from work that ran without graphs first: a micro-step, the update */
+    run_steps(s, &f, b, 0, 1, MICRO);
+    expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1,
+           "%llu graphs in the first step",
+           (unsigned long long)(counts_now(s).graph_runs - before.graph_runs));
+    before = counts_now(s);
+    for (uint64_t k = 1; k <= STEPS; k++) {
+        for (uint32_t a = 0; a < MICRO; a++)
+            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, f.batch / MICRO,
+                                  1.0 / (f.batch * f.seq));
+        expect(s, b->update(b, k, 1e-3, &err) == 0, "%s", err.text);
+        if (k > 1) expect(s, b->metrics(b, k - 1, &m, &err) == 0, "%s", err.text);
+    }
+    sgt_cuda_counts n = counts_now(s);
+    expect(s, n.finishes == before.finishes, "the host waited for a stream %llu times",
+           (unsigned long long)(n.finishes - before.finishes));
+    expect(s, n.event_waits - before.event_waits <= STEPS * (MICRO + 1),
+           "%llu waits for events in %d micro-steps",
+           (unsigned long long)(n.event_waits - before.event_waits), STEPS * MICRO);
+    expect(s, n.mallocs == before.mallocs, "memory was taken");
+    expect(s, n.graph_runs - before.graph_runs == STEPS * (MICRO + 1), "%llu graphs were run",
+           (unsigned long long)(n.graph_runs - before.graph_runs));
+    expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1),
+           "%llu launches outside of graphs", (unsigned long long)(n.launches - before.launches));
+    /* a batch's tokens and the fixture's own targets; the end of a step */
+    expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
+           (unsigned long long)(n.copies - before.copies));
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* Kernels of a forward pass: their number does not depend on the width, so a narrow model with
+ * gpt2's twelve layers has as many as gpt2. */
+void launches(step_check *s)
+{
+    sgt_error err = {0};
+    unsigned fused = 0;
+    for (int alone = 0; alone <= 1; alone++) {
+        fixture f;
+        sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+        fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+        o.model.layers = f.model.layers = 12;
+        o.model.channels = f.model.channels = 16;
+        o.model.heads = f.model.heads = 2;
+        o.no_fuse = alone;
+        free(f.initial);
+        f.initial = calloc(sgt_model_floats(&f.model), sizeof *f.initial);
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        expect(s, sgt_init_parameters(b, &f.model, 1, 1, &err) == 0, "%s", err.text);
+        run_steps(s, &f, b, 0, 1, 1);
+        if (!alone) fused = b->launches_forward;
+        if (!alone) expect(s, fused > 0 && fused <= 109, "%u kernels a forward pass", fused);
+        else
+            expect(s, b->launches_forward >= fused + 12 * 5, "%u kernels without fusion",
+                   b->launches_forward);
+        printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward,
+               b->launches_step, alone ? ", without fusion" : "");
+        b->close(b);
+        fixture_free(&f);
+    }
+}

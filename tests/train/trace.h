@@ -1,0 +1,85 @@
+/* trace.h: write a trace to t.json of the test's folder, and read it. */
+#ifndef SGT_TESTS_TRACE_H
+#define SGT_TESTS_TRACE_H
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/train/folder.h"
+#include "train/log/trace.h"
+
+static char said[1024]; /* the last notice */
+
+static inline void hear(void *ctx, const char *line)
+{
+    (void)ctx;
+    snprintf(said, sizeof said, "%s", line);
+}
+
+static inline sgt_trace *start(uint64_t first, uint64_t steps, uint64_t events)
+{
+    sgt_trace *t = NULL;
+    sgt_error err;
+    sgt_trace_options o = {
+        .first = first, .steps = steps, .events = events, .notice = {hear, NULL}};
+    cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, &err), 0, "%s", err.text);
+    return t;
+}
+
+static inline void step(sgt_trace *t, uint64_t s)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_trace_step(t, s, &err), 0, "%s", err.text);
+}
+
+static inline json_t *end(sgt_trace *t)
+{
+    sgt_error err;
+    json_error_t why;
+    cr_assert_eq(sgt_trace_finish(t, &err), 0, "%s", err.text);
+    sgt_trace_close(t);
+    json_t *all = json_load_file(in_folder("t.json"), JSON_REJECT_DUPLICATES, &why);
+    cr_assert(all, "%s, line %d", why.text, why.line);
+    return all;
+}
+
+static inline const char *text(const json_t *e, const char *key)
+{
+    return json_string_value(json_object_get(e, key));
+}
+static inline int64_t whole(const json_t *e, const char *key)
+{
+    return json_integer_value(json_object_get(e, key));
+}
+static inline int64_t ns(const json_t *e, const char *key)
+{
+    return llround(json_real_value(json_object_get(e, key)) * 1e3);
+}
+static inline int64_t other(const json_t *all, const char *key)
+{
+    return whole(json_object_get(all, "otherData"), key);
+}
+
+/* Return the n-th event of a phase, or NULL. With n < 0, store their number in *count. */
+static inline json_t *event(const json_t *all, const char *phase, int n, int *count)
+{
+    size_t i;
+    json_t *e;
+    int seen = 0;
+    json_array_foreach(json_object_get(all, "traceEvents"), i,
+                       e) if (strcmp(text(e, "ph"), phase) == 0 && seen++ == n) return e;
+    if (count) *count = seen;
+    return NULL;
+}
+
+static inline int events(const json_t *all, const char *phase)
+{
+    int count;
+    event(all, phase, -1, &count);
+    return count;
+}
+
+#endif
