@@ -106,7 +106,8 @@ typedef struct sgt_backend_options {
     int documents;
     int32_t eot;
     sgt_attention attention;
-    /* switches of CUDA, to measure the gain of each technique */
+    /* Switches to measure the gain of each technique. A CPU has only no_overlap: it then defers no
+     * update. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* variants of CUDA (variants.h) */
     /* Used only during open. `cache`: folder, created if missing, for timing results per device and

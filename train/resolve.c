@@ -73,8 +73,6 @@ int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err)
     o->model = t->model;
     o->batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks);
     o->threads = resolve_threads(t);
-    /* a CPU copies no rows, so the loop alone handles it */
-    o->no_overlap &= t->cuda != NULL;
     o->recompute_at = t->recompute_at;
     o->eot = (int32_t)t->eot;
     o->notice = t->o->notice;

@@ -140,7 +140,9 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
     WORD(TECHNIQUES, BATCHING, batching, "batching", batchings, "simd",
          "make rows with vector instructions, or one token at a time", 0, .needs = SHARDS),
     FLAG(TECHNIQUES, NO_OVERLAP, no_overlap, "no-overlap",
-         "fetch and copy each batch when a step needs it, not ahead", 0),
+         "fetch and copy each batch when a step needs it, not ahead; on a CPU, also update all "
+         "parameters at the end of a step, not during the next one",
+         0),
     FLAG(TECHNIQUES, SYNC_METRICS, sync_metrics, "sync-metrics",
          "wait for each step's metrics before the next step (CUDA)", DEVICE | CUDA),
     FLAG(TECHNIQUES, NO_FUSE, no_fuse, "no-fuse",

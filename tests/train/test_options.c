@@ -428,7 +428,6 @@ Test(options, what_a_cpu_lacks_is_refused_by_name)
          "--attention naive: needs --device cuda"},
         {{.no_fuse = 1}, SGT_EUNSUPPORTED, "--no-fuse: needs --device cuda"},
         {{.no_graphs = 1}, SGT_EUNSUPPORTED, "--no-graphs: needs --device cuda"},
-        {{.no_overlap = 1}, SGT_EUNSUPPORTED, "--no-overlap: needs --device cuda"},
         {{.no_pad_vocab = 1}, SGT_EUNSUPPORTED, "--no-pad-vocab: needs --device cuda"},
         {{.variants = 1}, SGT_EUNSUPPORTED, "--variant: needs --device cuda"},
         {{.precision = SGT_PRECISION_TF32},

@@ -42,12 +42,16 @@ Test(update, most_of_it_is_put_off_where_that_gains)
 {
     fixture f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    for (int threads = 1; threads <= 2; threads++) {
-        sgt_backend *b = fixture_backend(&f, f.batch, threads);
-        step(&f, b, 0);
-        is_put_off(b, threads == 2);
-        b->close(b);
-    }
+    for (int threads = 1; threads <= 2; threads++)
+        for (int at_once = 0; at_once < 2; at_once++) {
+            sgt_backend_options o = f.options;
+            o.threads = threads;
+            o.no_overlap = at_once;
+            sgt_backend *b = fixture_open(&f, &o);
+            step(&f, b, 0);
+            is_put_off(b, threads == 2 && !at_once);
+            b->close(b);
+        }
     fixture_free(&f);
 }
 

@@ -110,7 +110,6 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
     k->seq = bench_seq(&shape, cuda, 64);
     k->threads = bench_threads(&shape);
     k->precision = bench_precision(&shape, cuda);
-    k->no_overlap &= cuda; /* a CPU copies nothing to a device */
     if (!cuda && !o.variant_given) k->variants = 0;
     k->notice = k->detail = *notice;
     k->unverified = o.no_self_check;

@@ -98,6 +98,7 @@ typedef struct sgt_cpu_shape {
     uint64_t ranks, rank; /* number of ranks; this rank's number */
     int sharing;          /* ranks share memory: all are on this machine */
     int scrub;            /* tests only: overwrite buffers that are no longer in use (live.h) */
+    int no_overlap;       /* defer no update */
 } sgt_cpu_shape;
 
 /* Where each buffer lies; constant once memory is laid out. */
@@ -237,10 +238,11 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c);
 /* Return whether updates are deferred. They are not with one thread, which would only do the same
  * work later. They are not with ranks on several machines, which send updated parameters at once.
  * They are not in tests that overwrite unused buffers, because gradients must stay until the
- * update. */
+ * update. They are not with --no-overlap, which measures what deferring gains. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
-    return !c->shape.scrub && (c->group ? c->shape.sharing : c->shape.threads > 1);
+    return !c->shape.scrub && !c->shape.no_overlap &&
+           (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
 /* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
  * for C floats each. */

@@ -288,7 +288,6 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->no_fuse, "--no-fuse"},
         {o->no_graphs, "--no-graphs"},
         {o->sync_kernels, "--sync-kernels"},
-        {o->no_overlap, "--no-overlap"},
         {o->no_pad_vocab, "--no-pad-vocab"},
         {o->variants != 0, "--variant"},
     };
@@ -321,6 +320,7 @@ static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf1
     s->optim = o->optim;
     s->threads = o->threads;
     s->scrub = o->scrub;
+    s->no_overlap = o->no_overlap;
     s->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     s->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
     s->bf16 = bf16;
