@@ -44,9 +44,9 @@ int sgt_paths_child(const char *what);
  * frees it. NULL: out of memory. */
 char *sgt_paths_json(const sgt_verdicts *v);
 
-/* Return the first path whose verdict differs from that in such a JSON text, and copy the text's
- * verdict to `then`. NULL: none differs. A path that the text lacks, as an earlier version did not
- * check it, differs if it is out now. */
+/* Return the first path whose verdict differs from the one in `json` (sgt_paths_json), and copy the
+ * old verdict to `then`. Return NULL if none differs. An earlier version may not have checked a
+ * path, so `json` lacks it. Such a path differs only if it is out now. */
 const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *json, char then[12]);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct sgt_watch {
     double epoch_said; /* time of the last line about an epoch */
     uint64_t epoch_steps;
     sgt_diagnosis diagnosis; /* of all steps of the run, including those before a resume */
-    /* spikes skipped up to the last line; how many of them in a row */
+    /* spikes skipped up to the last line; number of the newest steps in a row that were spikes */
     uint64_t spikes, row;
     double first_loss, last_loss;    /* losses of this call */
     double recent[SGT_WATCH_RECENT]; /* loss of step s in recent[s % SGT_WATCH_RECENT] */

@@ -1,4 +1,5 @@
-/* levels.h: one complete table per level. Only cpu.c chooses among them. */
+/* levels.h: a complete table of kernels for each instruction-set level. Only cpu.c chooses among
+ * them. */
 #ifndef SGT_LEVELS_H
 #define SGT_LEVELS_H
 

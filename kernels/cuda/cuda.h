@@ -328,7 +328,8 @@ void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
 void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
                           size_t T, size_t H, size_t D);
 
-/* p_ij = softmax_{a_i<=j<=i}(scale s_ij), 0 for other j; in place, (B, H, T, T) */
+/* In place, on scores (B, H, T, T): p_ij = softmax of scale s_ij over a_i <= j <= i, and 0 for
+ * other j. a_i is documents->start of i, or 0 without documents. */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
                              size_t H, size_t T, float scale, const sgt_cuda_documents *documents);
 

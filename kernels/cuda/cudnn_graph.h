@@ -29,7 +29,7 @@ typedef struct sgt_cudnn_graph {
     sgt_cudnn_desc device;
     sgt_cudnn_desc ops[SGT_CUDNN_OPS], descs[SGT_CUDNN_DESCS];
     int op_count, desc_count;
-    int64_t last_uid; /* last uid given to a tensor inside the graph */
+    int64_t last_uid; /* last uid given to a virtual tensor */
     int rc;
     sgt_error *err;
 } sgt_cudnn_graph;

@@ -41,7 +41,8 @@ typedef struct reader {
 
 /* ---- names ---- */
 
-/* Return the next <length><identifier> of a mangled name; NULL if there is none. */
+/* Read the next <length><identifier> of a mangled name into *part and *n. Return the position after
+ * it, or NULL if there is none. */
 static const char *source_name(const char *s, const char **part, size_t *n)
 {
     size_t length = 0;

@@ -80,7 +80,8 @@ static char *read_cache(const char *folder)
     return text;
 }
 
-/* Return the next line and its length without its end, and move *at past it. NULL at the end. */
+/* Return the next line, with its length without the newline in *n, and move *at past it. Return
+ * NULL at the end. */
 static const char *next_line(const char **at, size_t *n)
 {
     const char *line = *at;

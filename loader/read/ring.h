@@ -62,10 +62,10 @@ typedef struct sgt_ring_read {
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
-/* Open what a reader's rings share. The set outlives it; of the options, only notice and fault are
- * used. It opens shard 0, then makes and closes a ring with memory for `reads` reads of `bytes`
- * bytes, to find out the detail. Returns SGT_E* if the shard cannot be opened. Any number of
- * threads may use it. */
+/* Open the state that all rings of a reader share. The set must outlive it. Of the options, only
+ * notice and fault are used. It opens shard 0, then makes and closes a ring with memory for `reads`
+ * reads of `bytes` bytes, to find out which fallbacks apply (sgt_rings_detail). Returns SGT_E* if
+ * the shard cannot be opened. Any number of threads may use it. */
 int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
                    size_t bytes, sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */

@@ -314,7 +314,7 @@ static enum __ptrace_request meet_call(run *r, pid_t tid)
         for (int i = 0; i < r->count; i++)
             if (r->calls[i]->number == (int)regs.orig_rax && r->calls[i]->size_of)
                 ask_for_less(&regs, r->calls[i]->size_of);
-    if (r->what == ERROR) { /* call number -1 does nothing, and rax keeps its value */
+    if (r->what == ERROR) { /* With call number -1 the kernel does nothing and keeps rax. */
         regs.orig_rax = (unsigned long long)-1;
         regs.rax = (unsigned long long)-r->error;
     }

@@ -13,7 +13,8 @@ using shape_list = std::initializer_list<shape>;
 static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 64}, {1, 65, 2, 64},
                                   {1, 129, 1, 64}, {1, 193, 1, 64}, {1, 70, 3, 8},  {1, 100, 1, 40},
                                   {1, 80, 2, 80},  {1, 97, 1, 128}, {1, 92, 1, 64}};
-/* Keys in numbers that are no multiple of four, several tiles, both widths of the walked tile. */
+/* Shapes for dropout: numbers of keys that are no multiple of four, several tiles of keys, and both
+ * widths of these tiles. */
 static const shape_list dropped_shapes = {
     {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
 

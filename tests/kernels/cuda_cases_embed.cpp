@@ -8,7 +8,8 @@ struct shape {
     size_t n, T, C;
     int32_t V;
 };
-/* few tokens: runs over several chunks of 64; n under T, and not a multiple of it */
+/* A small vocabulary V gives long runs of one id in the sorted ids, over several chunks of 64. Some
+ * n are below T, some are no multiple of it. */
 static const shape shapes[] = {{1, 4, 8, 10},   {63, 64, 5, 1},      {65, 16, 8, 1},
                                {64, 16, 8, 3},  {65, 16, 24, 65536}, {200, 50, 16, 2},
                                {257, 64, 7, 1}, {640, 64, 8, 5},     {300, 100, 264, 40}};

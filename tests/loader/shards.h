@@ -16,8 +16,8 @@ void leave_scratch(void);
 /* Return token i of shard `shard`: below 50257, and so varied that no two windows look alike. */
 uint16_t token_at(uint32_t shard, uint64_t i);
 
-/* Write a shard: with sgt's header and its checksum, with llm.c's three words, or without a
- * header. */
+/* Write shard `shard` with `tokens` tokens of token_at. put_shard writes sgt's header with its
+ * checksum before them, put_foreign llm.c's header, and put_raw none. */
 void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);

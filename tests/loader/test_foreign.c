@@ -228,7 +228,8 @@ Test(foreign, megatron_documents_within_rows)
     sgt_loader_close(l);
 }
 
-/* Columns that take many reads, a type with the same bits, and modes after them. */
+/* The index file: arrays longer than one read, type 3 (int16), whose bits are those of uint16, and
+ * then the same with an array of modes at its end. */
 Test(foreign, megatron_of_many_documents)
 {
     enum { MANY = 40000 };

@@ -19,8 +19,9 @@ extern int (*use_bf16)(sgt_error *err);
 /* The function that reads a --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
-/* For .init, with remove_folder for .fini. Writes FOLDER/data.bin: 20,001 ids of the curve's text
- * (bytes) as a shard with a vocabulary of 256, in which a newline begins a document. */
+/* Criterion's .init for a test that needs data; remove_folder is its .fini. Writes FOLDER/data.bin,
+ * a shard with 20,001 tokens from FIXTURES/curve/tokens.bin. The tokens are bytes (vocabulary 256),
+ * and a newline begins a document. */
 void make_data(void);
 
 /* Return the curve's settings, as in contract and fixture. */

@@ -43,10 +43,12 @@ typedef struct sgt_text_feed_options {
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
     /* vocabulary whose merges may cut long pieces; NULL: do not cut them */
     const sgt_vocab *vocab;
-    int replaced;      /* ill-formed bytes become U+FFFD before the text is encoded */
-    size_t long_piece; /* bytes from which on the merges are tried; 0: 1 MiB */
-    size_t extent;     /* maximum bytes without a cut; 0: 1 GiB */
-    size_t threads;    /* threads that unpack and filter in parallel; 0: one */
+    int replaced; /* ill-formed bytes become U+FFFD before the text is encoded */
+    /* length in bytes from which on text without a place to cut is cut between tokens of `vocab`;
+     * 0: 1 MiB */
+    size_t long_piece;
+    size_t extent;  /* maximum bytes without a cut; 0: 1 GiB */
+    size_t threads; /* threads that unpack and filter in parallel; 0: one */
     sgt_text_feed_from from;
 } sgt_text_feed_options;
 

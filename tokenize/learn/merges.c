@@ -14,7 +14,7 @@
 #define IDS 65536u
 
 typedef struct pair {
-    uint32_t key;     /* left << 16 | right; 0: free slot (no pair has id 0) */
+    uint32_t key;     /* left << 16 | right; 0: free slot (ids begin at 1) */
     uint32_t words_n; /* words that may hold the pair, in trainer.lists from words_at on */
     int64_t count;
     uint64_t words_at;

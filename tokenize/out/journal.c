@@ -240,7 +240,7 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
     if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
-    /* out of memory is no damage: fail, so that nothing is started over */
+    /* Fail if memory ran out. Treated as damage, it would start the run over. */
     if (j->lost) rc = sgt_fail_memory(err, j->path);
     free(text);
     if (rc < 0 || !good) {

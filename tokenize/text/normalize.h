@@ -27,9 +27,9 @@ void sgt_normalizer_free(sgt_normalizer *z);
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err);
 
-/* Return whether text may be cut before this character: in both forms, the text before it and the
- * text from it on can be normalized separately. May return 0 for a character that would allow
- * it. */
+/* Return whether text may be cut before this character. If so, the text before the cut and the text
+ * after it can be normalized separately, in NFC and in NFKC. May return 0 for a character that
+ * would allow a cut. */
 int sgt_normalize_boundary(uint32_t cp);
 
 /* Return a safe cut, as sgt_split_cut does, for text that is normalized and then split by GPT-2's

@@ -12,7 +12,8 @@ SPLIT_INLINE uint64_t top_bits(uint64_t w)
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Do the same as sgt_utf8_unit, with the usual cases first: characters of two and three bytes. */
+/* Decode a character as sgt_utf8_unit does, but test for the usual cases first: two and three
+ * bytes. */
 SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;

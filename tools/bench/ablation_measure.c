@@ -157,7 +157,7 @@ static int settle_batch(ablation *a, sgt_error *err)
 int ablation_settle(ablation *a, int named, sgt_error *err)
 {
     int rc = settle_data(a, named, err);
-    /* leave the other half to the user */
+    /* leave the other half of the memory to the user */
     if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
     if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
     return rc == SGT_OK ? settle_batch(a, err) : rc;

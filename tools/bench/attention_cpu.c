@@ -1,4 +1,4 @@
-/* attention_cpu.c: attention on a CPU, one head of a row after the other, on several threads. */
+/* attention_cpu.c: benchmark of attention on a CPU, head by head, on several threads. */
 #include <math.h>
 #include <stdio.h>
 

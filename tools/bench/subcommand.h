@@ -40,7 +40,7 @@ typedef struct bench_subcommand {
     const bench_output *output;
     size_t size;  /* size of `bench`, which the functions below share; zeroed at first */
     int operands; /* whether it takes operands */
-    int digits;   /* digits of numbers in the JSON document; 0: 6 */
+    int digits;   /* significant digits of numbers in the JSON document; 0: 6 */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(void *bench, const bench_call *call, sgt_error *err);
     int (*worth)(const void *bench, int rc); /* whether to show a failed measurement; NULL: no */

@@ -40,8 +40,8 @@ static void live_block(sgt_cpu_backend *c, const sgt_cpu_block *l)
                     sgt_part_backward(s->model.layers, last ? l->layer : l->layer + 1));
 }
 
-/* Return the products' scratch, or NULL if they need none: another buffer begins at that
- * address. */
+/* Return the scratch memory of the matrix products. Return NULL if they need none: buf.products is
+ * then empty and has the address of another buffer. */
 static const void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.threads) ? c->buf.products : NULL;

@@ -1,10 +1,10 @@
-/* update.c: the end of a step: the loss scale, clipping, the optimizer's pass.
+/* update.c: the end of a step: the loss scale, gradient clipping and the optimizer.
  *
- * The pass moves some 30 bytes for each parameter and computes next to nothing, while products
- * compute and leave memory idle. So most of the pass is deferred to the next forward pass, and done
- * beside the products there (sgt_beside). Each weight is updated before its product needs it, and
- * the token embedding before the head. Other readers of parameters or moments complete the update
- * first (sgt_cpu_settle), so the bits do not depend on when it is done. */
+ * The optimizer moves some 30 bytes per parameter and computes next to nothing, while matrix
+ * products leave the memory bandwidth unused. So most of the update is deferred to the next forward
+ * pass and overlapped with its products (sgt_beside). Each weight is updated before its product
+ * reads it, and the token embedding before the head. All other readers of parameters or moments
+ * complete the update first (sgt_cpu_settle), so the bits do not depend on when it is done. */
 #include <math.h>
 #include <string.h>
 

@@ -240,7 +240,8 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
 
 /* ---- all paths ---- */
 
-/* Return whether our attention rounds float32 to TF32, instead of splitting each number in two. */
+/* Return whether sgt's own attention kernels round float32 operands to TF32. Otherwise they split
+ * each operand in two. */
 static int tf32(const sgt_cuda_backend *c) { return c->o.precision == SGT_PRECISION_TF32; }
 
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)

@@ -219,7 +219,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* called once me
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
 /* ---- peak.c ---- */
-/* Fill in base.peak_flops and its name. Measures a large product, if there is memory for it. */
+/* Fill in base.peak_flops, measured with a large matrix product (0 if it cannot be measured),
+ * base.datasheet_flops and base.peak_name. */
 void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
 /* ---- attention.c ---- */

@@ -101,8 +101,8 @@ void *static_smem(const void *key, size_t size);
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
 unsigned char *smem_at(uint32_t address);
 
-/* Tell race mode of an access by a wrapper. `collective`: by the whole warp; `async`: through the
- * async proxy. */
+/* Report an access that a wrapper makes to the race detector. `collective`: the whole warp makes
+ * it; `async`: it goes through the async proxy. */
 void note_read(const void *p, size_t size, bool collective, bool async);
 void note_write(const void *p, size_t size);
 

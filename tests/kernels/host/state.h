@@ -25,7 +25,8 @@ extern long kernels_run; /* to their end, so far: those of a graph each time tha
 extern bool late_copies; /* this block's asynchronous copies land as late as its waits allow */
 
 void join_clock(uint32_t *into, const uint32_t *from);
-void made_progress(); /* a spinning thread has got what it waited for */
+/* Call when a spinning thread has got what it waited for: resets the count of spins. */
+void made_progress();
 
 /* ---- smem.cpp: shared memory ---- */
 void smem_begin(size_t dynamic); /* a block begins: every byte 0xff, a NaN in every type */

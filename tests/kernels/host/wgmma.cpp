@@ -219,7 +219,8 @@ static void give(std::list<Product> &list, Product &p, int t)
     memcpy(to, sum, sizeof(float) * (size_t)p.columns / 2);
 }
 
-/* The warp's lanes wait together: no product is read before the last of them has come. */
+/* The lanes of the warp wait for each other first: no product is computed before the last lane
+ * arrives. */
 void wgmma_wait(int keep)
 {
     warp_collective([](void **) {}, nullptr, "wgmma_wait");

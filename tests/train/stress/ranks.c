@@ -1,13 +1,15 @@
-/* ranks.c: ranks of one thread each that train at the same time and read each other's gradients,
- * parameters and progress; a rank's update continues while others compute with what is already
- * updated. They must have the same bits as with gradients sent by messages and each update done
- * at once. A plain program without Criterion, so that it runs under the thread sanitizer. That
- * does not know OpenMP's threads, so no rank has any:
+/* ranks.c: stress test of ranks that train at the same time, as threads of one process. They read
+ * each other's gradients, parameters and progress. A rank's update continues while others compute
+ * with the parameters that are already updated. The results must have the same bits as with
+ * gradients sent by messages and each update completed at once.
+ *
+ * This is a plain program without Criterion, so that it runs under the thread sanitizer. The
+ * sanitizer does not know OpenMP's threads, so each rank computes on one thread:
  *
  *     make SAN=thread build/thread/tests/stress-ranks && build/thread/tests/stress-ranks [STEPS]
  *
- * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exit 0: all
- * was right. */
+ * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exits with 0 if
+ * all results were right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
