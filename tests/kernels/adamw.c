@@ -6,11 +6,13 @@
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* 1 - beta is rounded where beta is near 1, as everywhere in Adam: it counts as one rounding of the
- * constant.
- *   m: 4u of |b1 m| + |(1 - b1) g'|;  v: 6u, all terms positive;  the change: m's error and 3u + 3u + 4u relatively,
- * since the denominator has half of v's, the root's, the product's and the sum's; p: the two
- * products, and its last rounding here and in ref. */
+/* Bounds for one update, with g' the scaled gradient. 1 - beta has few digits if beta is near 1, so
+ * it counts as one more rounding of that constant.
+ *   m: 4u (|beta1 m| + |(1 - beta1) g'|)
+ *   v: 6u v, because all its terms are positive
+ *   change of p by the moments: m's error, and 12u relatively. The denominator brings half of v's
+ *     error (3u); the rest is for the root, the sum, the quotients and the products.
+ *   p: also 4u of the weight decay, and 2u for the last rounding, here and in ref */
 static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g,
                    size_t n, const sgt_adamw *a)
 {
@@ -43,7 +45,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    /* at even and odd places */
+    /* `copy` begins at an even or an odd element */
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
@@ -55,8 +57,9 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         check_fail(t, "the copy is not p in bfloat16");
 }
 
-/* Any 32 bits may be a parameter: a NaN, a denormal, a number halfway between two others. A step of
- * 0 does not change them. */
+/* A parameter may have any 32 bits: a NaN, a subnormal number, a number halfway between two
+ * bfloat16 numbers. An update with a learning rate of 0 does not change it, so the copy must be its
+ * rounded value. */
 static void copies(check *t, size_t n)
 {
     const sgt_adamw still = {
@@ -65,7 +68,7 @@ static void copies(check *t, size_t n)
           *g = check_random(t, n, 1);
     uint16_t *copy = check_bytes(t, n * sizeof *copy + 64), *at = copy,
              *rounded = check_bytes(t, n * sizeof *copy);
-    while ((uintptr_t)at % 64) at++; /* whole lines */
+    while ((uintptr_t)at % 64) at++; /* begin at a cache line */
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)check_number(t, UINT64_C(1) << 32);
         if (i % 5 == 0) bits = (bits & 0xffff0000) | 0x8000;

@@ -15,7 +15,8 @@ static const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 48, 64, 65, 80, 12
 typedef struct head {
     size_t T, D, ld, ld_out;
     float scale;
-    const float *q, *k, *v; /* in one (T, ld) buffer, as in the trainer, or in separate ones */
+    /* pointers into one (T, ld) buffer, as in the trainer, or to separate buffers */
+    const float *q, *k, *v;
     const float *dout;
     float *out[2], *lse[2], *grads[2]; /* [0] expected, [1] computed; grads: dq dk dv, (T, ld) */
     float *scratch[2];
@@ -23,7 +24,7 @@ typedef struct head {
     int32_t *start;          /* NULL: one document */
 } head;
 
-/* Element 0 of the third draw of a large row: every head of these cases is its first. */
+/* Each case is one head, with number 0: element 0 of the third draw in a large row. */
 static const sgt_dropout drops = {
     .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 
@@ -64,8 +65,8 @@ static float *draw_numbers(check *t, size_t n, float scale)
     return x;
 }
 
-/* Probabilities, and gradients of scores, are rounded before they are multiplied: at most this of
- * each. */
+/* Return the relative error by which probabilities and gradients of scores are rounded before they
+ * are multiplied. */
 static double rounding_of(const check *t) { return in_bf16(t) ? 0x1p-8 : 0; }
 
 static head draw(check *t, size_t T, size_t D)
@@ -79,7 +80,7 @@ static head draw(check *t, size_t T, size_t D)
     h.drop = check_number(t, 3) ? NULL : &drops;
     if (check_number(t, 2)) h.start = draw_starts(t, T, check_number(t, 2) ? 9 : 150);
     const float *qkv = draw_numbers(
-        /* 6: a few scores get all of the probability */
+        /* with scale 6, a few scores get nearly all of the probability */
         t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6);
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
     h.dout = draw_numbers(t, span(T, h.ld_out, D), 1);
@@ -118,11 +119,16 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-/* A score is a sum of D products, scaled: (D + 3) u of the |terms|. E is the largest such error in
- * a row, plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes,
- * block by block) and the running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more,
- * dropout's factor and its product to 2u, each relative to sum f p|v|, and `rounding` of f p once.
- * lse is off by E, the sum's error and its own rounding. */
+/* Bounds of the forward pass. `rounding` is rounding_of.
+ *   score: a scaled sum of D products, (D + 3) u |terms|
+ *   E: the largest error of a score in the row, 4u for exp, and the rounding of s - max
+ *   p: 2E, relatively
+ *   sum of p over the keys, in lanes and block by block, with the running rescales: (T/4 + 3T/64 +
+ *     8) u
+ *   out, relative to the sum of f p |v|, with f dropout's factor: the errors of p and of its sum; T
+ *     u for the sum over v; 2u for f and its product; 4u for other roundings; `rounding` of f p
+ *     once
+ *   lse: E, the error of the sum, and its own rounding */
 static void forward_bounds(double *out, double *lse, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D;
@@ -168,10 +174,11 @@ static void attention_against_ref(check *t)
         }
 }
 
-/* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the
- * difference, 4u for exp. dP and delta are sums of D products; ds = p (f dP - delta), scaled at the
- * end. dv, dq, dk are sums of at most T products of such, T + 4 roundings each, and `rounding` of f
- * p and ds once. */
+/* Bounds of the backward pass, with p = exp(s - lse) and ds = scale p (f dP - delta).
+ *   e_p, the relative error of p: (D + 3) u |terms| for the score, u (|s| + |lse|) for the
+ *     difference, and 4u for exp
+ *   dP, delta: sums of D products
+ *   dq, dk, dv: sums of at most T products, (T + 4) u; f p and ds are rounded once by `rounding` */
 static void backward_bounds(double *grads, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D, ld = h->ld;
@@ -203,8 +210,8 @@ static void backward_bounds(double *grads, const head *h, double rounding)
     for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
 }
 
-/* A query that attends only to itself has a probability of 1 whatever its score: its dq is exactly
- * 0, and so is dk of a document of one token. */
+/* A query that sees only its own key has probability 1 whatever its score is. So its dq is exactly
+ * 0, and in a document of one token dk is too. */
 static void check_lone_queries(check *t, const head *h)
 {
     for (int which = 0; which < 2; which++)
@@ -237,7 +244,7 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* The first row attends only to itself; equal keys weigh all rows equally; a later row changes
+/* The definition: the first row sees only itself; equal keys get equal weights; a later row changes
  * nothing before it. */
 static void attention_definition(check *t)
 {
@@ -266,7 +273,7 @@ static void attention_definition(check *t)
     if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
 }
 
-/* A part of a row, from `from` on, as a row of its own with one document. */
+/* Return the part of the row from token `from` on as a row of its own with one document. */
 static head tail_of(check *t, const head *h, size_t from)
 {
     head tail = *h;
@@ -281,8 +288,8 @@ static head tail_of(check *t, const head *h, size_t from)
     return tail;
 }
 
-/* The last document of a row has the same numbers as in a row of its own; without dropout, the same
- * sums in the same order. */
+/* The last document of a row has the same results as a row of its own. Without dropout the bits are
+ * equal, because the sums have the same order. */
 static void documents_definition(check *t)
 {
     enum { T = 9, D = 3 };
@@ -360,7 +367,9 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     for (size_t i = 0; i < T && document; i++) h.start[i] = (int32_t)(i / document * document);
     char shape[64];
     double products = (double)(T * T) * (double)D *
-                      2; /* FLOPs of each full product, 2 T^2 D; half of it is above the diagonal */
+                      /* FLOPs of a full product are 2 T^2 D, but half of it lies above the
+                       * diagonal */
+                      2;
     snprintf(shape, sizeof shape, "T %zu, D %zu%s%s", T, D, dropping ? ", dropout" : "",
              !document       ? ""
              : with_backward ? ", documents, backward"
@@ -391,8 +400,8 @@ static void backward_bench(check *t)
     bench_at(t, 1024, 64, 1, 0, 0);
 }
 
-/* Documents of 100 tokens each, whose starts are not those of tiles except for the first; and one
- * that is the whole row: the cost of the mask. */
+/* Measure the cost of the document mask: with documents of 100 tokens, of which only the first
+ * begins at a tile's start, and with one document in the whole row. */
 static void documents_bench(check *t)
 {
     for (int with_backward = 0; with_backward < 2; with_backward++) {
@@ -413,8 +422,8 @@ static int bf16_table(check *t)
     return !t->skipped;
 }
 
-/* With a single key nothing is lost: its value is the output, and its gradient the input's, to the
- * bit. */
+/* With a single key nothing is rounded: the output is exactly its value, and the value's gradient
+ * is exactly the output's. */
 static void bf16_definition(check *t)
 {
     if (!bf16_table(t)) return;

@@ -7,7 +7,7 @@
 static const size_t rows[] = {0, 1, 2, 13, 600},
                     widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 133};
 
-/* Sums of float32, or of the same numbers rounded to bfloat16. */
+/* Sum the float32 numbers, or the same numbers rounded to bfloat16. */
 static void backward(const sgt_kernels *k, float *db, const float *dout, const uint16_t *half,
                      size_t n, size_t C, size_t ld)
 {
@@ -15,7 +15,8 @@ static void backward(const sgt_kernels *k, float *db, const float *dout, const u
     else k->bias_backward(db, dout, n, C, ld);
 }
 
-/* Sums run in double and are rounded once, here and in ref: n roundings of double, two of float. */
+/* Sums are made in double and rounded once, here and in ref: n roundings of double and two of
+ * float. */
 static void all_shapes(check *t, int bf16)
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)

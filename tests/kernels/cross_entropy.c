@@ -6,9 +6,11 @@
 static const size_t rows[] = {0, 1, 3}, widths[] = {1,  2,  3,  4,  5,  7,    8,    9,    15,
                                                     16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
 
-/* x - max is off by u|x - max| and exp by 4u; a lane adds at most 1024/4 terms before double takes
- * over. So the sum, and with it log and p, are good to (260 + range) u; p has its own term's error
- * besides; p - 1 and the product round once each. */
+/* Bounds, with `range` the largest logit minus the smallest.
+ *   x - max: u |x - max|; exp: 4u
+ *   sum of exp, its log and its use in p: (260 + range) u relatively, because a lane adds at most
+ *     1024/4 terms in float before double takes over
+ *   p: also the error of its own term; p - 1 and the product round once each */
 static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
                    float scale)
 {

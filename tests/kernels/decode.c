@@ -7,7 +7,7 @@
 static const size_t counts[] = {0, 1, 2, 3, 4, 5, 9}, widths[] = {0, 1, 3, 4, 5, 8, 9, 37},
                     depths[] = {0, 1, 3, 4, 5, 15, 16, 17, 31, 47, 64, 133, 1021};
 
-/* Weights as either kernel takes them, with the float32 that they are. */
+/* The weights as either kernel reads them, with their values as float32. */
 typedef struct weights {
     float *wide;
     uint16_t *half; /* NULL: float32 */
@@ -30,8 +30,8 @@ static void multiply(const sgt_kernels *k, float *out, size_t ld, const float *x
     else k->dots(out, ld, x, w->wide + first * depth, bias, n, m, depth);
 }
 
-/* Lanes of at least a quarter of k are summed in float, twice rounded a term, their total in
- * double. */
+/* Bound of a product: four lanes or more add at most k/4 terms each in float, with two roundings a
+ * term. Their total is added in double. */
 static void bounds(double *bound, const float *x, const float *w, const float *bias, size_t n,
                    size_t m, size_t ld, size_t k)
 {
@@ -80,7 +80,8 @@ static void dots_bf16_against_ref(check *t) { all_shapes(t, 1); }
 static void dots_definition(check *t)
 {
     const float x[] = {1, 2, 3, -1, 0, 1}, w[] = {1, 10, 100, 2, 0, -1}, bias[] = {0.5f, 1000};
-    const uint16_t half[] = {0x3f80, 0x4120, 0x42c8, 0x4000, 0, 0xbf80}; /* the same six */
+    /* the same six numbers in bfloat16 */
+    const uint16_t half[] = {0x3f80, 0x4120, 0x42c8, 0x4000, 0, 0xbf80};
     const float want[] = {321.5f, 999, 99.5f, 997}, bare[] = {321, -1};
     float out[4];
     check_at(t, "two rows of three with two");
@@ -109,8 +110,9 @@ static void dots_bench_of(check *t, int bf16)
 static void dots_bench(check *t) { dots_bench_of(t, 0); }
 static void dots_bf16_bench(check *t) { dots_bench_of(t, 1); }
 
-/* As attention.c of the tests has it: scores to E, with the rounding of the scaled one,
- * probabilities to 2E, their sum and the product with v to (2T + 8) u more. */
+/* Bound as in forward_bounds of attention.c, for kernels that round a product before they add it. A
+ * score is off by E, which includes the rounding of the scaled score. Probabilities are good to 2E,
+ * and their sum and the product with v add (2T + 8) u. */
 static double attend_bound(const float *q, const float *k, const float *v, size_t T, size_t D,
                            size_t d, double scale)
 {
@@ -152,8 +154,8 @@ static void attend_against_ref(check *t)
         }
 }
 
-/* Equal scores weigh equally; a score far above the others is all there is; and the last row of the
- * training step's attention. */
+/* The definition: equal scores get equal weights; a score far above the others gets all the weight;
+ * the result equals the last row of the training step's attention. */
 static void attend_definition(check *t)
 {
     const float zero[2] = {0}, k[] = {1, 0, 0, 1, 200, 0}, v[] = {1, 2, 3, 4, 8, 9}, q[] = {2, 0},
@@ -173,7 +175,7 @@ static void attend_definition(check *t)
     double *bound = check_doubles(t, D);
     t->ref->attention(all, D, lse, keys, keys, values, D, T, D, 0.5f, NULL, NULL, scratch);
     t->ref->attend(one, keys + (T - 1) * D, keys, values, T, D, 0.5f, s);
-    /* scores below 3 are rounded once more here; |v| <= 1 */
+    /* scores below 3 are rounded once more here, and |v| <= 1 */
     for (size_t d = 0; d < D; d++) bound[d] = 8 * UNIT;
     check_at(t, "attention's last row");
     check_close(t, "out", one, all + (T - 1) * D, bound, D);

@@ -1,4 +1,4 @@
-/* dropout.c: which numbers are dropped, and by what the others are multiplied. */
+/* dropout.c: tests of which numbers dropout keeps, and of the factor of those. */
 #include "kernels/dropout.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  7,   8,   15,  16,
                                17, 31, 33, 63, 64, 65, 133, 257, 1021};
 
-/* One multiplication: the same bits from every level, from every first element. */
+/* It is one multiplication, so every level, from every first element on, must give the same
+ * bits. */
 static void against_ref(check *t)
 {
     static const float rates[] = {0, 0.1f, 0.5f, 0.999f};
@@ -32,9 +33,9 @@ static void against_ref(check *t)
         }
 }
 
-/* Numbers are kept or dropped by their own element alone; as many are dropped as the rate says,
- * within five standard deviations; a neighbour in any of seed, step, layer, site or element tells
- * nothing. */
+/* Whether an element is kept depends on its own number alone. The fraction that is dropped is the
+ * rate, within five standard deviations. The choice is independent of that for a neighbouring seed,
+ * step, layer, site or element. */
 static void definition(check *t)
 {
     enum { N = 1 << 16 };
@@ -59,7 +60,7 @@ static void definition(check *t)
         check_at(t, "neighbour %zu", k);
         t->ref->dropout(other, ones, N, &near[k]);
         for (size_t i = 0; i < N; i++) same += (out[i] != 0) == (other[i] != 0);
-        /* both kept .64, both dropped .04 */
+        /* both kept: .64; both dropped: .04 */
         check_near(t, "same", (double)same / N, 0.68, 5 * sqrt(0.68 * 0.32 / N));
     }
 }

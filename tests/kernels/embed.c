@@ -1,4 +1,5 @@
-/* embed.c: one addition an element in a stated order: every level must give ref's very bits. */
+/* embed.c: embeddings. Each element is a sum in a stated order, so every level must give ref's
+ * bits. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -46,7 +47,7 @@ static void backward_against_ref(check *t)
             double want =
                 t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
             double got = t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
-            /* n C terms, numbers below n + 1 */
+            /* n C terms of numbers below n + 1 */
             if (!(fabs(got - want) <= (double)(n * C * n) * 8 * (double)(n + 1) * DBL_EPSILON))
                 check_fail(t, "squares grow by %.17g, not %.17g", got, want);
             check_equal(t, "dwte", got_te, want_te, VOCABULARY * C);

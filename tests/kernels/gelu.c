@@ -8,7 +8,7 @@ static const float special[] = {0,     -0.0f,  1e-38f, -1e-38f, 1e-6f, 5.5f, -5.
                                 13.4f, -13.4f, 13.6f,  -13.6f,  40,    -40,  1e4f,
                                 -1e4f, 1e18f,  -1e18f, 1e30f,   -1e30f};
 
-/* Mostly where the function bends, some far out, and numbers with a reason. */
+/* Draw arguments: most where the function bends, some far out, and some special ones. */
 static float *arguments(check *t, size_t n)
 {
     float *x = check_random(t, n, 1);
@@ -20,11 +20,12 @@ static float *arguments(check *t, size_t n)
     return x;
 }
 
-/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that; s
- * (1 - s) <= 1/4 and |a| s (1 - s) < 0.23: under 2u; 2u more for the sum and the quotient, one for
- * ref's rounding. The other form: Phi(-t) = e R of at most a half has t^2/2 u from its argument,
- * where t^2/2 Phi(-t) < 0.17, 4u from exp, 3u from R: under 4u; and one for ref's rounding. Both
- * times |x|. */
+/* Bounds, relative to |x|.
+ *   tanh: x s with s = 1/(1 + exp a). exp is good to 4u and a to 3u |a|. An error of exp or of a
+ *     moves s by s (1 - s) times it. s (1 - s) <= 1/4 and |a| s (1 - s) < 0.23, so this is below
+ *     2u. Sum and quotient add 2u, and ref's rounding u.
+ *   erf: Phi(-t) = e R <= 1/2, with e the exponential. Its argument brings t^2/2 u, where t^2/2
+ *     Phi(-t) < 0.17. With 4u for exp and 3u for R this is below 4u; ref's rounding adds u. */
 static void gelu_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
@@ -46,9 +47,12 @@ static void gelu_against_ref(check *t)
         }
 }
 
-/* tanh: s as above, 4u; x s (1 - s) 2u' is at most 0.64, with (3|a| + 10) u of it, where |a| times
- * it stays below 2.3: 18u. erf: Phi 5u; x phi is at most 0.25 and its relative error (x^2 + 6) u:
- * |x|^3 phi < 0.47, so 2u more. */
+/* Bounds, relative to dout.
+ *   tanh: 4u for s, as above. x s (1 - s) 2u', with u' the derivative of tanh's argument, is at
+ *     most 0.64, and its error is (3|a| + 10) u of it. |a| times it stays below 2.3. All in all
+ *     18u.
+ *   erf: 5u for Phi. x phi is at most 0.25, with an error of (x^2 + 6) u relatively, and |x|^3 phi
+ *     < 0.47, which adds less than 3u. */
 static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
@@ -70,7 +74,7 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* Phi and tanh worked out with 30 digits by other means. */
+/* The expected values of Phi and tanh were computed independently, with 30 digits. */
 static void gelu_definition(check *t)
 {
     const float x[] = {0, 1, -1, 2, -30};

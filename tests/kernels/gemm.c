@@ -1,5 +1,5 @@
-/* gemm.c: matrix products. Of our own, everything is tested; of oneDNN's, how we cut them and what
- * we ask of it. */
+/* gemm.c: matrix products. sgt's own products are tested in every respect. For oneDNN's, the tests
+ * cover how they are cut into parts and what is asked of the library. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ typedef struct shape {
     size_t m, n, k;
 } shape;
 
-/* Empty ones; one tile; edges on both sides; blocks of rows (m >= 1024), with a rest; a long k;
- * every panel of a block and of the next, and a second part of k. */
+/* Shapes: empty products; one tile; edges on both sides; blocks of rows (m >= 1024) with a
+ * remainder; a long k; every panel of a block and of the next, and a second part of k. */
 static const shape shapes[] = {
     {0, 5, 3},      {5, 0, 3},      {5, 3, 0},     {1, 1, 1},    {1, 17, 5},     {13, 1, 9},
     {15, 16, 17},   {63, 64, 65},   {64, 257, 31}, {130, 70, 3}, {257, 129, 97}, {512, 300, 24},
@@ -23,7 +23,7 @@ static const shape shapes[] = {
 typedef struct product {
     sgt_gemm_shape s;
     const float *a, *b, *bias;
-    const void *in[2]; /* a and b as the product takes them: themselves, or bfloat16 */
+    const void *in[2]; /* a and b in the form that the product reads: themselves, or bfloat16 */
     float *c;
     size_t size_c;
 } product;
@@ -33,7 +33,7 @@ static size_t span(size_t rows, size_t ld, size_t width)
     return rows && width ? (rows - 1) * ld + width : 0;
 }
 
-/* Floats that bfloat16 holds, and them in it. */
+/* Round x to bfloat16 in place and return the bfloat16 numbers. */
 static const void *as_bf16(check *t, float *x, size_t n)
 {
     uint16_t *out = check_bytes(t, n * sizeof *out);
@@ -66,8 +66,7 @@ static product draw(check *t, const shape *x, int trans_a, int trans_b, int opti
     return p;
 }
 
-/* A sum of k products, bias and old value in one order or another: (k + 2) u of the sum of
- * |terms|. */
+/* Bound of a sum of k products, the bias and the old value, added in any order. */
 static void bounds(double *bound, const product *p)
 {
     const sgt_gemm_shape *s = &p->s;
@@ -89,8 +88,9 @@ static void count_share(void *of, size_t i)
     __atomic_fetch_add((int *)of + i, 1, __ATOMIC_RELAXED);
 }
 
-/* Shares beside it: those begun are done, once; one thread begins none, or as an odd rank all; the
- * rest is done by finish. */
+/* Test shares of other work done beside a product (sgt_beside). Shares that were begun are done
+ * exactly once. One thread begins none, except as a rank of odd number: then it does all of them.
+ * sgt_beside_finish does the rest. */
 static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, int threads,
                        unsigned rank)
 {
@@ -109,8 +109,8 @@ static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, 
         if (done[i] != 1) check_fail(t, "share %zu done %d times in all", i, done[i]);
 }
 
-/* What the product says of the squares beside those of C itself: 24 of a lane are added in float,
- * then its lanes. */
+/* Check the sum of squares that the product returns against the squares of C itself. A lane adds 24
+ * squares in float, and then the lanes are added. */
 static void check_squares(check *t, const sgt_gemm *g, const product *p, const float *c,
                           double *squares)
 {
@@ -123,8 +123,8 @@ static void check_squares(check *t, const sgt_gemm *g, const product *p, const f
         check_fail(t, "squares sum to %.9g, not %.9g", *squares, sum);
 }
 
-/* OpenMP is told of 16 threads: did oneDNN ever start a team of its own, it would cut long sums by
- * that number. */
+/* Tell OpenMP of 16 threads. If oneDNN ever started a team of its own, it would cut long sums by
+ * that number, and the bits would differ. */
 static int run(check *t, const product *p, float *c, double *squares, int threads)
 {
     omp_set_num_threads(16);
@@ -144,7 +144,8 @@ static int run(check *t, const product *p, float *c, double *squares, int thread
     return SGT_OK;
 }
 
-/* Right on one thread, within guard pages; the same bits on two, three, four. */
+/* Check the result on one thread, between guard pages, and the same bits on two, three and four
+ * threads. */
 static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
 {
     product p = draw(t, x, trans_a, trans_b, options);
@@ -179,7 +180,7 @@ static void all_shapes(check *t, int type)
                 one(t, &shapes[i], kind == 2, kind == 1, options | type);
 }
 
-/* The one column beside ref is named after whose products it has. */
+/* The column beside ref is named after the library whose products it tests. */
 static int whose(const check *t) { return strcmp(t->level, "onednn") == 0 ? ONEDNN : 0; }
 
 static void against_ref(check *t) { all_shapes(t, whose(t)); }
@@ -256,7 +257,7 @@ static void bench_all(check *t, int type)
 
 static void bench(check *t)
 {
-    if (strcmp(t->level, "ref") != 0) bench_all(t, whose(t)); /* ref: minutes */
+    if (strcmp(t->level, "ref") != 0) bench_all(t, whose(t)); /* Skip ref: it takes minutes. */
 }
 
 static void bf16_bench(check *t)

@@ -14,18 +14,19 @@
 #include "loader/base/philox.h"
 #include "tests/kernels/run.h"
 
-enum { SHOWN = 4 }; /* failures told of per case and level */
+enum { SHOWN = 4 }; /* maximum failures printed per case and level */
 
 static const char *const placement_names[CHECK_PLACEMENTS] = {
     "flush with the end", "flush with the start", "one float in"};
 
 typedef struct check_buffer {
     struct check_buffer *next;
-    /* `mapped` bytes, the first and last page guards; or of `device`; or plain memory */
+    /* start of the memory: `mapped` bytes whose first and last page are guards; or memory of
+     * `device`; or plain memory */
     char *map;
     size_t mapped;
     const check_memory *device;
-    /* what of it may be read: the data, `size` bytes from `from` on, and slack */
+    /* range of `map` that may be read: slack, and in it the data, `size` bytes from `from` on */
     size_t first, last;
     size_t from, size;
 } check_buffer;
@@ -47,10 +48,11 @@ static check_buffer *new_buffer(check *t)
     return b;
 }
 
-/* Slack beside the data: written to only by a kernel that overruns. */
+/* Fill of the slack beside the data. Only a kernel that overruns its buffer changes it. */
 enum { SLACK = 0xA5 };
 
-/* size bytes of b, whose slack is given: flush with its end, or from_start bytes in. */
+/* Place `size` bytes of data in b: `from_start` bytes from the start of its slack, or else flush
+ * with the end. */
 static void *place(check *t, check_buffer *b, size_t size, size_t from_start)
 {
     b->size = size;
@@ -73,8 +75,8 @@ static void *guarded(check *t, size_t size, size_t from_start)
     return place(t, b, size, from_start);
 }
 
-/* The guards are part of the slack; the data still ends at any multiple of 16 bytes, or starts at
- * one of 256. */
+/* The guards are part of the slack. The data ends at a multiple of 16 bytes or starts at a multiple
+ * of 256, as with guard pages. */
 static void *device_bytes(check *t, size_t size)
 {
     size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard  ? (size + 255) / 256 * 256
@@ -98,7 +100,8 @@ static float *floats(check *t, size_t n)
     return guarded(t, n * sizeof(float), t->placement == CHECK_ONE_IN ? sizeof(float) : 0);
 }
 
-/* A signalling pattern of our own, so that "left alone" can be told from "computed NaN". */
+/* Return a signalling NaN of a pattern that no operation produces. It tells an untouched element
+ * from a NaN that was computed. */
 static float untouched(void)
 {
     const uint32_t bits = 0x7fc5a5a5;
@@ -156,7 +159,8 @@ void *check_bytes(check *t, size_t size)
     size_t whole = (size + 15) / 16 * 16;
     char *p = t->device ? device_bytes(t, whole)
                         : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
-    t->buffers->size = size; /* what rounding up adds is slack, and shows as such when written to */
+    /* Bytes that rounding up adds are slack, so writes to them are found. */
+    t->buffers->size = size;
     memset(p + size, SLACK, whole - size);
     return memset(p, 0xff, size);
 }
@@ -180,7 +184,8 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash;
 }
 
-/* Whether the hash is the one that the first turn in the first placement left in its place. */
+/* Return whether the hash equals that of the same output in the first run of the first
+ * placement. */
 static int same_again(check *t, uint64_t hash)
 {
     if (t->placement > 0 || t->turn > 0)
@@ -203,8 +208,8 @@ static void check_slack(check *t, const check_buffer *b)
         }
 }
 
-/* Releases everything; a byte of slack that changed is a failure, and so is a device's buffer with
- * other bits. */
+/* Release all buffers. It is a failure if a byte of slack changed, or if a device's buffer has
+ * other bits than in the first run. */
 void check_release(check *t)
 {
     while (t->buffers) {
@@ -325,8 +330,8 @@ void bench_start(check *t)
     t->started = now();
 }
 
-/* Up to the first call, and after each: keeps the fastest of what 0.2 seconds hold, at least 3
- * calls. */
+/* Called before the first call and after each one. Keeps the time of the fastest of all calls in
+ * 0.2 seconds, and of at least 3. */
 int bench_next(check *t)
 {
     double time = now();

@@ -26,28 +26,30 @@
 extern "C" {
 #endif
 
-/* Unit roundoff: one operation in float is off by at most UNIT times its result. Bounds are small
- * multiples of sums of such. */
+/* Unit roundoff of float32: one operation is off by at most UNIT times its result. The comments of
+ * the cases write u for it, and |terms| for the sum of the absolute values of a sum's terms. A
+ * bound is on the difference between the tested kernel and ref or the definition, so it holds the
+ * errors of both. Bounds are of first order: small multiples of u, which leave out its squares. */
 #define UNIT 0x1p-24
 
 typedef struct check check;
 
 typedef struct kernel_case {
-    const char *name; /* the member of sgt_kernels */
+    const char *name; /* name of the member of sgt_kernels */
     void (*definition)(
-        check *
-            t); /* what ref must satisfy by itself: known values, finite differences of the forward kernel */
-    void (*against_ref)(check *t); /* t->k against t->ref over sizes */
+        check *t); /* test ref against known values and finite differences of the forward kernel */
+    void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes */
     void (*bench)(check *t);
-    /* Not a kernel of the table: the one other column it has, e.g. "onednn". If it is the name of a
-     * level below the CPU's own, that is what sgt_cpu() says while the case runs. */
+    /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have one
+     * column beside ref, with this name, e.g. "onednn". If it is the name of a level below the
+     * CPU's own, sgt_cpu() returns that level while the case runs. */
     const char *library;
 } kernel_case;
 
-/* Where buffers of check_bytes lie when a GPU reads them: memory without guard pages. CHECK_GUARD
- * bytes before and after each, and what rounding leaves, are filled and looked at in the end: an
- * overrun within them that writes is found, one that reads is not. `exact` leaves them out, so that
- * a memory checker sees the first byte too far. */
+/* Memory that check_bytes uses if a GPU reads the buffers. It has no guard pages. Instead,
+ * CHECK_GUARD bytes before and after each buffer, and the bytes that rounding up adds, are filled
+ * with a pattern and checked at the end. This finds writes beyond a buffer, but not reads. `exact`
+ * leaves the guard bytes out, so that a memory checker sees the first byte beyond the buffer. */
 typedef struct check_memory {
     void *(*allocate)(size_t size); /* 256-byte aligned; NULL: none left */
     void (*release)(void *p);
@@ -56,19 +58,22 @@ typedef struct check_memory {
 #define CHECK_GUARD 4096
 
 struct check {
-    const sgt_kernels *k, *ref; /* under test, and the definition */
+    const sgt_kernels *k, *ref; /* the table under test, and the reference */
     const kernel_case *which;
     const char *level;
-    uint64_t seed, counter; /* of the random numbers */
+    uint64_t seed, counter; /* of the random numbers: their seed, and how many were drawn */
     int placement, failures, skipped;
-    const check_memory *device; /* NULL: check_bytes lies between guard pages, as the rest does */
-    /* with device: 0 the first time; what buffers hold in the end is the same each time */
+    /* memory for check_bytes; NULL: between guard pages, like all other buffers */
+    const check_memory *device;
+    /* number of the run with `device`, from 0; all runs must leave the same bits in the buffers */
     int turn;
-    char at[160], why[200]; /* what is being tried; why it was skipped */
+    /* description of what is tested now (check_at); why the case was skipped */
+    char at[160], why[200];
     struct check_buffer *buffers;
-    uint64_t *hashes; /* of the first placement's outputs, in order of check_same_bits */
+    /* hashes of the outputs in the first placement, in the order of the calls of check_same_bits */
+    uint64_t *hashes;
     size_t hash_count, hash_next;
-    double best; /* seconds, of the benchmark that runs */
+    double best; /* fastest call of the running benchmark, in seconds */
     double started, began;
     unsigned rounds;
 };
@@ -86,29 +91,31 @@ double *check_doubles(check *t, size_t n); /* n zeros: for bounds; not guarded *
 void *check_bytes(check *t, size_t size);
 uint64_t check_number(check *t, uint64_t below);
 
-/* ---- verdicts; each counts at most one failure and says where ---- */
+/* ---- verdicts: each call counts at most one failure and prints where it is ---- */
 void check_at(check *t, const char *fmt, ...) SGT_PRINTF(2, 3);
 void check_fail(check *t, const char *fmt, ...) SGT_PRINTF(2, 3);
 void check_skip(check *t, const char *why);
 
-/* |got - want| <= bound, for every element. Where want is NaN, ref left the output alone and so
- * must the other. */
+/* Check that |got - want| <= bound for every element. If ref left an element of `want` as it was
+ * (check_output's NaN), `got` must be untouched there too. */
 void check_close(check *t, const char *name, const float *got, const float *want,
                  const double *bound, size_t n);
 void check_equal(check *t, const char *name, const float *got, const float *want,
-                 size_t n); /* the same bits, NaN as above */
+                 size_t n); /* check for the same bits; untouched elements as in check_close */
 void check_near(check *t, const char *name, double got, double want, double bound);
-/* The same bits here as in every other placement and turn. */
+/* Check that this output has the same bits in every placement and every run. */
 void check_same_bits(check *t, const char *name, const float *got, size_t n);
 
-/* df/dx by a five-point stencil; f is a sum of float results weighted and added in double. The step
- * is CHECK_STEP. */
+/* Return df/dx by a five-point stencil with step CHECK_STEP. f must add its float results,
+ * weighted, in double. */
 #define CHECK_STEP 0x1p-5
 double check_slope(float *x, double (*f)(void *ctx), void *ctx);
-/* What such a slope can be off by: every one of f's n terms, of size up to `term`, is rounded to
- * float in each of the four evaluations, whose weights add up to 18/12; the stencil leaves h^4/30
- * of the fifth derivative, taken as up to 20 terms; and x + h is rounded, which moves the slope by
- * 2^-24 of 1 to 2^-5 of a step and a few times that. */
+/* Return the bound on the error of check_slope, for an f with n terms of size up to `term`. It is
+ * the sum of three errors:
+ *   float rounding of each term in each of the four evaluations, whose weights add up to 18/12
+ *   the stencil's own h^4/30 of the fifth derivative, which is taken to be 20 terms at most
+ *   the rounding of x + h: 2^-24 of a number near 1 is 2^-19 of a step of 2^-5; and a few times
+ *     it */
 double check_slope_bound(size_t n, double term);
 
 /* ---- benchmarks: for (bench_start(t); bench_next(t);) call; bench_report(t, "64 x 768", bytes,

@@ -1,6 +1,7 @@
-/* head.c: the head with its softmax and loss. Columns past a part (at most 512), rows past six and
- * past a step of k, C past a step of k; logits as large as 400, so that parts of a row lie worlds
- * apart; targets that are ignored, and one in a part that is nothing beside the rest. */
+/* head.c: the output head with its softmax and loss. The shapes exceed a part of columns (at most
+ * 512), six rows, and a step of k in rows and in C. Logits are as large as 400, so the parts of a
+ * row differ by many orders of magnitude. Some targets are ignored, and one lies in a part whose
+ * probability is negligible. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 
 typedef struct head_shape {
     size_t n, V, C;
-    float size; /* of the weights: logits are up to size * C */
+    float size; /* scale of the weights; logits are at most size * C */
 } head_shape;
 
 static const head_shape shapes[] = {
@@ -26,7 +27,7 @@ typedef struct drawn {
     float *loss, *dx, *dw, *old;
     double *want_dx, *want_dw;
     uint8_t *greedy;
-    double lead; /* of row 1's target over the second largest logit */
+    double lead; /* largest logit of row 1, its target's, minus the second largest */
 } drawn;
 
 static const void *as_bf16(check *t, float *x, size_t n)
@@ -37,7 +38,7 @@ static const void *as_bf16(check *t, float *x, size_t n)
     return out;
 }
 
-/* Target of row 1: where the logit is largest. */
+/* Set the target of row 1 to its largest logit. */
 static void draw_largest(drawn *d)
 {
     double largest = -INFINITY, second = -INFINITY;
@@ -50,7 +51,7 @@ static void draw_largest(drawn *d)
     d->lead = largest - second;
 }
 
-/* The first row's target is where the logit is lowest. */
+/* The target of row 0 is its lowest logit. */
 static drawn draw(check *t, const head_shape *s, int bf16)
 {
     drawn d = {
@@ -91,11 +92,13 @@ static void run(check *t, const drawn *d, int bf16, double scale, int threads, f
     if (!(scale > 0) && got != 0) check_fail(t, "squares of no dw: %g", got);
 }
 
-/* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the
- * number itself, and a few units more, for what is far below the largest log2 of it, which adds up
- * to log2 V at most; a number of dlogits, and x times its factor, by half a unit of the products'
- * format each. dlogits are at most scale in size and a row of them adds up to 2 scale at most: what
- * is off by a share of them is off by as much of what they multiply. */
+/* Bounds, relative to the sizes that the results are made of.
+ *   logit: `off`, (C + 2) u |terms|
+ *   probability: `share`. exp and the factor 1/sum bring the logits' error, twice at most. A
+ *     probability far below the largest one adds a few roundings for its power of 2. Each number of
+ *     dlogits, and x times its factor, is rounded to the products' format.
+ *   dx and dw: each number of dlogits is at most `scale`, and those of a row add up to at most 2
+ *     scale in absolute value. If each is off by a share, so are the sums. */
 static void compare(check *t, const drawn *d, int bf16, double scale, const float *dw, int add)
 {
     size_t n = d->at.n, V = d->at.V, C = d->at.C;
@@ -130,7 +133,7 @@ static void one(check *t, const head_shape *s, int bf16)
     run(t, &d, bf16, .5, 3, added, 1);
     compare(t, &d, bf16, .5, added, 1);
     check_equal(t, "dx on 3 threads", d.dx, first, s->n * s->C);
-    run(t, &d, bf16, 0, 2, NULL, 0); /* the loss alone: dx stays */
+    run(t, &d, bf16, 0, 2, NULL, 0); /* the loss alone: dx is not written */
     check_equal(t, "loss alone", d.loss, loss, s->n);
     check_equal(t, "dx after the loss alone", d.dx, first, s->n * s->C);
     double off = (double)(s->C + 2) * UNIT * s->size * (double)s->C;

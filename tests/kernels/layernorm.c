@@ -8,14 +8,18 @@ static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
                                 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
 static const float EPS = 1e-5f;
 
-/* Sums of C floats run in at least four lanes, joined in double. */
+/* Return the number of additions in a chain: a sum of C floats has at least four lanes, joined in
+ * double. */
 static double chain(size_t C) { return (double)C / 4 + 2; }
 
-/* First-order errors of a row of width C, from its values:
- *   mean: one rounding an addition, (chain + 1) u mean|x|
- *   variance: (chain + 3) u of it, and 2 e_mean mean|x - mean| <= 2 e_mean sqrt(variance); rstd has half of it,
- * relatively, and u out = (x - m) r w + b: (e_mean + u|x - m|) r |w|, |xhat w| (e_rstd + 2u), and
- * the last rounding. */
+/* First-order errors of a row of width C, computed from its values. chain is chain(C), r is rstd, m
+ * the mean, e_ an error.
+ *   mean: (chain + 1) u mean|x|, one rounding for each addition
+ *   variance: (chain + 3) u relatively, and 2 e_mean mean|x - m|, which is at most 2 e_mean
+ *     sqrt(variance)
+ *   rstd: half of the variance's error, relatively, and u
+ *   out = (x - m) r w + b: (e_mean + u |x - m|) r |w|, |xhat w| (e_rstd + 2u), and the last
+ *     rounding */
 static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
                        const float *b, size_t C)
 {
@@ -109,8 +113,9 @@ typedef struct gradients {
     float *dx, *dw, *db;
 } gradients;
 
-/* dx: two sums along the row, each (chain + 4) u of the sum of |terms|, and a few roundings of each
- * term. dw, db: sums over n rows in at most n + 1 additions; a term of dw has four roundings. */
+/* Bounds of the gradients. dx: two sums along the row, each good to (chain + 4) u |terms|, and a
+ * few roundings of each term. dw, db: sums over n rows with at most n + 1 additions; a term of dw
+ * has four more roundings. */
 static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
 {
     size_t n = g->n, C = g->C;
@@ -165,7 +170,7 @@ static void backward_against_ref(check *t)
             backward_at(t, rows[a], widths[b]);
 }
 
-/* A row becomes mean 0 and variance 1; (1 3) is known. */
+/* Every row gets mean 0 and variance 1. The result for the row (1 3) is known. */
 static void layernorm_definition(check *t)
 {
     float *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);

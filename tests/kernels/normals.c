@@ -7,10 +7,10 @@ static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  15,  16,  17,
                                31, 32, 33, 63, 64, 65, 127, 129, 1021};
 static const uint64_t firsts[] = {0, 1, 2, 3, 4, 1003, UINT64_C(4) << 32, (UINT64_C(4) << 32) - 6};
 
-/* ln is off by 2 UNIT of itself, its root by half of that and UNIT more, u is the same; cos and sin
- * by 1.5 UNIT of 1 for their polynomials and their angle; two products. In all at most 6 UNIT of
- * the radius, which ref gives as what cos and sin of its pair make together. Every level has the
- * bits of the plain one. */
+/* Bound: 6u of the radius, sqrt(-2 ln u). ln is off by 2u relatively, and its root by half of that
+ * and u. cos and sin are off by 1.5u for their polynomials and their angle. Two products add 2u.
+ * The radius is hypot of the cos and the sin value of the pair, as ref gives them. Every level has
+ * the bits of the plain one. */
 static void against_ref(check *t)
 {
     const sgt_kernels *plain = sgt_kernels_level(0);
@@ -37,8 +37,9 @@ static void against_ref(check *t)
         }
 }
 
-/* Mean, variance, kurtosis and neighbours' correlation of 2^18 numbers are a normal distribution's
- * within five standard deviations; another seed, draw or first gives other numbers. */
+/* Mean, variance, kurtosis and correlation of neighbours are those of a normal distribution, for
+ * 2^18 numbers and within five standard deviations. Another seed, draw or first number gives other
+ * numbers. */
 static void definition(check *t)
 {
     enum { N = 1 << 18 };

@@ -14,8 +14,8 @@ static float of_bits(uint32_t bits)
     return x;
 }
 
-/* Any bits at all, and those about the exponents and the last bits where something happens. NaN is
- * another matter. */
+/* Draw any bits, and often bits near the exponents and the last places where rounding changes
+ * something. NaN is tested apart. */
 static float draw(check *t)
 {
     static const uint32_t near[] = {0x00000000, 0x00008000, 0x00800000, 0x33000000,
@@ -29,7 +29,7 @@ static float draw(check *t)
     }
 }
 
-/* There is one right answer. */
+/* Rounding has one right answer, so the bits must be ref's. */
 static void against_ref(check *t)
 {
     for (size_t f = 0; f < 2; f++)
@@ -54,7 +54,7 @@ static void bf16_against_ref(check *t)
         size_t n = sizes[a];
         float *x = check_random(t, n, 1);
         uint16_t *want = check_bytes(t, n * sizeof *want), *got = check_bytes(t, n * sizeof *got);
-        /* a NaN by its lower half */
+        /* a NaN that only its lower half marks as one */
         for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t);
         check_at(t, "n %zu", n);
         t->ref->to_bf16(want, x, n);
@@ -67,7 +67,7 @@ static void bf16_against_ref(check *t)
     }
 }
 
-/* The upper half of what round_to gives. */
+/* A bfloat16 number is the upper half of round_to's result. */
 static void bf16_definition(check *t)
 {
     const float x[] = {1, 0x1.03p0f, -0x1.010002p0f, 0x1.ffp127f, -0.0f, NAN};
@@ -100,11 +100,11 @@ static void definition(check *t)
         {0x1.002p0f, 1, 1},                    /* half an fp16 step */
         {-0x1.006p0f, -1, -0x1.008p0f},
         {65519.996f, 65536, 65504},
-        {65520, 65536, INFINITY}, /* halfway to 65536, which fp16 has not */
+        {65520, 65536, INFINITY}, /* halfway to 65536, which is beyond fp16's range */
         {0x1.ffp127f, INFINITY, INFINITY},
-        {0x1p-25f, 0x1p-25f, 0},               /* half of fp16's least, to even */
-        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f}, /* one and a half of it */
-        {0x1p-133f, 0x1p-133f, 0},             /* bf16's least */
+        {0x1p-25f, 0x1p-25f, 0},               /* half of fp16's smallest subnormal: to even */
+        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f}, /* one and a half of the smallest subnormal */
+        {0x1p-133f, 0x1p-133f, 0},             /* bf16's smallest subnormal */
         {0x1.8p-134f, 0x1p-133f, 0},
         {-0.0f, -0.0f, -0.0f},
         {-INFINITY, -INFINITY, -INFINITY},

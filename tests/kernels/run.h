@@ -1,4 +1,4 @@
-/* run.h: what the harness and check-kernels.c share, and the cases need not know. */
+/* run.h: what harness.c and check-kernels.c share, and the cases do not need. */
 #ifndef SGT_CHECK_RUN_H
 #define SGT_CHECK_RUN_H
 

@@ -5,8 +5,10 @@
 
 static const size_t sizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/*   m: u for g', 2u for the product and the sum;  the change: m's error times momentum, g's u, 2u more;  p: the product
- * with lr and the decay's, and the last rounding here and in ref. */
+/* Bounds, with g' the scaled gradient.
+ *   m: 4u |terms|. g' brings u; product and sum bring 2u.
+ *   change of p: 8u of its terms. m's error times momentum, g's u, and two more roundings.
+ *   p: the product with the learning rate and the decay's, and the last rounding here and in ref */
 static void bounds(double *p, double *m, const float *const old[2], const float *g, size_t n,
                    const sgt_sgd *o)
 {
@@ -50,7 +52,7 @@ static void against_ref(check *t)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
 
-/* Powers of two: every number is exact. */
+/* All numbers are sums of powers of two, so every result is exact. */
 static void definition(check *t)
 {
     float p = 1, m = 4;

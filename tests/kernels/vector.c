@@ -18,7 +18,7 @@ static void add_against_ref(check *t)
     }
 }
 
-/* All terms are positive: n + 1 roundings of double, relatively. */
+/* All terms are positive, so the sum of squares is off by n + 1 roundings of double, relatively. */
 static void squares_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
@@ -78,7 +78,8 @@ static void add_bench(check *t)
 {
     size_t n = 64 * 768;
     float *x = check_random(t, n, 1), *y = check_random(t, n, 1);
-    for (size_t i = 0; i < n; i++) y[i] *= 1e-9f; /* stays finite however often */
+    /* Small terms, so that y stays finite however often the benchmark adds to it. */
+    for (size_t i = 0; i < n; i++) y[i] *= 1e-9f;
     for (bench_start(t); bench_next(t);) t->k->add(x, y, n);
     bench_report(t, "49152", 12.0 * (double)n, 0);
 }
@@ -98,7 +99,8 @@ static void both_bench(check *t)
     size_t n = 1 << 22;
     float *x = check_random(t, n, 1), *y = check_random(t, n, 1);
     volatile double sum;
-    for (size_t i = 0; i < n; i++) y[i] *= 1e-9f; /* stays finite however often */
+    /* Small terms, so that y stays finite however often the benchmark adds to it. */
+    for (size_t i = 0; i < n; i++) y[i] *= 1e-9f;
     for (bench_start(t); bench_next(t);) sum = t->k->add_squares(x, y, n);
     (void)sum;
     bench_report(t, "4194304", 12.0 * (double)n, 0);
