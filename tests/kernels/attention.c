@@ -24,7 +24,8 @@ typedef struct head {
     int32_t *start;          /* NULL: one document */
 } head;
 
-/* Each case is one head, with number 0: element 0 of the third draw in a large row. */
+/* Dropout of a row with a large number, from element 12 on. Each case has one head, which is head
+ * 0. */
 static const sgt_dropout drops = {
     .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 

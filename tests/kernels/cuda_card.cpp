@@ -1,7 +1,8 @@
 /* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31
- * bits or a grid has its full width. Only a GPU has the memory and the time. A row, or a head, does
- * not depend on the number of others. So each must have the same bits as in a small launch, whose
- * numbers other cases compare with kernels/ref. Not yet run on a GPU. */
+ * bits or a grid has its full width. Only a GPU has the memory and the speed for these cases. The
+ * result for a row or a head does not depend on the number of the others, so each must have the
+ * same bits as in a small launch. Other cases compare small launches with kernels/ref. Not yet run
+ * on a GPU. */
 #include <string.h>
 
 #include "kernels/cuda/nccl.h"
@@ -10,7 +11,7 @@
 
 using dev::bf16;
 
-/* Device or pinned memory, and a stream; the first error fails the case. */
+/* Device memory, pinned memory and a stream. The first error fails the case. */
 struct Room {
     check *t;
     sgt_cuda_stream s = nullptr;
@@ -61,7 +62,7 @@ struct Room {
     }
 };
 
-/* Fill with n numbers, uniform in -1 .. 1, faster than the harness draws them. */
+/* Fill x with n numbers, uniform in -1 .. 1. Faster than the harness draws them. */
 static void draw(check *t, bf16 *x, size_t n)
 {
     uint64_t state = check_number(t, UINT64_MAX) | 1;
@@ -75,8 +76,8 @@ static void draw(check *t, bf16 *x, size_t n)
 
 static const size_t BLOCK = 1000, BLOCKS = 43, V = 50257, LD = 50304; /* 2.16e9 logits, 4.3 GB */
 
-/* Repeat a block of rows and targets: each copy must have the bits of the first, which was launched
- * alone. */
+/* Repeat a block of rows and targets. Each copy must have the same bits as the first block, which
+ * was launched alone. */
 CUDA_CASE(card_cross_entropy)
 {
     if (!cuda_card(t)) return;
@@ -117,7 +118,7 @@ CUDA_CASE(card_cross_entropy)
 
 static const size_t B = 64, T = 1024, H = 12, D = 64;
 
-/* Run both passes over `heads` heads of `rows` rows. */
+/* Run the forward and the backward pass over `heads` heads of `rows` rows. */
 static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv,
                    const bf16 *dout, size_t rows, size_t heads)
 {
@@ -126,15 +127,15 @@ static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, con
                                 0.125f, nullptr, nullptr);
 }
 
-/* Copy the one head of row b out of `parts` interleaved arrays, (rows, T, parts, H, D): (1, T,
- * parts, 1, D). */
+/* Copy head h of row b out of `parts` interleaved arrays (rows, T, parts, H, D) into an array (1,
+ * T, parts, 1, D). */
 static void cut_head(bf16 *to, const bf16 *from, size_t b, size_t h, size_t parts)
 {
     for (size_t i = 0; i < T * parts; i++)
         memcpy(to + i * D, from + ((b * T * parts + i) * H + h) * D, D * sizeof *to);
 }
 
-/* Compare the first head, the last, and some in between with the same head launched alone. */
+/* Compare the first head, the last one, and some in between with a launch of that head alone. */
 CUDA_CASE(card_attention_heads)
 {
     if (!cuda_card(t)) return;
@@ -180,7 +181,7 @@ CUDA_CASE(card_attention_heads)
     }
 }
 
-/* ---- NCCL by one rank: the calls of a step, launched and then in a graph ---- */
+/* ---- NCCL with one rank: the calls of a step, launched directly and then in a graph ---- */
 
 static const size_t N = 1000;
 
@@ -244,6 +245,7 @@ CUDA_CASE(nccl_one_rank)
         sgt_cuda_graph_run(g, r.s);
         expect(&r, in, out);
     }
-    sgt_cuda_graph_free(g); /* before the communicator whose calls it holds */
+    /* The graph is freed before the communicator whose calls it contains. */
+    sgt_cuda_graph_free(g);
     n->comm_destroy(comm);
 }

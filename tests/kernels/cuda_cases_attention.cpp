@@ -1,6 +1,6 @@
-/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: by
- * tensor cores in 16 bits, in float32 and in TF32, and by plain tiles; with dropout and without; of
- * rows that are one document, and several. */
+/* cuda_cases_attention.cpp: flash attention on the device, forward and backward, compared with sums
+ * in double. Tested by tensor cores in 16 bits, in float32 and in TF32, and by the tiled kernel;
+ * with and without dropout; for rows with one document and with several. */
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
@@ -24,7 +24,7 @@ static const shape tiled_shapes[] = {
 struct path {
     decltype(&sgt_cuda_attention) forward;
     decltype(&sgt_cuda_attention_backward) backward;
-    double operand; /* what rounding takes from an operand of a product, of its size */
+    double operand; /* relative error by which the path rounds each operand of a product */
 };
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
 static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
@@ -35,21 +35,21 @@ struct heads {
     size_t B, T, H, D, packed_ld, plain_ld;
     float scale;
     const float *qkv, *dout;            /* as floats */
-    float *out, *lse, *grads, *scratch; /* ref's */
+    float *out, *lse, *grads, *scratch; /* computed by kernels/ref */
     const sgt_cuda_dropout *drop;       /* NULL: none */
-    const int32_t *start;               /* of documents, (B, T); NULL: a row is one */
+    /* (B, T): first token of each token's document; NULL: a row is one document */
+    const int32_t *start;
     sgt_cuda_documents documents;
 };
 
-/* What is asked of attention beside the plain one: dropout, documents of up to so many tokens in a
- * row. */
+/* Options of an attention case: dropout, and documents with a maximum number of tokens. */
 struct extras {
     bool drops;
-    size_t longest; /* 0: one document a row */
+    size_t longest; /* maximum tokens of a document; 0: one document per row */
 };
 static const extras plain = {false, 0}, dropping = {true, 0};
 
-/* The first key that query i of head `which` sees. */
+/* Return the first key that query i of head `which` sees. */
 static size_t first_key(const heads &h, size_t which, size_t i)
 {
     return h.start ? (size_t)h.start[which / h.H * h.T + i] : 0;
@@ -60,7 +60,7 @@ static const int32_t *starts(const heads &h, size_t which)
     return h.start ? h.start + which / h.H * h.T : NULL;
 }
 
-/* Of up to `longest` tokens; every other row's of a quarter of that. */
+/* Draw documents of up to `longest` tokens; in every other row, of about a quarter of it. */
 static void draw_documents(check *t, heads *h, size_t longest)
 {
     int32_t *start = cuda_output<int32_t>(t, h->B * h->T),
@@ -76,7 +76,7 @@ static void draw_documents(check *t, heads *h, size_t longest)
     h->documents = {start, end};
 }
 
-/* What the probability of key j for query i of head `which` is multiplied by. */
+/* Return dropout's factor for key j and query i of head `which`. */
 static double factor(const heads &h, size_t which, size_t i, size_t j)
 {
     if (!h.drop) return 1;
@@ -88,7 +88,7 @@ static double factor(const heads &h, size_t which, size_t i, size_t j)
                               h.drop->rate);
 }
 
-/* Where head `which` of B*H starts: in qkv, and in out. */
+/* Return where head `which` of B*H starts, in qkv and in out. */
 static size_t packed_at(const heads &h, size_t which)
 {
     return which / h.H * h.T * h.packed_ld + which % h.H * h.D;
@@ -108,7 +108,8 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-/* The definition with dropout: kernels/ref's, where p_ij weighs v_j times its factor. */
+/* Compute attention with dropout in double, as kernels/ref defines it: p_ij times its factor weighs
+ * v_j. */
 static void dropped(const heads &h, size_t which)
 {
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
@@ -130,9 +131,9 @@ static void dropped(const heads &h, size_t which)
     }
 }
 
-/* Its gradients: ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij p_ij dout_i. That
- * delta_i, dout_i.out_i, is what the softmax's slope asks for, sum_j p_ij f_ij dout_i.v_j, is
- * checked here: out was rounded to T once. */
+/* Compute the gradients of dropped(): ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij
+ * p_ij dout_i. The gradient of softmax needs sum_j p_ij f_ij dout_i.v_j; kernels use delta_i =
+ * dout_i.out_i, which equals it but for the rounding of out to T. That is checked here. */
 template <class T> static void dropped_backward(check *t, const heads &h, size_t which)
 {
     const float *qs = h.qkv + packed_at(h, which);
@@ -153,7 +154,7 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
         check_near(t, "delta", delta, mean / total, bound);
         for (size_t j = first_key(h, which, i); j <= i; j++)
             for (size_t d = 0; d < h.D; d++) {
-                /* its probability is 1 in any case */
+                /* with one key, its probability is 1 whatever the score is */
                 double ds = h.T == 1 ? 0 : h.scale * p[j] * (dp[j] - delta);
                 sums[i * ld + d] += ds * qs[j * ld + width + d];
                 sums[j * ld + width + d] += ds * q[d];
@@ -170,7 +171,7 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
 {
     static const sgt_cuda_place place = {77, 123456789012, 11, 3};
     static sgt_cuda_dropout drop;
-    /* where the device reads it */
+    /* in memory that the device can read */
     drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
     float scale = (float)(1 / sqrt((double)s.D));
     heads h = {s.B,
@@ -191,7 +192,8 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
                {}};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     *qkv =
-        cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
+        /* with scale 5, a few scores get nearly all of the probability */
+        cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5);
     *dout = cuda_random<T>(t, n, 1);
     h.qkv = cuda_floats(t, *qkv, 3 * n), h.dout = cuda_floats(t, *dout, n);
     h.out = check_output(t, n), h.lse = check_output(t, rows), h.grads = check_output(t, 3 * n);
@@ -210,13 +212,18 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
     return h;
 }
 
-/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and
- * 3u of the range; a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it
- * is 0, or rounds once more. The sum of p has T additions. As the left operand p is rounded to T:
- * its unit, and below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the
- * product's). A product of two operands that are rounded by r is off by 2r + r^2 more. Float32's
- * three products are held to the bounds of one, though their sum rounds three times as often: what
- * is farthest off uses up a sixth of its bound. */
+/* Bounds of the forward pass. The path rounds operands by r, so a product of two of them is off by
+ * 2r + r^2 more.
+ *   score: a float sum of D products, (D + 3) u |terms|
+ *   E, relative error of p = exp2(s - max): the score's error, 4u, and 3u of the range of scores;
+ *     and the same once more for each rescale, of which there is one per tile of 32 keys or more
+ *   sum of p: T additions
+ *   dropout's factor: 0, or one rounding more
+ *   p as the left operand of the product with v: rounded to T, by its unit; by `tiny` if
+ *     subnormal
+ *   lse: E, the error of the sum, 2u for the logarithm, and its product
+ * Float32 makes three products instead of one, whose sum rounds three times as often, but it must
+ * meet the same bounds. The largest error that was seen is a sixth of its bound. */
 template <class T>
 static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
@@ -265,10 +272,12 @@ static void forward_at(check *t, const shape &s, const path &by, const extras &w
     check_close(t, "lse", lse, h.lse, lse_bound, rows);
 }
 
-/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are
- * sums of D products. p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq,
- * dk, dv are sums of at most T terms. Where operands are rounded by r every product is off by 2r +
- * r^2 more, and e_p, no longer small, goes through exp. */
+/* Bounds of the backward pass. Operands are rounded by r, as in forward_bounds.
+ *   e_p, relative error of p: the score's error, 3u (|s| + |lse|) for the difference in log2, and
+ *     4u. With large r it is not small, so it goes through exp.
+ *   dp, delta: sums of D products
+ *   p and ds: rounded to T as operands, by its unit and `tiny`
+ *   dq, dk, dv: sums of at most T terms */
 template <class T>
 static void backward_bounds(double *grads, const heads &h, size_t which, double r)
 {
@@ -307,7 +316,8 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
     heads h = draw(t, s, &qkv, &dout, with);
     double *bound = check_doubles(t, 3 * n);
-    for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
+    /* both start from the same stored output of the forward pass */
+    for (size_t i = 0; i < n; i++) {
         out[i] = dev::from_float<T>(h.out[i]);
         h.out[i] = dev::to_float(out[i]);
     }
@@ -329,7 +339,7 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     cuda_sync(t);
     const float *got = cuda_floats(t, grads, 3 * n);
     check_close(t, "dq dk dv", got, h.grads, bound, 3 * n);
-    /* a lone key has no gradient, and neither has its query */
+    /* with a single key, the gradients of query and key are exactly 0 */
     for (size_t i = 0; i < 3 * n && s.T == 1; i++)
         if (i / h.plain_ld % 3 < 2) check_near(t, "dq or dk of a lone token", got[i], 0, 0);
 }
@@ -351,7 +361,7 @@ CUDA_CASES_BY_TYPE(cuda_attention_backward, backward)
 CUDA_CASE(cuda_attention_tf32) { forward<float>(t, tf32); }
 CUDA_CASE(cuda_attention_backward_tf32) { backward<float>(t, tf32); }
 
-/* Rows as long as in training; on a CPU's schedules that takes minutes. */
+/* Rows as long as in training. On a CPU this takes minutes, so the case needs a GPU. */
 CUDA_CASE(card_attention_rows)
 {
     if (!cuda_card(t)) return;
@@ -372,8 +382,8 @@ CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_backward)
 CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
 CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
 
-/* Documents that begin and end within tiles, and such as are longer than one; both widths of the
- * walked tile. */
+/* Documents that begin and end within tiles, and documents longer than a tile, with both tile
+ * widths. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
 
 template <class T> static void documents(check *t)
@@ -408,8 +418,8 @@ template <class T> static void tiled_backward(check *t)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)
 
-/* Rows that end within a tile and at its end, in several sequences: those of the next must not be
- * seen. */
+/* Rows that end within a tile and at its end, in several sequences. The next sequence's keys must
+ * not be read. */
 static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64},  {2, 128, 1, 64},
                                       {1, 129, 2, 64}, {2, 450, 1, 64}, {1, 70, 2, 128},
                                       {2, 261, 1, 128}};
@@ -450,7 +460,7 @@ CUDA_CASE(cuda_attention_hopper_dropout_f16) { hopper_dropout<dev::f16>(t); }
 CUDA_CASE(cuda_attention_hopper_dropout_backward_bf16) { hopper_dropout_backward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_dropout_backward_f16) { hopper_dropout_backward<dev::f16>(t); }
 
-/* Documents that leave out whole tiles, for both groups of a block and for one of them. */
+/* Documents for which whole tiles are skipped, by both warpgroups of a block or by one of them. */
 static const shape hopper_document_shapes[] = {{2, 450, 1, 64}, {2, 203, 2, 128}};
 
 template <class T> static void hopper_documents(check *t)
@@ -472,7 +482,7 @@ CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); 
 CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_back<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_back<dev::f16>(t); }
 
-/* What follows a sequence in memory leaves no trace in it, not even a NaN. */
+/* What follows a sequence in memory must not affect it, not even a NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)
 {
     if (!cuda_hopper(t)) return;

@@ -1,13 +1,16 @@
-/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own:
- * over a whole row the target's would hide the others. */
+/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own,
+ * because one bound for a row would be the target's, which hides errors of the other columns. */
 #include "tests/kernels/cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
 
-/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running
- * rescale likewise, of which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8
- * terms, a warp 5 sums, a block 16. The logarithm is good to 2u of its size and max + log rounds. p
- * - 1 and the product round once each. */
+/* Bounds of a row.
+ *   exp(x - max): u |x - max| for the difference, 2u of it for the product with log2(e), 4u for
+ *     exp2
+ *   running rescales, of which a thread and a block have V/4096 + 2: the same for each
+ *   additions: V/512 + 8 per thread, 5 in a warp, 16 in a block
+ *   log: 2u relatively; the sum max + log rounds once
+ *   gradient: p - 1 and the product with the scale round once each */
 static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
                        float scale)
 {
@@ -50,9 +53,11 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
     stored_as<T>(bound, want, n * ld);
     for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
         for (size_t c = targets[i] < 0 ? 0 : V; scale != 0 && c < ld; c++) bound[i * ld + c] = 0;
-    for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0; /* left as they are */
+    /* not written if scale is 0: bound 0 */
+    for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0;
     if (bulk) {
-        for (size_t i = 0; i < n; i++) /* what a product may leave in padding */
+        /* padding may hold anything that a matrix product left there */
+        for (size_t i = 0; i < n; i++)
             for (size_t c = V; c < ld; c++) logits[i * ld + c] = dev::from_float<T>(NAN);
         sgt_cuda_cross_entropy_bulk(0, Type<T>::id, logits, loss, device_targets, n, V, ld, by);
     } else {
@@ -88,13 +93,14 @@ template <class T> static void classifier(check *t)
         rows_at<T>(t, 3, V, 1, 60); /* one probability near 1, most near 0 */
     }
     rows_at<T>(t, 0, 9, 1, 1);
-    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3); /* floats do not fit in shared memory, 16 bits do */
+    /* the row does not fit in shared memory as floats, but it does in 16 bits */
+    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3);
     poison<T>(t, NAN);
     poison<T>(t, INFINITY);
 }
 
-/* Rows of which two to four are in shared memory at once, and more of them than a block has stages:
- * of 132 blocks the first have the most. */
+/* Rows so wide that two to four fit in shared memory at once, and more rows than a block has
+ * stages. Of 132 blocks the first ones have the most rows. */
 template <class T> static void bulk(check *t)
 {
     if (!cuda_hopper(t)) return;

@@ -1,5 +1,5 @@
-/* cuda_cases_embed.cpp: embeddings on the device, the sort of their gradient, sums over rows, and
- * rows made wide. */
+/* cuda_cases_embed.cpp: embeddings on the device, the sort of ids for their gradient, sums over
+ * rows, and widening of rows to ids and targets. */
 #include <algorithm>
 
 #include "tests/kernels/cuda_types.h"
@@ -34,7 +34,7 @@ template <class T> static void forward(check *t)
     }
 }
 
-/* A block has 256 numbers, or twice that above 32,768. */
+/* A block sorts 256 numbers, or 512 if there are more than 32,768. */
 CUDA_CASE(cuda_embed_sort)
 {
     for (size_t n : {(size_t)1, (size_t)255, (size_t)256, (size_t)3001, (size_t)33003})
@@ -59,7 +59,7 @@ CUDA_CASE(cuda_embed_sort)
         }
 }
 
-/* At most n + 1 float additions to a sum, in another order than ref's. */
+/* Bound: at most n + 1 float additions to each sum, here and in ref, in different orders. */
 template <class T> static void backward(check *t)
 {
     for (const shape &s : shapes) {
@@ -97,7 +97,7 @@ template <class T> static void backward(check *t)
 CUDA_CASES_BY_TYPE(cuda_embed, forward)
 CUDA_CASES_BY_TYPE(cuda_embed_backward, backward)
 
-/* n + 8 float additions in parts, where ref adds in double. */
+/* Bound: n + 8 float additions, where ref adds in double. */
 template <class T> static void bias(check *t)
 {
     for (size_t n : {0, 1, 9, 63, 65, 600, 2500 /* slices enough for a second one a warp */})
@@ -121,7 +121,7 @@ template <class T> static void bias(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_bias_backward, bias)
 
-/* Targets are the tokens one further on, or given. */
+/* Targets are given, or else they are the next tokens. */
 CUDA_CASE(cuda_widen_rows)
 {
     for (size_t B : {0, 1, 3})
@@ -149,8 +149,8 @@ CUDA_CASE(cuda_widen_rows)
             }
 }
 
-/* At both ends of rows and of the 32 that are looked at together; beside one another; none, and
- * everywhere. */
+/* Documents that begin at both ends of a row, and at both ends of the 32 tokens that a warp checks
+ * at once; next to each other; nowhere, and at every token. */
 CUDA_CASE(cuda_place_documents)
 {
     for (size_t B : {0, 1, 3})

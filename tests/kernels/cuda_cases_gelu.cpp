@@ -5,7 +5,7 @@ static const size_t sizes[] = {0, 1, 3, 7, 8, 9, 133, 2048, 2055};
 static const float special[] = {0,  -0.0f, 1e-6f, 5.5f,  -5.5f, 13.4f, -13.4f,
                                 40, -40,   1e4f,  -1e4f, 6e4f,  -6e4f};
 
-/* Mostly where the function bends, some far out. */
+/* Draw arguments: most where the function bends, some far out. */
 template <class T> static T *arguments(check *t, size_t n)
 {
     T *x = cuda_random<T>(t, n, 1);
@@ -18,9 +18,12 @@ template <class T> static T *arguments(check *t, size_t n)
     return x;
 }
 
-/* The exponent a is good to 5u|a|, exp2 to 4u; s = 1/(1 + e) moves by s (1 - s) <= 1/4 times that,
- * |a| s (1 - s) < 0.23; 2u for sum and quotient, one for ref: 6u|x|. erfcf is good to 4 ulp (8u)
- * and its argument's rounding costs under u; product and ref one each: 11u|x|. */
+/* Bounds, relative to |x|.
+ *   tanh, 6u: x s with s = 1/(1 + e) and e = exp2(a). a is off by 5u |a|, exp2 by 4u. An error of e
+ *     moves s by s (1 - s) <= 1/4 times it, and |a| s (1 - s) < 0.23. 2u for sum and quotient, u
+ *     for ref.
+ *   erf, 11u: 8u (4 ulp) for erfcf, less than u for its argument's rounding, u for the product, u
+ *     for ref */
 template <class T> static void forward(check *t)
 {
     for (size_t n : sizes)
@@ -39,10 +42,13 @@ template <class T> static void forward(check *t)
         }
 }
 
-/* tanh: s 4u; e s^2 is good to (5|a| + 4) u, the other factors to 11u; x s (1 - s) 2u' is at most
- * 0.64 and times |a| at most 2.3: 12 + 10 u more, 26 with the sum and ref's rounding; below 2^-120
- * the slope is not 0. erf: Phi 10u; x phi is at most 0.25, good to 1.5 x^2 + 6 u, |x|^3 phi < 0.47:
- * 13u and two more for product and ref. */
+/* Bounds, relative to dout.
+ *   tanh, 27u: 4u for s. e s^2 is off by (5|a| + 4) u, and the other factors of x s (1 - s) 2u' by
+ *     11u, with u' the derivative of tanh's argument. The product is at most 0.64, and at most 2.3
+ *     times |a|: 22u more. The sum and ref's rounding are the rest. Below 2^-120 e is lost; 1e-30
+ *     covers it.
+ *   erf, 15u: 10u for Phi. x phi is at most 0.25 and off by (1.5 x^2 + 6) u, with |x|^3 phi < 0.47:
+ *     3u more. 2u for the product and for ref. */
 template <class T> static void backward(check *t)
 {
     for (size_t n : sizes)

@@ -1,6 +1,6 @@
-/* cuda_cases_gemm.cpp: matrix products through cuBLASLt against gemm.h's own words in double: every
- * form that a step of GPT-2 has, each transposition, epilogue and type, with rows that are further
- * apart than they are long. */
+/* cuda_cases_gemm.cpp: matrix products through cuBLASLt, compared with the definition in gemm.h, in
+ * double. Covers every form in a step of GPT-2, each transposition, epilogue and type, and rows
+ * with gaps between them. */
 #include <string.h>
 
 #include "kernels/cuda/gemm.h"
@@ -10,15 +10,16 @@
 #include "tests/kernels/host/cublaslt.h"
 #endif
 
-/* The reference's arrays are row-major; D's gaps are NaN and stay so, to the bit. */
+/* A product and its precision. The reference's arrays are row-major. The gaps of D are NaN and must
+ * keep their bits. */
 struct product {
     sgt_cuda_gemm_shape s;
-    double unit; /* what an operand may be off by, of its size: TF32 */
+    double unit; /* relative error by which TF32 rounds an operand; 0: none */
 };
 
 struct operands {
-    const float *a, *b, *bias, *aux; /* as the device has them, rounded to their types */
-    const float *d;                  /* before */
+    const float *a, *b, *bias, *aux; /* values on the device, rounded to their types */
+    const float *d;                  /* D before the product */
 };
 
 static size_t span(size_t rows, size_t ld, size_t columns) { return (rows - 1) * ld + columns; }
@@ -30,20 +31,21 @@ static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k :
 
 static const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-/* What the library's tanh may be off by, of its size. An assumption, which the first card decides:
- * at worst it is the hardware's tanh.approx.f32, of which PTX's manual says 2^-11. The host's is a
- * float's, as good as tanhf. */
+/* Relative error assumed for the library's tanh, until it is measured on a GPU. The worst candidate
+ * is the instruction tanh.approx.f32, with 2^-11 by PTX's manual. The host's stand-in uses float's
+ * tanhf. */
 #ifdef DEV_ON_HOST
 static double tanh_error = 4 * UNIT;
 #else
 static double tanh_error = 0x1p-11;
 #endif
 
-/* y = x (1 + t)/2 with t = tanh u, u = ROOT (x + CUBE x^3). In float32, with five roundings in u,
- * whose two terms have one sign, and three after t:
- *   |du| <= 5 UNIT |u|    |dt| <= tanh_error |t| + (1 - t^2) |du|    |dy| <= |x| |dt| / 2 + 3 UNIT |y|
- * In the negative tail y is near 0 and t near -1, so the bound is one of x's size and not of
- * y's. */
+/* Return y = x (1 + t)/2, with t = tanh u and u = ROOT (x + CUBE x^3), and in *bound its error in
+ * float32. There are five roundings in u, whose two terms have the same sign, and three after t:
+ *   |du| <= 5 UNIT |u|
+ *   |dt| <= tanh_error |t| + (1 - t^2) |du|
+ *   |dy| <= |x| |dt|/2 + 3 UNIT |y|
+ * For large negative x, t is near -1 and y near 0. The bound is then relative to x, not to y. */
 static double gelu(double x, double *bound)
 {
     double u = ROOT * (x + CUBE * x * x * x), t = tanh(u), y = 0.5 * x * (1 + t);
@@ -52,9 +54,12 @@ static double gelu(double x, double *bound)
     return y;
 }
 
-/* y' = (1 + t)/2 + x (1 - t^2) u'/2 with u' = ROOT (1 + 3 CUBE x^2): dt moves it by |1/2 - x t u'|
- * dt and, as squares go, |x u'| dt^2/2; beside that there are four roundings of the first term, and
- * of the second seven, of which that of t^2 is one of |x u'| t^2/2. */
+/* Return y' = (1 + t)/2 + x (1 - t^2) u'/2, with u' = ROOT (1 + 3 CUBE x^2), and in *bound its
+ * error. dt is the error of t, as in gelu. The bound is the sum of:
+ *   |1/2 - x t u'| dt + |x u'| dt^2/2, the effect of dt on y' to second order
+ *   4 UNIT of the first term, for four roundings
+ *   7 UNIT of the second term, for seven roundings
+ *   UNIT |x u'| t^2/2, because the rounding of t^2 is relative to t^2 and not to 1 - t^2 */
 static double gelu_slope(double x, double *bound)
 {
     double u = ROOT * (x + CUBE * x * x * x), t = tanh(u), du = ROOT * (1 + 3 * CUBE * x * x);
@@ -65,8 +70,8 @@ static double gelu_slope(double x, double *bound)
     return first + second;
 }
 
-/* op(A) op(B) [+ D] at a place, and what float sums in any order may be off by: k products, one
- * more term or two. */
+/* Return element (i, j) of op(A) op(B) [+ D], and in *bound the error of float sums in any order: k
+ * products, and one or two more terms. */
 static double sum_at(const product &p, const operands &o, size_t i, size_t j, double *bound)
 {
     const sgt_cuda_gemm_shape &s = p.s;
@@ -89,8 +94,9 @@ struct results {
     double *d_bound, *aux_bound, *bias_bound;
 };
 
-/* |gelu'| < 1.13: what x is off by. Then the library's own arithmetic. `unit` is the output type's:
- * D comes of the sum, or of the aux that was stored. */
+/* Compute element (i, j) of the results, from the sum x with the error x_bound. `unit` is the
+ * output type's roundoff. The error of x grows by at most |gelu'| < 1.13; then the library's own
+ * errors are added. With GELU, D is computed from the sum or from the aux that was stored. */
 static void epilogue_at(const product &p, const operands &o, const results &r, double x,
                         double x_bound, size_t i, size_t j, double unit)
 {
@@ -106,13 +112,13 @@ static void epilogue_at(const product &p, const operands &o, const results &r, d
         bound += own;
     } else if (p.s.epilogue >= SGT_EPILOGUE_DGELU) {
         out *= gelu_slope((double)o.aux[at], &own);
-        bound = 1.13 * x_bound + own * fabs(x) + UNIT * fabs(out); /* a product more */
+        bound = 1.13 * x_bound + own * fabs(x) + UNIT * fabs(out); /* one more product */
     }
     r.d[at] = (float)out;
     r.d_bound[at] = bound + UNIT * fabs(out);
 }
 
-/* Sums of D's columns, of m numbers that may have been rounded to D's type first. */
+/* Compute the sums of D's columns. Its m numbers may have been rounded to D's type first. */
 static void column_sums(const product &p, const results &r, double unit)
 {
     for (size_t j = 0; j < p.s.n; j++) {
@@ -128,7 +134,7 @@ static void column_sums(const product &p, const results &r, double unit)
     }
 }
 
-/* Sums of op(B)'s columns. */
+/* Compute the sums of op(B)'s columns. */
 static void operand_sums(const product &p, const operands &o, const results &r)
 {
     for (size_t j = 0; j < p.s.n; j++) {
@@ -154,14 +160,14 @@ static void reference(const product &p, const operands &o, const results &r, dou
     if (p.s.epilogue == SGT_EPILOGUE_BGRAD) operand_sums(p, o, r);
 }
 
-/* ---- a product on the device, beside it ---- */
+/* ---- a product on the device, and its reference ---- */
 
 static bool reads_bias(const sgt_cuda_gemm_shape &s)
 {
     return s.epilogue == SGT_EPILOGUE_BIAS || s.epilogue == SGT_EPILOGUE_GELU;
 }
 
-/* Rows of random numbers with NaN between them. */
+/* Draw rows of random numbers, with NaN in the gaps between them. */
 template <class T> static T *matrix(check *t, size_t rows, size_t ld, size_t columns)
 {
     T *x = cuda_output<T>(t, span(rows, ld, columns)),
@@ -178,7 +184,7 @@ static void compare(check *t, const char *name, const Out *got, float *want, dou
     float *floats = cuda_floats(t, got, n);
     Out untouched;
     memset(&untouched, 0xff, sizeof untouched);
-    for (size_t i = 0; i < n; i++) /* a gap that is as it was is one that was left alone */
+    for (size_t i = 0; i < n; i++) /* a gap that keeps its bits was not written */
         if (isnan(want[i]) && memcmp(&got[i], &untouched, sizeof untouched) == 0)
             floats[i] = want[i];
     stored_as<Out>(bound, want, n);
@@ -192,7 +198,7 @@ static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b,
                       cuda_there(t, bias), cuda_there(t, aux));
 }
 
-/* apart: what an accumulating product adds to is not D, which holds NaN. */
+/* apart: an accumulating product adds to an array other than D, and D holds NaN. */
 template <class In, class Out>
 static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
 {
@@ -265,7 +271,7 @@ struct form {
     size_t m, n, k;
 };
 
-/* One number; rows and columns that no vector divides; a tile and more; a long sum. */
+/* One number; rows and columns that are no multiple of a vector; more than a tile; a long sum. */
 static const form forms[] = {{1, 1, 1},    {1, 9, 13},   {13, 7, 5},  {24, 16, 13},
                              {33, 40, 17}, {65, 66, 32}, {8, 24, 515}};
 
@@ -280,13 +286,13 @@ template <class In> static void products(check *t)
             one<In, In>(t, g, p);
             if (p.s.accumulate) one<In, In>(t, g, p, true);
             if (Type<In>::id == SGT_F32) continue;
-            p.s.out = SGT_F32; /* as gradients of parameters are */
+            p.s.out = SGT_F32; /* float32, like gradients of parameters */
             one<In, float>(t, g, p);
         }
     sgt_cuda_gemms_close(g);
 }
 
-/* Rows of aux are a multiple of 8 apart: others the library refuses (host/cublaslt_cases.cpp). */
+/* Rows of aux are a multiple of 8 apart. The library refuses others (host/cublaslt_cases.cpp). */
 template <class In> static void epilogues(check *t)
 {
     static const form some[] = {{1, 8, 13}, {13, 16, 5}, {33, 40, 17}, {17, 72, 64}};
@@ -305,8 +311,9 @@ template <class In> static void epilogues(check *t)
     sgt_cuda_gemms_close(g);
 }
 
-/* A step's own products, at batch 2, 12 tokens, 24 channels, 50 ids padded to 56: forward with its
- * epilogues, input gradients, weight gradients added in float32, the tied head. */
+/* The products of a step with batch 2, 12 tokens, 24 channels, and 50 ids padded to 56. They are
+ * the forward pass with its epilogues, input gradients, weight gradients added in float32, and the
+ * tied head. */
 template <class In> static void step(check *t)
 {
     const size_t N = 24, C = 24, V = 56;
@@ -344,8 +351,8 @@ CUDA_CASES_BY_TYPE(cublaslt, products)
 CUDA_CASES_BY_TYPE(cublaslt_epilogue, epilogues)
 CUDA_CASES_BY_TYPE(cublaslt_step, step)
 
-/* A library whose tanh is the hardware's is within the bound too: its epilogues are what the first
- * card is asked for. */
+/* The bound also holds for a library that uses the hardware's tanh: the stand-in is given that
+ * error. A real card's epilogues are then expected to pass. */
 #ifdef DEV_ON_HOST
 CUDA_CASE(cublaslt_epilogue_approximate)
 {
@@ -358,8 +365,8 @@ CUDA_CASE(cublaslt_epilogue_approximate)
 }
 #endif
 
-/* TF32 keeps 10 bits behind the point: off by under 2^-10 where it cuts, half that where it
- * rounds. */
+/* TF32 keeps 10 bits after the point. Truncation is off by less than 2^-10, rounding by half of
+ * that. */
 CUDA_CASE(cublaslt_tf32)
 {
     sgt_cuda_gemms *g = open_gemms(t, 0);
@@ -373,7 +380,8 @@ CUDA_CASE(cublaslt_tf32)
     sgt_cuda_gemms_close(g);
 }
 
-/* 1 + 2^-12 is 1 in TF32 and itself in float32: which of the two was asked for shows exactly. */
+/* 1 + 2^-12 is 1 in TF32 and itself in float32. So the result shows which precision was
+ * requested. */
 CUDA_CASE(cublaslt_tf32_asked)
 {
     sgt_cuda_gemms *g = open_gemms(t, 0);
@@ -397,7 +405,7 @@ CUDA_CASE(cublaslt_tf32_asked)
     sgt_cuda_gemms_close(g);
 }
 
-/* Three products that lie apart in all three arrays; what lies between stays. */
+/* Three products with gaps between them in all three arrays. The gaps of D must keep their bits. */
 template <class In> static void batch(check *t)
 {
     const size_t count = 3;

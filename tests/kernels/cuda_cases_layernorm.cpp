@@ -1,5 +1,5 @@
-/* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the
- * residual sum. */
+/* cuda_cases_layernorm.cpp: layer normalization on the device, forward and backward, and fused with
+ * the residual sum. */
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
@@ -11,8 +11,8 @@ static const shape shapes[] = {{0, 8},    {1, 1},   {2, 7},   {3, 8},    {5, 33}
                                {5, 1600}, {3, 768}, {6, 520}, {2, 1280}};
 static const float EPS = 1e-5f;
 
-/* A lane adds at most C/32 + 1 vectors of up to 8 numbers in a row, then 5 sums by shuffles: C/32 +
- * 13 additions. */
+/* Return the number of additions in a chain: a lane adds at most C/32 + 1 vectors of up to 8
+ * numbers, and 5 sums by shuffles follow. */
 static double chain(size_t C) { return (double)C / 32 + 13; }
 
 /* First-order errors of a row, as in layernorm.c; mean and variance come from float sums. */
@@ -56,7 +56,7 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     float *plain = check_output(t, n * C);
     for (size_t i = 0; i < n * C; i++) plain[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
     check_equal(t, "sum", got, plain, n * C);
-    /* of the sum as it was stored */
+    /* layernorm of the sum in its stored form */
     t->ref->layernorm(want[2], want[0], want[1], plain, fw, fb, n, C, EPS);
     double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n),
            *rstd = check_doubles(t, n);
@@ -66,7 +66,7 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_close(t, "mean", stats[0], want[0], mean, n);
     check_close(t, "rstd", stats[1], want[1], rstd, n);
     check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
-    T *again = cuda_output<T>(t, n * C); /* without a residual, of the sum: the same bits */
+    T *again = cuda_output<T>(t, n * C); /* Without a residual, on the sum: the same bits. */
     sgt_cuda_residual_layernorm(0, Type<T>::id, nullptr, again, stats[0], stats[1], sum, nullptr, w,
                                 b, n, C, EPS, nullptr);
     sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS,
@@ -77,8 +77,8 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_equal(t, "sum in x's place", cuda_floats(t, x, n * C), plain, n * C);
 }
 
-/* The kernel that keeps rows in registers has the bits of the other: with a residual, without, and
- * with dropout. */
+/* The kernel that keeps rows in registers must give the other kernel's bits: with a residual,
+ * without one, and with dropout. */
 template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
 {
     T *x = cuda_random<T>(t, n * C, 3), *y = cuda_random<T>(t, n * C, 2);
@@ -117,7 +117,8 @@ template <class T> static void forward_rows(check *t)
 {
     for (const shape &s : shapes)
         if (sgt_cuda_layernorm_rows_serves(Type<T>::id, s.C)) forward_rows_at<T>(t, s.n, s.C);
-    forward_rows_at<T>(t, 2113, 8); /* more rows than blocks times warps: a warp has a second one */
+    /* more rows than warps in the grid, so some warps have a second row */
+    forward_rows_at<T>(t, 2113, 8);
 }
 
 template <class T> static void forward(check *t)
@@ -125,10 +126,11 @@ template <class T> static void forward(check *t)
     for (const shape &s : shapes) forward_at<T>(t, s.n, s.C);
 }
 
-/* dx: two sums along the row, (chain + 4) u of the sum of |terms|, and a few roundings of each
- * term. dw, db: n rows in at most n + 13 additions (a warp's rows, the warps, the blocks, their
- * groups); a term of dw has four roundings. rows: by the kernel that keeps rows in registers, which
- * sums the columns of dx too; first: dx is written. */
+/* Test the gradients of n rows. `rows`: by the kernel that keeps rows in registers, which also sums
+ * the columns of dx. `first`: dx is written and not added to. Bounds:
+ *   dx: two sums along the row, (chain + 4) u |terms| each, and a few roundings of each term
+ *   dw, db: n rows in at most n + 13 additions (rows of a warp, warps, blocks, groups of blocks); a
+ *     term of dw has four more roundings */
 template <class T> static void backward_at(check *t, size_t n, size_t C, bool rows, int first)
 {
     T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2),
@@ -184,7 +186,7 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     check_close(t, "dw", sums[0], want_sums[0], bounds[0], C);
     check_close(t, "db", sums[1], want_sums[1], bounds[1], C);
     const float *stored = cuda_floats(t, dx, n * C);
-    double *columns = check_doubles(t, C); /* of dx as it is stored: sums alone */
+    double *columns = check_doubles(t, C); /* of dx as it is stored, so only the sums have errors */
     for (size_t c = 0; c < C && rows && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
     for (size_t i = 0; i < n * C && rows && n % 2; i++) columns[i % C] += fabs(stored[i]);
     for (size_t c = 0; c < C; c++) columns[c] *= (double)(n + 13) * UNIT;
@@ -195,7 +197,7 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
 template <class T> static void backward(check *t)
 {
     for (const shape &s : shapes) backward_at<T>(t, s.n, s.C, false, s.n % 2 == 0);
-    /* more rows than blocks times warps: a warp has a second one */
+    /* more rows than warps in the grid, so some warps have a second row */
     backward_at<T>(t, 1100, 8, false, 0);
 }
 

@@ -1,5 +1,5 @@
-/* cuda_cases_optim.cpp: the end of a step on the device: norm, overflow, updates, loss scale; and
- * dropout. */
+/* cuda_cases_optim.cpp: the end of a step on the device (gradient norm, overflow, updates, loss
+ * scale), and dropout. */
 #include <float.h>
 
 #include "loader/base/philox.h"
@@ -20,8 +20,8 @@ static sgt_cuda_control *new_control(check *t)
     return c;
 }
 
-/* Squares of floats are exact in double and n of them are added: n 2^-53 of the sum, half for the
- * root. */
+/* Bound: squares of floats are exact in double, and n of them are added: n 2^-53 relatively. The
+ * root halves it. */
 CUDA_CASE(cuda_grad_norm)
 {
     for (size_t n : sizes)
@@ -42,7 +42,7 @@ CUDA_CASE(cuda_grad_norm)
         }
 }
 
-/* In three parts, one of them another rank's, which brings its loss and targets too. */
+/* The squares in three parts. One part is another rank's, with its loss and number of targets. */
 CUDA_CASE(cuda_grad_squares)
 {
     for (size_t n : sizes) {
@@ -90,7 +90,7 @@ CUDA_CASE(cuda_begin)
 
 CUDA_CASE(cuda_found_inf)
 {
-    /* the last is finite, though its square is not in float */
+    /* FLT_MAX is finite, but its square overflows in float */
     for (float value : {INFINITY, -INFINITY, NAN, FLT_MAX})
         for (size_t at : {(size_t)0, (size_t)1026, (size_t)1024, (size_t)777}) {
             size_t n = 1027;
@@ -105,8 +105,8 @@ CUDA_CASE(cuda_found_inf)
         }
 }
 
-/* As adamw.c has it, with one rounding more for each of the two factors 1/c1 and 1/c2, and m + (1 -
- * b1)(g - m) instead of two products: 2u more of |m| + |g|. */
+/* The bounds of adamw.c, with one more rounding for each of the factors 1/c1 and 1/c2. The device
+ * computes m + (1 - beta1)(g - m) instead of two products, which adds 2u (|m| + |g|). */
 static void adamw_bounds(double *const bound[3], const float *const old[3], const float *g,
                          size_t n, const sgt_adamw *a)
 {
@@ -177,7 +177,7 @@ template <class T> static void adamw(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_adamw, adamw)
 
-/* m: 3u of its terms; p: those and the sum's, the product's and its own rounding. */
+/* Bounds. m: 3u |terms|. p: these, and the roundings of the sum, the product and p itself. */
 CUDA_CASE(cuda_sgd)
 {
     for (int nesterov = 0; nesterov < 2; nesterov++)
@@ -210,10 +210,10 @@ CUDA_CASE(cuda_sgd)
         }
 }
 
-/* Steps of losses about 3 and norms about 1 until there are enough to look back at; then what is
- * far above either is left out, does not go in and counts, what is below goes in; and where a
- * gradient was infinite nothing does. What the device keeps is what outliers.h makes of the same
- * numbers here: copies. */
+/* Spike detection. Steps have losses about 3 and norms about 1 until there are enough of them. Then
+ * a loss or norm far above is a spike: its update is skipped and counted, and its numbers are not
+ * kept. A value far below is kept. A step with an infinite gradient is skipped too and not kept.
+ * What the device keeps must equal what outliers.h computes here from the same numbers. */
 CUDA_CASE(cuda_spikes)
 {
     sgt_cuda_control *c = new_control(t);
@@ -271,7 +271,8 @@ CUDA_CASE(cuda_end_step)
     check_near(t, "found_inf", c->found_inf, 0, 0);
 }
 
-/* Which elements kernels/dropout.h keeps, from its words: by Philox's draws, one by one. */
+/* Return whether dropout keeps element i, computed from Philox's draws one by one, as
+ * kernels/dropout.h describes. */
 static bool kept(const sgt_cuda_place &p, const sgt_cuda_dropout &d, size_t i)
 {
     uint64_t row = p.row + i / d.row_elements * (p.ranks ? p.ranks : 1);
@@ -280,8 +281,8 @@ static bool kept(const sgt_cuda_place &p, const sgt_cuda_dropout &d, size_t i)
     return (double)(bits >> 8) >= (double)d.rate * 0x1p24;
 }
 
-/* In place and out of place, rows of one rank and of three; about `rate` of them dropped, to five
- * sigma. */
+/* In place and out of place, for the rows of one rank and of three. The fraction dropped is `rate`
+ * within five standard deviations. */
 template <class T> static void dropout(check *t)
 {
     for (size_t n : {(size_t)16, (size_t)133, (size_t)4096})
@@ -312,8 +313,8 @@ template <class T> static void dropout(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_dropout, dropout)
 
-/* Fused into the residual's sum, and into the embeddings', the factors are the same; a rate of a
- * half multiplies by 2, which is exact in every type. */
+/* Dropout fused into the residual sum, and into the sum of embeddings, uses the same factors. Rate
+ * 1/2 multiplies by 2, which is exact in every type. */
 template <class T> static void fused_dropout(check *t)
 {
     for (size_t C : {(size_t)33, (size_t)64}) {

@@ -1,10 +1,11 @@
-/* cuda_cases_unfused.cpp: what --no-fuse and --attention naive run instead of the fused kernels. */
+/* cuda_cases_unfused.cpp: kernels that --no-fuse and --attention naive run in place of the fused
+ * ones. */
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
 static const size_t sizes[] = {0, 1, 3, 8, 9, 133, 2048, 2055};
 
-/* One addition, one rounding: exact but for the type. */
+/* One addition with one rounding, so the result is exact but for the rounding to T. */
 template <class T> static void elementwise(check *t)
 {
     for (size_t n : sizes) {
@@ -63,9 +64,12 @@ CUDA_CASE(cuda_scale)
     }
 }
 
-/* As in cuda_cases_cross_entropy.cpp, with 256 threads of 8 warps: x - max is off by u|x - max|,
- * its product with log2(e) by 2u more, exp2 by 4u, and each of V/2048 + 2 rescales likewise; V/256
- * + 8 + 5 + 8 sums. The logarithm and the sum with max round by 2u of their sizes. */
+/* Return the bound on the error of lse, made up as in cuda_cases_cross_entropy.cpp, for 256 threads
+ * in 8 warps.
+ *   exp(x - max): u |x - max|, 2u of it for the product with log2(e), 4u for exp2
+ *   V/2048 + 2 rescales: the same for each
+ *   additions: V/256 + 8 per thread, 5 in a warp, 8 in the block
+ *   log and max + log: 2u of their sizes */
 static double lse_bound(const float *x, size_t V, double *max, double *total)
 {
     double min = INFINITY;
@@ -78,8 +82,9 @@ static double lse_bound(const float *x, size_t V, double *max, double *total)
            UNIT;
 }
 
-/* p = exp(x - lse): off by lse's error, u of the difference, 2u of it with log2(e), exp2's 4u;
- * stored as T. Then p - 1 and the product with the scale, one rounding each, and T's. */
+/* Bounds. p = exp(x - lse): lse's error, u of the difference, 2u of it for log2(e), 4u for exp2,
+ * and the rounding to T. Gradient: p - 1 and the product with the scale round once each, and then T
+ * rounds. */
 template <class T> static void steps_at(check *t, size_t n, size_t V, size_t ld, float spread)
 {
     T *logits = cuda_random<T>(t, n * ld, spread);
@@ -154,7 +159,7 @@ template <class T> static void heads(check *t)
         const float *x = cuda_floats(t, qkv, 3 * n);
         float *want[3], *plain = check_output(t, n);
         for (float *&w : want) w = check_output(t, n);
-        for (size_t i = 0; i < n; i++) { /* i counts (B, H, T, D) */
+        for (size_t i = 0; i < n; i++) { /* i counts the elements of (B, H, T, D) */
             size_t d = i % s.D, place = i / s.D % s.T, h = i / s.D / s.T % s.H,
                    b = i / s.D / s.T / s.H;
             size_t at = (b * s.T + place) * s.H + h, packed = (b * s.T + place) * 3 * s.H + h;
@@ -178,8 +183,8 @@ template <class T> static void heads(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_heads, heads)
 
-/* What lies after the diagonal, or before a document, may be anything: a product may have
- * overflowed there. */
+/* Draw scores. Those after the diagonal or before the document are NaN in places: the kernels must
+ * ignore them, because a product may have overflowed there. */
 template <class T, class F>
 static T *random_scores(check *t, const shape &s, float spread, float **plain, F first)
 {
@@ -192,10 +197,13 @@ static T *random_scores(check *t, const shape &s, float spread, float **plain, F
     return x;
 }
 
-/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a
- * rescale for each 32 lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp
- * are given: the sum has T/32 + 5 steps of f|p dp|, each term rounded twice, then four operations;
- * the factor's own product is exact or rounds once. */
+/* Bounds of softmax and its gradient.
+ *   score times scale: u |s|
+ *   exp: 3u of the range, for s - max, log2(e) and exp2's argument; 4u for exp2
+ *   rescales: one for each 32 keys; sums: T/32 + 5 additions; the quotient and the product with
+ *     it
+ *   gradient, from given p and dp: T/32 + 5 additions of f |p dp|, each term with two roundings;
+ *     then four operations; the factor's product is exact or rounds once */
 template <class T>
 static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
                        const sgt_cuda_documents *documents)

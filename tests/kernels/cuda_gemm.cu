@@ -1,6 +1,6 @@
-/* cuda_gemm.cu: the wrappers together, as kernels use them: matrix products pipelined through
- * cp.async, ldmatrix and mma, and through TMA, mbarriers and wgmma. On integers, so that every
- * answer is exact. Not yet run on a GPU. */
+/* cuda_gemm.cu: tests of the wrappers used together, as kernels use them: matrix products pipelined
+ * with cp.async, ldmatrix and mma, and with TMA, mbarriers and wgmma. All numbers are integers, so
+ * every result is exact. Not yet run on a GPU. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 
@@ -33,12 +33,12 @@ template <class T> static float *product(check *t, const T *a, const T *b, int m
 enum {
     TILE = 64,
     DEPTH = 32,
-    PITCH = DEPTH + 8 /* rows 80 bytes apart: ldmatrix meets no bank twice */
+    PITCH = DEPTH + 8 /* rows are 80 bytes apart, so ldmatrix has no bank conflicts */
 };
 enum { MMA_SMEM = 2 * 2 * TILE * PITCH * 2 };
 
-/* Rows row0 .. row0+63 and columns k0 .. k0+31 of a matrix of `rows` rows; what lies outside is 0.
- * 128 threads. */
+/* Start the copy of rows row0 .. row0+63 and columns k0 .. k0+31 of a matrix with `rows` rows;
+ * elements outside it are 0. For 128 threads. */
 template <class T> DEV void start_tile(T *to, const T *from, int row0, int rows, int k0, int k)
 {
     for (int piece = threadIdx.x; piece < TILE * DEPTH / 8; piece += 128) {
@@ -49,7 +49,7 @@ template <class T> DEV void start_tile(T *to, const T *from, int row0, int rows,
     }
 }
 
-/* A warp's 16 rows of a times the tile's 64 rows of b. */
+/* Multiply a warp's 16 rows of a by the tile's 64 rows of b. */
 template <class T> DEV void multiply_tile(float (&sum)[8][4], const T *a, const T *b)
 {
     int l = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -81,8 +81,8 @@ static __global__ void __launch_bounds__(128)
         }
         cp_async_commit();
         if (i == 0) continue;
-        cp_async_wait<1>(); /* all but the tile just started */
-        block_sync();       /* everybody's copies are there */
+        cp_async_wait<1>(); /* wait for all copies but those of the tile just started */
+        block_sync();       /* all threads' copies have arrived */
         multiply_tile(sum, tile_a(i - 1), tile_b(i - 1));
         block_sync(); /* before the next copies overwrite it */
     }
@@ -150,12 +150,13 @@ DEV void consume(float (&sum)[N / 8][4], uint64_t *full, uint64_t *empty, int st
             wgmma<T>(sum, desc_rows(stage_a<T, N>(i)) + k * DESC_K16,
                      desc_rows(stage_b<T, N>(i)) + k * DESC_K16, i + k > 0);
         wgmma_commit();
-        wgmma_wait<0>(sum); /* with the producer's next load into this stage, through `empty` */
+        /* ordered before the producer's next load into this stage, by `empty` */
+        wgmma_wait<0>(sum);
         if (threadIdx.x % 32 == 0) mbar_arrive(empty + stage);
     }
 }
 
-/* d[j][e] of each thread to its place: hopper.cuh's layout. */
+/* Store d[j][e] of each thread at its place in the layout of hopper.cuh. */
 template <int N>
 DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
 {
@@ -181,7 +182,7 @@ static __global__ void __launch_bounds__(160)
         }
         mbar_init_fence();
     }
-    block_sync(); /* the barriers are there for all */
+    block_sync(); /* the barriers are initialized for all threads */
     if (threadIdx.x >= 128) {
         if (threadIdx.x == 128) produce<T, N>(full, empty, &a, &b, steps);
         return;
@@ -218,8 +219,7 @@ CUDA_CASE(pipeline_wgmma)
     wgmma_gemm<f16, 128>(t, 64, 128, 128);
 }
 
-/* ---- operands written by the threads themselves: swizzled by hand, then handed to the async proxy
- * ---- */
+/* ---- operands that the threads write swizzled, then hand to the async proxy ---- */
 
 template <class T> DEV void write_swizzled(T *to, const T *from, int rows)
 {
@@ -236,7 +236,7 @@ template <class T> static __global__ void own_operands_kernel(float *c, const T 
     write_swizzled(left, a, 64);
     write_swizzled(right, b, 64);
     fence_proxy_async();
-    block_sync(); /* everybody's part, fenced, with wgmma's reads */
+    block_sync(); /* all threads' writes are fenced, before wgmma reads them */
     wgmma_fence(sum);
     for (int k = 0; k < 4; k++)
         wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
@@ -255,7 +255,7 @@ CUDA_CASE(wrapper_wgmma)
     check_equal(t, "c", c, product(t, a, b, 64, 64, 64), 64 * 64);
 }
 
-/* ---- the left operand in registers, the right one's rows in the depth: c (64, N) = a (64, 64) b
+/* ---- left operand in registers; the rows of the right one are the depth: c (64, N) = a (64, 64) b
  * (64, N) ---- */
 
 template <class T, int N>
@@ -272,7 +272,7 @@ static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
     for (int part = 0; part < N / 64; part++)
         write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
     fence_proxy_async();
-    block_sync(); /* everybody's part, fenced, with wgmma's reads */
+    block_sync(); /* all threads' writes are fenced, before wgmma reads them */
     wgmma_fence(left);
     for (int k = 0; k < 4; k++)
         wgmma<T>(sum, left[k], desc_columns(right, 64 * 128) + k * DESC_ROWS16, k > 0);
@@ -281,7 +281,7 @@ static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
     write_tile<N>(c, sum, 0, 0, 64, N);
 }
 
-/* b as the kernel takes it: 64 columns after one another. */
+/* Lay out b as the kernel reads it: blocks of 64 columns, one after the other. */
 template <class T, int N> static void rows_operand(check *t)
 {
     T *a = integers<T>(t, 64 * 64), *b = integers<T>(t, N * 64);

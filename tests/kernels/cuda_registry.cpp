@@ -1,11 +1,11 @@
-/* cuda_registry.cpp: the list of the CUDA cases, for each program that runs them. */
+/* cuda_registry.cpp: the list of CUDA cases, for each program that runs them. */
 #include <string.h>
 
 #include "tests/kernels/host/check-cuda.h"
 
 static cuda_case *first;
 
-/* In the order of their names: linking must not change what runs when. */
+/* Insert the case by its name, so that the order of linking does not change the order of cases. */
 cuda_case::cuda_case(const char *name_, void (*body_)(check *t))
     : name(name_), body(body_), next(nullptr)
 {

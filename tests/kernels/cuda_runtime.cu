@@ -1,6 +1,6 @@
-/* cuda_runtime.cu: what cuda/runtime.h says, on whatever device there is: order by events, graphs
- * with their forks, what is counted. Numbers are small integers in float32, so that every answer is
- * exact. What only the host run can notice is in host/runtime_cases.cpp. */
+/* cuda_runtime.cu: tests of what cuda/runtime.h promises, on any device: the order by events,
+ * graphs with forks, and the counts. Numbers are small integers in float32, so every result is
+ * exact. Tests that only the host run can do are in host/runtime_cases.cpp. */
 #include "kernels/cuda/runtime.h"
 #include "tests/kernels/host/check-cuda.h"
 
@@ -30,13 +30,13 @@ static void times(sgt_cuda_stream s, float *x, float v)
     DEV_LAUNCH(times_kernel, dim3((N + 255) / 256), dim3(256), 0, (cudaStream_t)s, x, v, N);
 }
 
-/* What every case needs, and what it leaves behind when it is over. */
+/* Resources of a case, released at its end. */
 struct Bench {
     check *t;
     sgt_cuda_device device;
     sgt_cuda_stream a = nullptr, b = nullptr;
     sgt_cuda_event e[3] = {};
-    /* (N): two of the device, two pinned */
+    /* (N) each: two in device memory, two in pinned memory */
     float *x = nullptr, *y = nullptr, *in = nullptr, *out = nullptr;
 
     explicit Bench(check *t_) : t(t_)
@@ -70,7 +70,7 @@ struct Bench {
     {
         sgt_cuda_copy(s, to, from, N * sizeof *to);
     }
-    /* out[i] is i*by + plus. */
+    /* Check that out[i] is i*by + plus. */
     void expect(const char *name, float by, float plus)
     {
         for (int i = 0; i < N; i++)
@@ -96,7 +96,7 @@ CUDA_CASE(runtime_streams)
 
     check_at(t, "three parts in two streams, 20 times");
     for (int k = 0; k < 20; k++) {
-        sgt_cuda_wait(q.a, q.e[1]); /* never recorded at first: at once */
+        sgt_cuda_wait(q.a, q.e[1]); /* an event that was never recorded: returns at once */
         q.copy(q.a, q.y, q.in);
         sgt_cuda_record(q.e[0], q.a);
         sgt_cuda_wait(q.b, q.e[0]);
@@ -134,8 +134,8 @@ CUDA_CASE(runtime_events)
         check_fail(t, "finishing an event that came counts as a wait");
 }
 
-/* out = 2*in + 1 one way; x = in + 7 the other way, by y. `in` is pinned memory, read anew in each
- * run. */
+/* Capture a graph with two branches: out = 2*in + 1 on one, x = in + 7 on the other, through y.
+ * `in` is pinned memory and is read anew in each run. */
 static sgt_cuda_graph two_ways(Bench &q)
 {
     sgt_cuda_graph g = nullptr;
@@ -143,7 +143,7 @@ static sgt_cuda_graph two_ways(Bench &q)
     q.copy(q.a, q.x, q.in);
     sgt_cuda_record(q.e[0], q.a);
     sgt_cuda_wait(q.b, q.e[0]);
-    q.copy(q.b, q.y, q.x); /* of x as it is copied, before the other way changes it */
+    q.copy(q.b, q.y, q.x); /* x as it is now, before the other branch changes it */
     sgt_cuda_record(q.e[1], q.b);
     add(q.b, q.y, 7);
     sgt_cuda_wait(q.a, q.e[1]);
@@ -173,7 +173,7 @@ CUDA_CASE(runtime_graph)
         sgt_cuda_graph_run(g, q.a);
         q.ok(sgt_cuda_finish(q.a, &q.err));
         q.expect("one way", (float)(2 * k), 1);
-        q.copy(q.b, q.out, q.x); /* the host has waited: another stream may go on */
+        q.copy(q.b, q.out, q.x); /* the host has waited, so another stream may continue */
         q.ok(sgt_cuda_finish(q.b, &q.err));
         q.expect("the other", (float)k, 7);
     }

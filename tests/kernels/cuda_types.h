@@ -1,4 +1,4 @@
-/* cuda_types.h: a case for each of the three types, and what rounding to one costs.
+/* cuda_types.h: runs a case for each of the three types, and the rounding errors of each.
  *
  *     template <class T> static void gelu_of(check *t);
  *     CUDA_CASE(cuda_gelu_f32)  { gelu_of<float>(t); }
@@ -11,7 +11,8 @@
 
 #include <initializer_list>
 
-#include "kernels/cuda/cuda.h" /* ours: under nvcc the bare name is CUDA's own */
+/* a file of this project: under nvcc the bare name is CUDA's own header */
+#include "kernels/cuda/cuda.h"
 #include "tests/kernels/host/check-cuda.h"
 
 template <class T> struct Type;
@@ -25,10 +26,10 @@ template <> struct Type<dev::bf16> {
 };
 template <> struct Type<dev::f16> {
     static constexpr sgt_cuda_type id = SGT_F16;
-    static constexpr double unit = 0x1p-11, tiny = 0x1p-25; /* half of the least subnormal */
+    static constexpr double unit = 0x1p-11, tiny = 0x1p-25; /* half of the smallest subnormal */
 };
 
-/* A bound on float results becomes one on results stored as T. */
+/* Turn a bound on float results into a bound on results stored as T. */
 template <class T> static inline void stored_as(double *bound, const float *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
-/* cuda_wrappers.cu: tests of each wrapper of device.cuh on integers, whose results are exact. Plain
- * code here computes what device.cuh promises. Compiled by nvcc, the same source is the conformance
- * test of the device's forms; not yet run on a GPU. */
+/* cuda_wrappers.cu: tests of each wrapper of device.cuh, on integers, whose results are exact.
+ * Plain code here computes what device.cuh promises. Compiled by nvcc, this source tests the
+ * wrappers' device forms; not yet run on a GPU. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 
@@ -111,11 +111,11 @@ template <class T> static __global__ void round_kernel(uint32_t *out, const uint
 }
 
 struct Rounding {
-    uint32_t from, bf16, f16; /* a float's bits, and what they round to */
+    uint32_t from, bf16, f16; /* bits of a float, and its roundings to bf16 and f16 */
 };
 
-/* Ties both ways, the largest finite, the first that overflows, subnormals of f16 and their ties,
- * infinity. */
+/* Ties that go up and down, the largest finite number, the smallest that overflows, subnormals of
+ * f16 and their ties, and infinity. */
 static const Rounding roundings[] = {
     {0x3f800000, 0x3f80, 0x3c00}, {0x3f808000, 0x3f80, 0x3c04}, {0x3f818000, 0x3f82, 0x3c0c},
     {0x3f801000, 0x3f80, 0x3c00}, {0x3f803000, 0x3f80, 0x3c02}, {0x477fe000, 0x4780, 0x7bff},
@@ -175,7 +175,7 @@ static __global__ void reverse_kernel(uint32_t *out, const uint32_t *in)
     out[i] = b[i ^ 31];
 }
 
-/* Warps 0 and 1 fill, 2 and 3 empty: the fillers need not wait. */
+/* Warps 0 and 1 fill the buffer, 2 and 3 read it. The filling warps need not wait. */
 static __global__ void hand_over_kernel(uint32_t *out, const uint32_t *in)
 {
     DEV_SHARED(uint32_t, a, 64);
@@ -273,7 +273,7 @@ CUDA_CASE(wrapper_matrices)
     expect(t, "fragments", got, want, 256);
 }
 
-/* c (16, 8) += a (16, 16) b^T, b stored (8, 16), by the layout that device.cuh gives. */
+/* c (16, 8) += a (16, 16) b^T, with b stored as (8, 16), in the layout that device.cuh gives. */
 template <class T> static __global__ void mma_kernel(float *c, const T *a, const T *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -301,7 +301,7 @@ template <class T> static void product(check *t, const char *name)
     check_equal(t, "product", c, want, 128);
 }
 
-/* c (16, 8) += a (16, 8) b^T, b stored (8, 8), with what a and b hold in their low 13 bits. */
+/* c (16, 8) += a (16, 8) b^T, with b stored as (8, 8). The low 13 bits of a and b are any. */
 static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32_t *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -313,7 +313,7 @@ static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32
     for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
 
-/* The bits of small integers, with any others where TF32 has none. */
+/* Return the bits of small integers, with any bits in the low places that TF32 does not use. */
 static uint32_t *tf32_words(check *t, const float *x, size_t n)
 {
     uint32_t *out = words(t, n), bits;
@@ -347,8 +347,8 @@ static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
     out[l] = to_tf32(bits_float(in[l])) & 0xffffe000u;
 }
 
-/* Below, at and above the middle between two, with either last bit; carries to the exponent; what
- * has no number. */
+/* Floats below, at and above the middle of two TF32 numbers, with an even and an odd last bit;
+ * carries into the exponent; infinities and NaN. */
 CUDA_CASE(wrapper_to_tf32)
 {
     static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000,

@@ -1,9 +1,9 @@
-/* blocks.h: which blocks of a grid run, for tests of index arithmetic: a grid over 2^32 numbers
- * would take the host hours, but its first and last blocks have the smallest and the largest
- * offsets.
+/* blocks.h: choose which blocks of a grid run, for tests of index arithmetic. On the host, a grid
+ * over 2^32 numbers would take hours, but its first and last blocks have the smallest and the
+ * largest offsets.
  *
  *     {
- *         host::OnlyEdges edges(0, 1);       // the last block of every grid, until the end of this scope
+ *         host::OnlyEdges edges(0, 1); // until the end of this scope, the last block of a grid
  *         sgt_cuda_gelu(...);
  *     } */
 #ifndef SGT_HOST_BLOCKS_H
@@ -15,7 +15,9 @@ namespace host
 {
 
 struct Edges {
-    size_t first, last; /* blocks in the order x, y, z; with neither, all run */
+    /* numbers of blocks that run at the start and at the end of the order x, y, z; both 0: all
+     * blocks run */
+    size_t first, last;
 };
 extern Edges edges;
 

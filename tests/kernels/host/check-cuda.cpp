@@ -1,11 +1,11 @@
-/* check-cuda.cpp: every CUDA kernel, run on the host (host.h), against kernels/ref; and each
- * wrapper of device.cuh.
+/* check-cuda.cpp: compares every CUDA kernel, run on the host (host.h), with kernels/ref, and tests
+ * each wrapper of device.cuh.
  *
  *     check-cuda [--list] [--case NAME] [--schedule N] [--seed N]
  *
- * One line a case: ok or FAIL (with what went wrong above it). The last line is "N passed, N
- * failed, N skipped"; exit 1 on any failure, 2 on wrong usage. check-cuda-race is the same program
- * with race mode on. */
+ * Prints one line per case: ok, or FAIL with the reasons above it. The last line is "N passed, N
+ * failed, N skipped". Exits with 1 on any failure, with 2 on wrong usage. check-cuda-race is the
+ * same program with race mode on. */
 #include "tests/kernels/host/check-cuda.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void on_crash(int number)
     siglongjmp(crash_exit, number);
 }
 
-/* Run on a separate stack, because a kernel may have used up its fiber's. */
+/* Run signal handlers on a stack of their own, because a kernel may have used up its fiber's. */
 static void catch_crashes()
 {
     static char stack[1 << 16];
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
                (unsigned long long)a.seed);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next) {
         if (a.only && strcmp(a.only, c->name)) continue;
-        /* cases that need a GPU's memory and speed: check-cuda-device */
+        /* these cases need a GPU's memory and speed; check-cuda-device runs them */
         if (strncmp(c->name, "card_", 5) == 0) continue;
         if (a.list) printf("%s\n", c->name);
         else (run_case(c, a.seed) ? passed : failed)++;

@@ -1,12 +1,12 @@
-/* check-cuda.h: what the cases of check-cuda are written with, beside harness.h's own.
+/* check-cuda.h: what the cases of check-cuda use in addition to harness.h.
  *
- *     CUDA_CASE(gelu)                                                // in tests/kernels/cuda_cases_NAME.cpp or .cu
+ *     CUDA_CASE(gelu)                                 // in cuda_cases_NAME.cpp or .cu
  *     {
- *         auto *x = cuda_random<dev::bf16>(t, n, 1);                  // uniform in -1 ... 1, rounded to bf16
- *         auto *out = cuda_output<dev::bf16>(t, n);                   // NaN until written
+ *         auto *x = cuda_random<dev::bf16>(t, n, 1);  // uniform in -1 ... 1, rounded to bf16
+ *         auto *out = cuda_output<dev::bf16>(t, n);   // NaN until written
  *         check_at(t, "n %zu", n);
  *         sgt_cuda_gelu(0, SGT_BF16, out, x, n, SGT_GELU_TANH);
- *         cuda_sync(t);                                              // before the results are looked at
+ *         cuda_sync(t);                               // before the results are read
  *         check_close(t, "out", cuda_floats(t, out, n), want, bound, n);
  *     }
  *
@@ -42,8 +42,8 @@ bool cuda_hopper(check *t);
 /* Return whether the device is a GPU, with its memory and speed; if not, skip the case. */
 bool cuda_card(check *t);
 
-/* Return the device's address of a buffer, for uses other than launch arguments: a library's call,
- * a tensor map. The buffer's contents are copied to the device now. */
+/* Return the device's address of a buffer, for uses other than launch arguments, such as a
+ * library's call or a tensor map. Copies the buffer's contents to the device now. */
 void *cuda_address(check *t, void *p);
 template <class T> T *cuda_there(check *t, T *p) { return static_cast<T *>(cuda_address(t, p)); }
 
@@ -67,7 +67,7 @@ template <class T> T *cuda_random(check *t, size_t n, float scale)
     return rounded;
 }
 
-/* x as floats; NaN for elements that still are as cuda_output left them. */
+/* Return x as floats. Elements that still are as cuda_output left them become NaN. */
 template <class T> float *cuda_floats(check *t, const T *x, size_t n)
 {
     float *floats = check_output(t, n);

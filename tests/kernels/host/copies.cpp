@@ -1,5 +1,5 @@
-/* copies.cpp: asynchronous copies: cp.async, and TMA with its mbarriers. Depending on the seed,
- * each is done at once or as late as the kernel's waits allow. Until then its destination holds
+/* copies.cpp: asynchronous copies: cp.async, and TMA with its mbarriers. The seed decides whether a
+ * copy is done at once or as late as the kernel's waits allow. Until then its destination holds
  * NaN. */
 #include "tests/kernels/host/state.h"
 
@@ -16,19 +16,19 @@ struct Copy {
     void *to;
     const void *from;
     bool present;
-    int group; /* number of the thread's group, from 0 */
+    int group; /* number of the group of this copy, from 0 */
 };
 
 struct Queue {
     std::vector<Copy> copies;
-    int committed; /* groups */
+    int committed; /* groups committed by the thread */
 };
 
 struct Mbar {
     int arrivals, pending, phase;
     long bytes;
-    int maker; /* the thread that issued it: */
-    /* whether the block has synchronized since; before, other threads may not use it */
+    int maker; /* thread that initialized the barrier */
+    /* the block has synchronized since; before that, other threads may not use it */
     bool fenced;
     uint32_t clock[MAX_WARPS];
 };
@@ -39,7 +39,7 @@ struct Bulk {
     uint64_t *bar;
     int column, row, plane, warp;
     uint32_t clock;
-    const void *from; /* of a bulk copy without a tensor map; */
+    const void *from; /* source of a bulk copy without a tensor map */
     size_t bytes;     /* number of bytes */
 };
 
@@ -127,7 +127,7 @@ void mbar_arrive(uint64_t *bar, int bytes)
     end_phase(m);
 }
 
-/* ---- TMA: rows of 64 elements, 128 bytes, their 16-byte pieces swizzled by the row's number
+/* ---- TMA: rows of 64 elements (128 bytes), whose 16-byte pieces are swizzled by the row's number
  * modulo 8 ---- */
 
 static uint32_t swizzle128(uint32_t address) { return address ^ ((address >> 7 & 7) << 4); }
@@ -215,7 +215,7 @@ void mbar_wait(uint64_t *bar, int parity)
     made_progress();
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- the beginning and the end of a block ---- */
 
 void copies_begin()
 {

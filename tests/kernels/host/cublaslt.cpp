@@ -1,9 +1,10 @@
-/* cublaslt.cpp: cuBLASLt on the host, as far as kernels/cuda/gemm.c uses it: column-major, sums in
- * double, rounded once to D's type; put on the stream like a kernel. It reads every attribute it
- * lets anyone set, and refuses what the library's documents call unsupported, so that gemm.c runs
- * here unchanged and a wrong layout, transposition, alignment or epilogue shows. The rules'
- * sources, beside them: [H] is cublasLt.h of CUDA 13.0, at the named attribute; [D] the cuBLAS
- * manual, section cublasLtMatmul(). Where neither says with which status, it is NOT_SUPPORTED. */
+/* cublaslt.cpp: cuBLASLt on the host, as far as kernels/cuda/gemm.c uses it. It computes
+ * column-major products with sums in double, rounded once to D's type, and queues them on the
+ * stream like kernels. It reads every attribute that can be set and refuses what the library's
+ * documentation calls unsupported. So gemm.c runs here unchanged, and a wrong layout,
+ * transposition, alignment or epilogue shows. The rules' sources stand beside them: [H] is
+ * cublasLt.h of CUDA 13.0, at the named attribute; [D] is section cublasLtMatmul() of the cuBLAS
+ * manual. If neither names the status, it is NOT_SUPPORTED. */
 #include "tests/kernels/host/cublaslt_types.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ void lt_reset()
 namespace
 {
 
-/* ---- algorithms: 64 bytes that hold which, for which version ---- */
+/* ---- algorithms: 64 bytes that hold an algorithm's number and its library version ---- */
 
 const uint64_t MAGIC = 0x7467736c74616c67u;
 
@@ -73,11 +74,11 @@ bool with_bias(uint32_t e)
     return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD ||
            e == SGT_LT_EPILOGUE_BGRADA;
 }
-/* [H] cublasLtEpilogue_t: set in all epilogues with AUX, and in gradients */
+/* [H] cublasLtEpilogue_t: this bit is set in all epilogues with AUX and in the gradients' ones */
 bool with_aux(uint32_t e) { return e & 128; }
 
-/* [D] table of types "when A, B, C and D are regular column- or row-major matrices": the rows whose
- * scale is 32F and whose operands are ours. C and D are alike. */
+/* [D] the table of types "when A, B, C and D are regular column- or row-major matrices": the rows
+ * with scale type 32F and operand types that sgt uses. C and D have the same type. */
 bool types_served(const Desc &p, const Layout &a, const Layout &b, const Layout &c, const Layout &d)
 {
     if (p.scale != SGT_LT_R_32F || a.type != b.type || c.type != d.type) return false;
@@ -105,7 +106,7 @@ sgt_lt_status epilogue_status(const Desc &p, const Layout &d)
         return SGT_LT_NOT_SUPPORTED;
     if (with_bias(p.epilogue) && !p.bias) return SGT_LT_INVALID_VALUE;
     if (!with_aux(p.epilogue)) return SGT_LT_SUCCESS;
-    /* [H] DESC_EPILOGUE_AUX_LD, the GELU matrix: at least D's rows, and divisible by 8 */
+    /* [H] DESC_EPILOGUE_AUX_LD, for the GELU matrix: at least D's rows, and divisible by 8 */
     if (!p.aux || p.aux_ld < (int64_t)d.rows || p.aux_ld % 8) return SGT_LT_NOT_SUPPORTED;
     /* [H] DESC_EPILOGUE_AUX_BATCH_STRIDE is 0 unless set, and this stand-in does not support
      * setting it */
@@ -144,7 +145,7 @@ size_t at(const Layout &x, uint64_t row, uint64_t column)
     return x.order == SGT_LT_ORDER_COL ? row + column * (size_t)x.ld : row * (size_t)x.ld + column;
 }
 
-/* op(X), column-major and packed. */
+/* Return op(X), column-major and without gaps. */
 std::vector<double> operand(const void *x, const Layout &l, bool transposed, bool tf32,
                             size_t offset)
 {
@@ -158,7 +159,7 @@ std::vector<double> operand(const void *x, const Layout &l, bool transposed, boo
     return out;
 }
 
-/* Add column j of op(A) op(B), for k from `from` to `to`. */
+/* Add the products of column j of op(A) op(B), for k from `from` up to `to`. */
 void add_products(std::vector<double> &sum, const std::vector<double> &a,
                   const std::vector<double> &b, uint64_t k, uint64_t j, uint64_t from, uint64_t to)
 {
@@ -185,7 +186,8 @@ std::vector<double> column_of(const Job &job, const std::vector<double> &a,
     return sum;
 }
 
-/* x is alpha op(A) op(B) + beta C. [H] cublasLtEpilogue_t; the bias runs along D's rows. */
+/* Return the element of D for the sum x of alpha op(A) op(B) + beta C. [H] cublasLtEpilogue_t; the
+ * bias runs along D's rows. */
 double finish(const Job &job, uint64_t i, uint64_t j, double x)
 {
     const Desc &p = job.p;
@@ -222,7 +224,7 @@ void multiply(const Job &job, int32_t which)
         }
     }
     for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
-        double sum = 0; /* [H] BGRADA: sums of A over k; as many as D has rows */
+        double sum = 0; /* [H] BGRADA: sums of A over k, one per row of D */
         for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
         store(job.p.bias, d.type, i, sum);
     }
@@ -327,7 +329,8 @@ sgt_lt_status layout_set(sgt_lt_layout x, sgt_lt_layout_attribute attribute, con
     fail("cuBLASLt on the host does not know attribute %d of a matrix", attribute);
 }
 
-/* [H] cublasLtMatmulPreferenceAttributes_t: no workspace, every reduction, 256 bytes. */
+/* [H] cublasLtMatmulPreferenceAttributes_t: the defaults are no workspace, every reduction, 256
+ * bytes of alignment. */
 sgt_lt_status preference_create(sgt_lt_preference *preference)
 {
     return made(preference, new sgt_lt_preference_opaque{0, 7, {256, 256, 256, 256}});
@@ -407,13 +410,13 @@ bool pointers_aligned(const Job &job)
     for (int x = 0; x < 4; x++)
         if (!pointers[x] || (uintptr_t)pointers[x] % alignment_of(job.algo, job.layouts[x]))
             return false;
-    /* [D] the workspace: 256-byte aligned; [H] INVALID_VALUE where it is smaller than the algorithm
+    /* [D] the workspace is 256-byte aligned; [H] INVALID_VALUE if it is smaller than the algorithm
      * needs */
     return (uintptr_t)job.workspace % 256 == 0 &&
            workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
-/* In gemm.h's row-major terms: its D (m, n) is (n, m) here. */
+/* Write the line for the list mode in gemm.h's row-major terms: its D (m, n) is (n, m) here. */
 void list_product(cudaStream_t s, const Job &job)
 {
     const Layout &a = job.layouts[0], &d = job.layouts[3];

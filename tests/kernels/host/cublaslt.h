@@ -21,24 +21,26 @@ enum LtAlgo {
 };
 
 struct Lt {
-    bool missing;   /* set: there is no library */
-    bool no_driver; /* set: creating a handle fails */
-    size_t version; /* set */
-    int broken;     /* set: bits of algorithms that the heuristics return and matmul refuses */
-    /* set: the algorithm that takes 10 us by event_clock, the others take 2 ms; negative: all take
-     * 10 us */
+    bool missing;   /* set by a test: there is no library */
+    bool no_driver; /* set by a test: creating a handle fails */
+    size_t version; /* set by a test: version of the library */
+    /* set by a test: bits of algorithms that the heuristics return and matmul refuses */
+    int broken;
+    /* set by a test: the algorithm that takes 10 us by event_clock, while others take 2 ms;
+     * negative: all take 10 us */
     int fast;
-    /* set: the algorithm that takes 1.9 ms, and 4 ms from its 13th run on; negative: none */
+    /* set by a test: the algorithm that takes 1.9 ms, and 4 ms from its 13th run on; negative:
+     * none */
     int tires;
     int runs; /* runs of that algorithm */
     /* number of calls; descriptors, layouts, preferences and handles not destroyed yet */
     int heuristics, checks, matmuls, alive;
     int last;          /* algorithm of the last matmul; negative: none yet */
-    double tanh_error; /* set: relative error of its tanh, up or down */
-    int wrong;         /* set: bits of algorithms whose sums are half of the right ones */
+    double tanh_error; /* set by a test: relative error of the library's tanh, up or down */
+    int wrong;         /* set by a test: bits of algorithms whose sums are half of the right ones */
 };
 extern Lt lt;
-void lt_reset(); /* Reset: version 13.1.0, no faults, all counts 0 except `alive` */
+void lt_reset(); /* Reset the fields: version 13.1.0, no faults, all counts 0 except `alive`. */
 
 } /* namespace host */
 

@@ -1,5 +1,5 @@
-/* cublaslt_cases.cpp: gemm.c apart from the products themselves, with a library controlled by the
- * test: plans, refusals, timing and the cache of timings. */
+/* cublaslt_cases.cpp: tests of gemm.c, except for the products' results, with a library that the
+ * test controls: plans, refusals, timing and the cache of timings. */
 #include "tests/kernels/host/cublaslt_fixture.h"
 
 /* ---- plans ---- */
@@ -36,7 +36,8 @@ CUDA_CASE(cublaslt_plans)
     f.expect_text(sgt_cuda_gemms_library(f.g), "cuBLASLt 13.1.0");
 }
 
-/* Parts of a sum are never stored in 16 bits; with --deterministic, not in D either. */
+/* Parts of a sum are never stored in 16 bits. With --deterministic they are not stored in D
+ * either. */
 CUDA_CASE(cublaslt_reductions)
 {
     Fixture f(t);
@@ -52,8 +53,8 @@ CUDA_CASE(cublaslt_reductions)
         }
 }
 
-/* For rows that are not a multiple of a vector, only the algorithm without alignment, and the
- * splitting ones, remain. */
+/* If rows are not a multiple of a vector, only the plain algorithm and the ones that split sums
+ * remain. */
 CUDA_CASE(cublaslt_alignment)
 {
     Fixture f(t);
@@ -190,16 +191,16 @@ CUDA_CASE(cublaslt_timing)
     if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
 }
 
-/* An algorithm is fast only while it runs seldom, as one that draws more power than the device can
- * supply for long. Timing the best ones continuously reveals it. The cache stores timings with and
- * without this as two lines. */
+/* One algorithm is fast only if it runs seldom, like one that draws more power than the device can
+ * supply for long. Timing the best algorithms continuously reveals it. The cache stores the timings
+ * with and without this step as two lines. */
 CUDA_CASE(cublaslt_wide)
 {
     if (t->placement || t->turn) return;
     Fixture f(t);
     sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
     f.with_cache();
-    lt.fast = host::LT_ALGOS; /* no algorithm is */
+    lt.fast = host::LT_ALGOS; /* no algorithm is faster than the others */
     lt.tires = host::LT_SPLIT;
     for (int again = 0; again <= 1; again++)
         for (f.o.wide = 0; f.o.wide <= 1; f.o.wide++) {
@@ -230,8 +231,8 @@ CUDA_CASE(cublaslt_wide)
 static std::string noticed;
 static void note(void *, const char *line) { noticed += line; }
 
-/* The fastest algorithm is wrong, in every form that a step has: another is used, and a notice says
- * so. */
+/* In every form that a step has, the fastest algorithm gives wrong results: another is used, and a
+ * notice says so. */
 CUDA_CASE(cublaslt_wrong_results)
 {
     Fixture f(t);
@@ -271,7 +272,7 @@ CUDA_CASE(cublaslt_wrong_results)
 
 /* ---- the cache ---- */
 
-/* Open anew and plan; return whether the timing came from the cache. */
+/* Open anew and plan. Return whether the timing came from the cache. */
 static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
 {
     if (!f.open()) return false;
@@ -298,7 +299,7 @@ CUDA_CASE(cublaslt_cache)
                   "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
 
     check_at(t, "the second time");
-    lt.fast = host::LT_PLAIN; /* a new timing would notice this */
+    lt.fast = host::LT_PLAIN; /* a new timing would choose this one */
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
     if (fabsf(sgt_cuda_gemm_ms(f.plan(s)) - ms) > 1e-5f * ms) check_fail(t, "another time");
     f.expect("checks", lt.checks, 1);

@@ -86,8 +86,8 @@ CUDA_CASE(cublaslt_choices_in_place)
 
 /* ---- streams and graphs ---- */
 
-/* A product is computed later, with the pointers that it was queued with; in a graph, each time the
- * graph runs. */
+/* A product is computed later, with the pointers that it was queued with. In a graph, it is
+ * computed each time the graph runs. */
 CUDA_CASE(cublaslt_late)
 {
     Fixture f(t);

@@ -1,4 +1,5 @@
-/* cublaslt_fixture.h: a gemms on the host's stand-in for cuBLASLt, for the cases of gemm.c. */
+/* cublaslt_fixture.h: an sgt_cuda_gemms on the host's stand-in for cuBLASLt, for the tests of
+ * gemm.c. */
 #ifndef SGT_HOST_CUBLASLT_FIXTURE_H
 #define SGT_HOST_CUBLASLT_FIXTURE_H
 
@@ -26,7 +27,7 @@ inline sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type 
     return s;
 }
 
-/* A gemms and its options. Every case opens one, on a library without faults. */
+/* An sgt_cuda_gemms and its options. Each case opens one, on a library without faults. */
 struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};

@@ -1,5 +1,5 @@
-/* cublaslt_types.h: the descriptors of the host's stand-in for cuBLASLt, and its numbers. For
- * cublaslt.cpp alone. */
+/* cublaslt_types.h: the descriptors of the host's stand-in for cuBLASLt, and its enumeration
+ * values. Only cublaslt.cpp includes it. */
 #ifndef SGT_HOST_CUBLASLT_TYPES_H
 #define SGT_HOST_CUBLASLT_TYPES_H
 
@@ -70,7 +70,8 @@ inline double to_tf32(double x)
 
 const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-/* u of GELU's formula; its error has either sign, depending on a bit of x */
+/* Return tanh u of GELU's formula. Its error is lt.tanh_error, with a sign that depends on a bit of
+ * x. */
 inline double tanh_of(double x)
 {
     double off = (int64_t)(x * 0x1p20) & 1 ? lt.tanh_error : -lt.tanh_error;

@@ -1,7 +1,8 @@
-/* cudnn.cpp: cuDNN for the CUDA backend on the host: tests/kernels/cudnn/stand_in.c, whose work
- * waits in the stream's queue like all other work. It exists if SGT_HOST_CUDNN is set in the
- * environment ("adds": its engines leave clearing dQ's sums to the caller). The real cuDNN is never
- * used: on a machine with a GPU it would take host addresses for the device's. */
+/* cudnn.cpp: cuDNN for the CUDA backend on the host. It is tests/kernels/cudnn/stand_in.c, whose
+ * work waits in the stream's queue like all other work. It exists if SGT_HOST_CUDNN is set in the
+ * environment. With the value "adds", its engines leave clearing dQ's sums to the caller. The real
+ * cuDNN is never used: on a machine with a GPU it would take host addresses for device
+ * addresses. */
 #include "kernels/cuda/cudnn.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "tests/kernels/host/host.h"
 #include "tests/kernels/host/list.h"
 
-/* stand_in.c's functions, if it is linked */
+/* functions of stand_in.c, if it is linked */
 #pragma weak stand_in
 #define DECLARE(result, name, arguments) \
     extern "C" result cudnn##name arguments __attribute__((weak));
@@ -27,7 +28,7 @@ namespace host
 namespace
 {
 
-/* Variant packs that a queue or a captured graph may still use: kept until the end. */
+/* Variant packs that a queue or a captured graph may still use. They are kept until the end. */
 struct Packs {
     std::set<sgt_cudnn_desc> held;
     ~Packs()
@@ -36,7 +37,7 @@ struct Packs {
     }
 } packs;
 
-cudaStream_t stream_of_next; /* one handle, one thread */
+cudaStream_t stream_of_next; /* one handle and one thread use it */
 
 int set_stream(sgt_cudnn_handle, sgt_cuda_stream s)
 {
@@ -82,7 +83,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.BackendDestroyDescriptor = host::destroy;
     api.version = (int)cudnnGetVersion();
     stand_in.adds = strcmp(getenv("SGT_HOST_CUDNN"), "adds") == 0;
-    /* no test could show it */
+    /* only the list mode needs it: no test could show the difference */
     if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;

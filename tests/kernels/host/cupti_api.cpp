@@ -1,7 +1,7 @@
-/* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU: a CUPTI that tells of what streams.cpp does,
- * each piece of work as it is done, by the name it was put on its stream with: "copy" and "fill" as
- * such, anything else as a kernel. With SGT_HOST_CUPTI=refuse in the environment it watches
- * nothing, as on a machine that keeps its counters for root. */
+/* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU. This CUPTI reports what streams.cpp does, when
+ * it is done, under the name that the work was put on its stream with. "copy" and "fill" are
+ * reported as such, everything else as a kernel. With SGT_HOST_CUPTI=refuse in the environment it
+ * records nothing, like a machine whose counters only root may read. */
 #include "kernels/cuda/cupti_api.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ template <class T> static void emit(const T &record)
     cupti.used += sizeof record;
 }
 
-/* A host call, and the range that it is in. */
+/* Record a call of the host and the range that contains it. */
 static uint32_t called(uint32_t which)
 {
     uint32_t number = ++cupti.calls;
@@ -120,7 +120,7 @@ namespace host
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
                               const char *name)
 {
-    /* a graph that was captured without recording may run with it */
+    /* a graph that was captured without recording may run while records are kept */
     if (!cupti.callback && !captured) return work;
     uint64_t node = captured ? ++cupti.nodes + CLONES : 0;
     uint32_t call = captured ? 0 : called(0), stream = stream_number(s);

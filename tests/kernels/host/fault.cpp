@@ -1,9 +1,12 @@
-/* fault.cpp: faults that a test plants in the host run, by SGT_HOST_FAULT: words NAME:HOW, with
- * spaces between. NAME is part of the name, or a pattern of a part, of what is put on a stream: a
- * kernel, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW: it does nothing
- * (wrong), ends the process (crash), never ends (hang), is an error of the device's from then on
- * (error), or its launch is refused (refuse). A hang tells whoever listens to a self-check
- * (train/paths.c) that a second is enough: its usual patience here is minutes. */
+/* fault.cpp: faults that a test plants in the host run, with SGT_HOST_FAULT. Its value is words
+ * NAME:HOW, separated by spaces. NAME is part of the name of what is put on a stream, or a pattern
+ * of a part: a kernel, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW is
+ * one of
+ *   wrong: the work does nothing
+ *   crash: it ends the process
+ *   hang: it never ends. The self-check (train/paths.c) then waits only a second, not minutes.
+ *   error: from then on the device reports an error
+ *   refuse: its launch is refused */
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +26,7 @@ int refused_launch, failed_device;
 
 enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE };
 
-/* DEV_LAUNCH names a launch so: "norm_kernel", "(norm_kernel<T, 4>)". */
+/* DEV_LAUNCH names a launch like this: "norm_kernel", "(norm_kernel<T, 4>)". */
 static Fault fault_of(const char *launch)
 {
     static const char *const hows[] = {"", ":wrong", ":crash", ":hang", ":error", ":refuse"};

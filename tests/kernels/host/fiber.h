@@ -7,9 +7,9 @@
 namespace host
 {
 
-void fiber_new(Thread *t);                   /* t will start in fiber_main */
-void fiber_switch(Thread *from, Thread *to); /* NULL: launch's own stack */
-void fiber_main();                           /* in run.cpp */
+void fiber_new(Thread *t);                   /* start t in fiber_main at its first switch */
+void fiber_switch(Thread *from, Thread *to); /* `to` NULL: the stack of launch() */
+void fiber_main();                           /* defined in run.cpp */
 
 } /* namespace host */
 

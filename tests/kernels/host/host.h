@@ -1,23 +1,24 @@
 /* host.h: CUDA's execution model on a CPU, for testing kernels: one fiber per CUDA thread, one
- * block at a time, one OS thread. Lanes that meet in a collective post their arguments; the last to
- * arrive computes for all. What a kernel may not do (diverge in a collective, wait for ever, leave
- * shared memory, misalign an address) is a failure that names kernel, block and thread. Order is up
- * to a seed: which thread runs next, which block, and whether asynchronous copies land at once or
- * as late as the kernel's waits allow (poisoned until then).
+ * block at a time, one OS thread. The lanes of a collective post their arguments; the last to
+ * arrive computes the results for all. What a kernel must not do (diverge in a collective, wait for
+ * ever, leave shared memory, misalign an address) is a failure that names kernel, block and thread.
+ * A seed decides the order: which thread runs next, which block, and whether asynchronous copies
+ * are done at once or as late as the kernel's waits allow. Until then their destination is
+ * poisoned.
  *
  *     host::options.seed = 3;
- *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...);       // by device.cuh: stream 0 is done before it returns
+ *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...); // device.cuh; returns when done
  *
- * Streams are queues: what is put on one is done late, when somebody waits for it, and in any order
- * that events allow (streams.h).
+ * Streams are queues. What is put on one is done late, when something waits for it, and in any
+ * order that events allow (streams.h).
  *
- * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place
- * of libtsan have every access to shared memory checked against what barriers order. Nothing here
- * is thread safe.
+ * Race mode: kernels are compiled with -fsanitize=thread and linked with race.cpp in place of
+ * libtsan. Every access to shared memory is then checked against the order that barriers give.
+ * Nothing here is thread safe.
  *
- * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global
- * memory (schedules may), a wrong PTX string. Sums are added in another order than the hardware's,
- * and exp2_fast is exact here: floats are compared within bounds, integers exactly. */
+ * It cannot show speed, bank conflicts, the memory model beyond barriers, races on global memory
+ * (different schedules may), or a wrong PTX string. Sums are added in another order than on the
+ * hardware, and exp2_fast is exact here. So floats are compared within bounds, integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
 
@@ -41,10 +42,10 @@ namespace host
 constexpr int LANES = 32, GROUP = 128, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / LANES;
 
 struct Thread {
-    void *sp; /* its fiber's stack pointer */
+    void *sp; /* stack pointer of its fiber */
     uint3 id;
     int index, lane, warp;
-    uint32_t proxy_fences; /* so far */
+    uint32_t proxy_fences; /* proxy fences executed so far */
 };
 
 extern Thread *current; /* NULL outside a kernel */
@@ -53,38 +54,38 @@ extern dim3 block_size, grid_size;
 
 struct Options {
     unsigned seed;
-    bool race;            /* check accesses to shared memory; needs kernels compiled for it */
-    void (*on_failure)(); /* must not return; NULL: exit */
+    bool race; /* check accesses to shared memory; needs kernels compiled with -fsanitize=thread */
+    void (*on_failure)(); /* called on failure, must not return; NULL: exit */
     bool silent;          /* a failure is expected: report nothing */
 };
 extern Options options;
 extern bool instrumented; /* compiled with -fsanitize=thread: race mode is possible */
 
-/* Counts for tests. launches: kernels put on a stream since it was last set to 0; a captured one
- * counts once. */
+/* Counts for tests. `launches`: kernels put on a stream since it was last set to 0. A kernel in a
+ * captured graph counts once. */
 struct Counts {
     long races, uninitialised, proxy_misses, launches;
 };
 extern Counts counts;
 
-/* Faults that a test plants (fault.cpp), as CUDA errors: the last launch's, until it is reported;
- * the device's, permanent. */
+/* CUDA error codes that a test plants (fault.cpp). refused_launch: of the last launch, until it is
+ * reported; failed_device: permanent. */
 extern int refused_launch, failed_device;
 
-/* Put work on a stream; it holds what it needs by value. On stream NULL it is done before this
- * returns. While the stream captures, it becomes part of the graph and is done each time the graph
- * runs. */
+/* Put work on a stream. The work holds copies of what it needs. On stream NULL it is done before
+ * this returns. While the stream is captured, the work becomes part of the graph and is done in
+ * each run of the graph. */
 /* name shown in profiles */
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
 /* Run a kernel to its end now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
-/* Report an error of the program, with the kernel if one runs, then call on_failure. */
+/* Report an error of the program, with the kernel if one is running, then call on_failure. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* reports only the first few */
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, reach the same op with
- * the same name; it runs once, with every lane's argument ---- */
+/* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, call the same op with
+ * the same name; it runs once, with the arguments of all lanes ---- */
 using Op = void (*)(void **args);
 void warp_collective(Op op, void *arg, const char *name);
 void group_collective(Op op, void *arg, const char *name);
@@ -97,7 +98,8 @@ void spin(const char *what);
 /* ---- shared memory ---- */
 unsigned char *dyn_smem();
 void *static_smem(const void *key, size_t size);
-/* Return an address in shared memory. size bytes from p must lie there, aligned. */
+/* Return the address in shared memory of p. It is a failure unless `size` bytes from p lie there
+ * and p is aligned. */
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
 unsigned char *smem_at(uint32_t address);
 
@@ -119,7 +121,7 @@ void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
 void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
 uint32_t to_tf32(float x);
 void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1);
-/* Return v of each lane's `from`; size is 4 or 8 bytes. */
+/* Replace v by the v of lane `from`. `size` is 4 or 8 bytes. */
 void shuffle(void *v, size_t size, int from);
 uint32_t ballot(bool p);
 
@@ -128,7 +130,7 @@ int device_arch(); /* 90: sm_90, unless SGT_HOST_DEVICE says otherwise */
 struct TensorMap {
     const uint16_t *base;
     long planes, rows, columns, stride; /* in elements */
-    int box_rows;                       /* of 64 columns */
+    int box_rows;                       /* rows of a box, which is 64 columns wide */
 };
 void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
@@ -136,13 +138,13 @@ void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
 void bulk_load(void *to, const void *from, uint64_t *bar, int bytes);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
-/* left: the left operand in registers, or NULL: descriptor a gives its address. */
+/* `left`: left operand in registers; NULL: descriptor `a` gives its address in shared memory. */
 void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add,
            Kind kind);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int keep);
-/* a failure if wgmma still owns any of these registers */
+/* Fail if wgmma still owns any of these registers. */
 void wgmma_ours(const void *from, size_t size);
 void set_registers(int wanted, bool more);
 

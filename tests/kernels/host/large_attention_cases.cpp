@@ -1,7 +1,7 @@
 /* large_attention_cases.cpp: attention over more than 2^32 numbers (large.h). */
 #include "tests/kernels/host/large.h"
 
-/* ---- attention: 330 sequences, of which the last one is computed by itself too ---- */
+/* ---- attention: 330 sequences; the last one is also computed alone ---- */
 
 struct Attention {
     static constexpr size_t B = 330, TOKEN = 3 * HEADS * D, PLAIN = HEADS * D;
@@ -11,7 +11,7 @@ struct Attention {
     static_assert(OUT > (size_t)1 << 32, "the last sequence lies beyond what 32 bits count");
 };
 
-/* A kernel's input: the last head's rows at both ends of the last sequence are random. */
+/* Fill a kernel's input: only the last head's rows at both ends of the last sequence are random. */
 template <class T> static void fill_heads(check *t, T *x, size_t width, size_t parts)
 {
     for (size_t row = 0; row < 128; row++)
@@ -95,7 +95,7 @@ LARGE_CASE(heads)
     for (T *&p : part) there = (p = sparse.array<T>(n)) && there;
     if (!there) return;
     fill(t, qkv + 3 * n - A::TOKEN, A::TOKEN);
-    host::OnlyEdges edges(0, 4); /* all numbers of the last token */
+    host::OnlyEdges edges(0, 4); /* the blocks that cover all numbers of the last token */
     sgt_cuda_split_heads(0, SGT_BF16, part[0], part[1], part[2], qkv, A::B, LENGTH, HEADS, D);
     for (size_t p = 0; p < 3; p++)
         for (size_t h = 0; h < HEADS; h++)

@@ -22,7 +22,7 @@ static void same_rows(check *t, const char *name, const T *got, const T *want, c
         same(t, name, got + rows.at(i) * width, want + i * width, width);
 }
 
-/* ---- the classifier, whole and in steps: 2^32 logits and more ---- */
+/* ---- the classifier, fused and in steps: 2^32 logits and more ---- */
 
 static const size_t V = 50257, LD = 50304;
 static const Rows LOGIT_ROWS = {HUGE_COUNT / LD + 3};
@@ -96,7 +96,7 @@ LARGE_CASE(classifier_steps)
     same_rows(t, "dlogits", l.all, l.few, LOGIT_ROWS, LD);
 }
 
-/* ---- number by number: the first and the last FEW of 2^32 + 5 ---- */
+/* ---- elementwise kernels: the first and the last FEW of 2^32 + 5 numbers ---- */
 
 /* LAST: whole vectors come before it */
 static const size_t COUNT = HUGE_COUNT + 5, FEW = 4096 + 5, LAST = COUNT - FEW;
@@ -109,7 +109,7 @@ template <class T> static T *ends(check *t, Sparse &sparse)
     return x;
 }
 
-/* f(arrays, count, offset): called for all numbers, then for each end alone. */
+/* Call f(arrays, count, offset) for all numbers and then for each end alone. */
 template <class T>
 static void same_ends(check *t, const char *name, const T *all, const T *first, const T *last)
 {
@@ -148,8 +148,8 @@ LARGE_CASE(elements)
             [&](T *to, size_t at, size_t n) { sgt_cuda_convert(0, SGT_BF16, to, floats + at, n); });
 }
 
-/* Dropout depends on the element's number: the two ends draw differently, and each as dropout.h
- * defines it. */
+/* Dropout depends on the element's number. So the two ends draw differently, and each as dropout.h
+ * defines. */
 LARGE_CASE(dropout)
 {
     Sparse sparse(t);
@@ -234,8 +234,8 @@ LARGE_CASE(updates)
     });
 }
 
-/* The norm's blocks stride over all numbers: the last block has the last vector, the first one the
- * rest that fills no vector. */
+/* The norm's blocks stride over all numbers. The last block has the last vector; the first block
+ * has the remainder, which fills no vector. */
 LARGE_CASE(norm)
 {
     Sparse sparse(t);
