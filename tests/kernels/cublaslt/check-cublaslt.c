@@ -1,10 +1,10 @@
-/* check-cublaslt.c: gemm.c against the library itself as far as that goes without a GPU: every
- * attribute of products, matrices and preferences is set in cuBLASLt's own descriptors, which
- * refuse what they do not know and what has the wrong size. What needs a device (a handle,
- * heuristics) is answered here: no algorithm.
+/* check-cublaslt.c: tests gemm.c with the real cuBLASLt, as far as this works without a GPU. It
+ * sets every attribute of products, matrices and preferences in cuBLASLt's own descriptors, which
+ * refuse unknown attributes and wrong sizes. Calls that need a device (handles, heuristics) are
+ * answered here: no algorithm.
  *
- * The last line is "N passed, N failed, N skipped"; exit 1 on a failure, 77 where there is no
- * library. Linked with --wrap=sgt_cublaslt_load, so that gemm.c gets the table below. */
+ * The last line is "N passed, N failed, N skipped". Exits with 1 on a failure, with 77 if there is
+ * no library. Linked with --wrap=sgt_cublaslt_load, so that gemm.c gets the table below. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ const sgt_cublaslt *__wrap_sgt_cublaslt_load(sgt_error *err);
 
 static int failed, asked;
 
-/* ---- what a device would do ---- */
+/* ---- calls that need a device ---- */
 
 static sgt_lt_status create(sgt_lt_handle *handle)
 {
@@ -57,7 +57,8 @@ const sgt_cublaslt *__wrap_sgt_cublaslt_load(sgt_error *err)
 
 /* ---- every form of product ---- */
 
-/* Past every attribute: the library had nothing against them, and was asked for algorithms once. */
+/* Check that planning passes every attribute: the library accepts them, and is asked for algorithms
+ * once. */
 static void accepted(sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s)
 {
     const sgt_cuda_gemm *p;
@@ -105,7 +106,8 @@ static void all_forms(sgt_cuda_gemms *g)
     accepted(g, &batch);
 }
 
-/* And that it would have: an attribute of the wrong size, and one that is none. */
+/* Check that the library does refuse: an attribute of the wrong size, and one that does not
+ * exist. */
 static void refuses(const sgt_cublaslt *lt)
 {
     int64_t wide = 64;

@@ -1,11 +1,14 @@
 /* check-cudnn.c: attention by cuDNN without a GPU.
  *
- *     check-cudnn [--driver LIBCUDA]   offers both graphs to cuDNN's heuristics, for a Hopper and an Ampere card that
- *                                      are described to them. They want a CUDA driver; the toolkit's stub is one.
- *     check-cudnn --stand-in           runs them by stand_in.c, which must be the libcudnn.so.9 that is found
+ *     check-cudnn [--driver LIBCUDA]   offer both graphs to cuDNN's heuristics
+ *     check-cudnn --stand-in           run them with stand_in.c
  *
- * A line a check; the last is "N passed, N failed, N skipped". Exit 1 on any failure, 77 when all
- * were skipped. */
+ * The heuristics work for a Hopper and an Ampere card that are described to them. They need a CUDA
+ * driver; the toolkit's stub is enough. With --stand-in, the libcudnn.so.9 that the loader finds
+ * must be stand_in.c.
+ *
+ * Prints one line per check; the last line is "N passed, N failed, N skipped". Exits with 1 on any
+ * failure, with 77 if all checks were skipped. */
 #include "tests/kernels/cudnn/check-cudnn.h"
 
 #include <dlfcn.h>
@@ -64,7 +67,7 @@ void skip(const char *fmt, ...)
     skipped++;
 }
 
-/* The properties of a GPU that cuDNN asks for, in the text form that it writes itself (9.8 and
+/* The properties of a GPU that cuDNN needs, in the text form that it writes itself (9.8 and
  * newer). */
 #define DEVICE(version, sms, shared, l2, memory, sm_clock, memory_clock, name)                    \
     "{\"cudaDeviceId\":0,\"deviceVer\":" #version                                                 \
@@ -91,7 +94,7 @@ static const sgt_cudnn_attention_options shapes[] = {
     {.type = SGT_BF16, .B = 64, .T = 512, .H = 12, .D = 64, .scale = 0.125f},
     {.type = SGT_F16, .B = 12, .T = 1024, .H = 12, .D = 64, .scale = 0.125f},
     {.type = SGT_BF16, .B = 8, .T = 2048, .H = 16, .D = 128, .scale = 0.08838834f},
-    /* no even sizes */
+    /* sizes that are no powers of two */
     {.type = SGT_BF16, .B = 3, .T = 1000, .H = 25, .D = 80, .scale = 0.1118034f},
     /* the smallest sizes */
     {.type = SGT_F16, .B = 1, .T = 2, .H = 1, .D = 8, .scale = 0.3535534f},
@@ -148,7 +151,7 @@ static void check_library(const char *driver)
     if (!verdict(rc == SGT_OK, err.text, "cuDNN is loaded%s%s", rc < 0 ? "" : ": ",
                  rc < 0 ? "" : api->title))
         return;
-    /* cuDNN's heuristics load the driver by name, and find one that is loaded already. */
+    /* cuDNN's heuristics load the driver by name. They find one that is already loaded. */
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
         !(driver && dlopen(driver, RTLD_NOW | RTLD_GLOBAL))) {
         skip("cuDNN's heuristics: neither a CUDA driver nor the toolkit's stub of one");

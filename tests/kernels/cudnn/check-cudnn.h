@@ -4,16 +4,17 @@
 
 #include "kernels/cuda/attention_cudnn.h"
 
-/* compares with cudnn_graph.h's, if this was compiled with that header */
+/* 1 if names.c compared the numbers with cudnn_graph.h: that header was there when it was
+ * compiled */
 extern const int names_compared;
 
 /* Print one line for a check: "ok what", or "FAIL what: why". Returns `good`. */
 int verdict(int good, const char *why, const char *fmt, ...) SGT_PRINTF(3, 4);
 void skip(const char *fmt, ...) SGT_PRINTF(1, 2);
 
-void check_stand_in(void); /* with stand_in.c instead of cuDNN */
+void check_stand_in(void); /* run the checks with stand_in.c instead of cuDNN */
 
-/* Return the failed calls of other libraries that the CUDA runtime would be told of. */
+/* number of failed calls of other libraries that were reported to the CUDA runtime */
 extern int failures_noted;
 
 #endif

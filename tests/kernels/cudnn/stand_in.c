@@ -1,6 +1,6 @@
-/* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles; those of 16 bits
- * are rounded when they are written. Each operation reads tensors in memory when it runs, and
- * writes its own. */
+/* stand_in.c: see stand_in.h. Tensors inside the graph are arrays of doubles, rounded when they are
+ * written if their type has 16 bits. Each operation reads its tensors in memory when it runs, and
+ * writes its results at once. */
 #include "tests/kernels/cudnn/stand_in.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ typedef struct attribute {
 } attribute;
 
 typedef struct desc {
-    int type, finalized, count, index; /* index of a configuration */
+    int type, finalized, count, index; /* index: of a configuration */
     attribute a[ATTRIBUTES];
     struct desc *graph; /* for heuristics, configurations and plans */
 } desc;
@@ -238,7 +238,7 @@ static double load(const value *v, int64_t at)
     return sixteen_to_float(((const uint16_t *)v->at)[at], v->type == N(DATA_BFLOAT16));
 }
 
-/* For a tensor inside the graph: P and dS have 16 bits if a product reads them. */
+/* Round x as a tensor inside the graph does: P and dS have 16 bits if a product reads them. */
 static double rounded(const value *v, double x)
 {
     if (v->type == N(DATA_BFLOAT16) || v->type == N(DATA_HALF))
@@ -300,7 +300,7 @@ static void done(value *v)
     v->made = 1;
 }
 
-/* Return the index in x of y's element i. Dimensions of 1 in x are broadcast to y's. */
+/* Return the element of x at y's element i. Dimensions of 1 in x are broadcast to those of y. */
 static double stretched(const value *x, const value *y, int64_t i)
 {
     int64_t at = 0, scale = 1;
@@ -330,8 +330,8 @@ static void matmul(machine *m, const desc *op)
         m->status =
             refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
-    /* Sums in memory: parts are added in any order, starting from zeros, or from the present
-     * contents if the engine does not clear them. */
+    /* Sums in memory: parts are added in any order, to zeros, or to the present contents if the
+     * engine does not clear them. */
     int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
@@ -403,7 +403,7 @@ static void reduction(machine *m, const desc *op)
     done(y);
 }
 
-/* The same memory with other strides: here always a transposition of the last two dimensions. */
+/* Give the memory other strides. Here this always transposes the last two dimensions. */
 static void reshape(machine *m, const desc *op)
 {
     const value *x = input(m, op, N(ATTR_OPERATION_RESHAPE_XDESC));
@@ -432,7 +432,8 @@ static void operate(machine *m, const desc *op)
     }
 }
 
-/* Take the addresses of tensors from the variant pack. Each must be in the graph, and in memory. */
+/* Take the addresses of tensors from the variant pack. Each tensor must be in the graph and in
+ * memory. */
 static void place_all(machine *m, const desc *pack, const attribute *ops)
 {
     const attribute *uids = find(pack, N(ATTR_VARIANT_PACK_UNIQUE_IDS));
@@ -488,7 +489,7 @@ int cudnnBackendExecute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_
     place_all(&m, which, ops);
     for (int64_t i = 0; i < ops->count && !m.status; i++) {
         operate(&m, ((desc **)ops->bytes)[i]);
-        /* an engine writes there */
+        /* an engine overwrites its workspace */
         memset(part(which, N(ATTR_VARIANT_PACK_WORKSPACE)), 0xff, stand_in.workspace);
     }
     for (int i = 0; i < m.count; i++) free(m.v[i].x);

@@ -1,7 +1,7 @@
 /* stand_in.h: a libcudnn.so.9 that computes an operation graph on a CPU, in double (stand_in.c). It
- * is as strict as the real one where these tests need it: finalized descriptors do not change;
- * every tensor in memory is given exactly once, aligned; and nothing else is given. Tests control
- * it through what it exports beside cuDNN's own functions. */
+ * is as strict as the real one where the tests need it. Finalized descriptors do not change. The
+ * address of every tensor in memory must be given exactly once, aligned, and no others. Tests
+ * control it through the variables below, which it exports in addition to cuDNN's own functions. */
 #ifndef SGT_CUDNN_STAND_IN_H
 #define SGT_CUDNN_STAND_IN_H
 
@@ -14,14 +14,14 @@ extern "C" {
 
 /* Set by the test; each call reads the fields that concern it. */
 typedef struct stand_in_control {
-    size_t version;   /* the result of cudnnGetVersion: 91900 */
+    size_t version;   /* result of cudnnGetVersion; default 91900 */
     int create_fails; /* cudnnCreate fails: no device */
     int configs;      /* number of engine configurations offered */
-    int refused;      /* how many of them, from the first on, give no plan */
-    int flagged;      /* how many of them, from the first on, are nondeterministic */
+    int refused;      /* how many of the first ones give no plan */
+    int flagged;      /* how many of the first ones are nondeterministic */
     int execute_fails;
-    int adds;         /* dQ's sums are added to the present contents, as before 9.6 */
-    size_t workspace; /* bytes of workspace that a run overwrites: all that the plan asked for */
+    int adds;         /* dQ's sums are added to the present contents, as cuDNN did before 9.6 */
+    size_t workspace; /* bytes of workspace that a plan asks for; a run overwrites all of them */
     /* Results for the test. */
     void *stream;      /* of the last run */
     int runs, live;    /* runs done; descriptors that exist */
@@ -30,8 +30,8 @@ typedef struct stand_in_control {
 
 extern stand_in_control stand_in;
 
-/* FLOPs of a plan's matrix products, two for each multiplication with its addition, and the number
- * of those products. Masked elements count too. */
+/* FLOPs of a plan's matrix products (a multiply-add is two) and the number of those products.
+ * Masked elements count too. */
 double stand_in_flops(void *plan, int *products);
 
 #ifdef __cplusplus

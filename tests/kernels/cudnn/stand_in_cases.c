@@ -1,4 +1,4 @@
-/* stand_in_cases.c: both passes computed by stand_in.c compared with kernels/ref, and the messages
+/* stand_in_cases.c: compares both passes by stand_in.c with kernels/ref, and checks the messages
  * when cuDNN fails. */
 #include <dlfcn.h>
 #include <math.h>
@@ -52,12 +52,13 @@ static float *widened(const uint16_t *x, size_t n, int bf16)
     return y;
 }
 
-/* ---- one head against kernels/ref ----
+/* ---- one head compared with kernels/ref ----
  *
- * P and dS are rounded to 16 bits where a product reads them, results once more; unit is half a
- * step of such a number of size 1. So an error of out is at most unit*(|out| + sum of |terms|), and
- * likewise dV and dK; dQ is rounded once. Float32 rounds lse and delta: 2^-22 of the terms' sizes
- * covers both. Below fp16's normal numbers a step is fixed. */
+ * P and dS are rounded to 16 bits if a product reads them, and results once more. `unit` is half
+ * the spacing of the 16-bit numbers at 1. So an error of out is at most unit (|out| + |terms|),
+ * with |terms| the sum of the absolute values of its terms. The same holds for dV and dK; dQ is
+ * rounded once. Float32 rounds lse and delta: 2^-22 of the terms' sizes covers both. fp16's
+ * subnormal numbers have a fixed spacing. */
 
 typedef struct head {
     size_t T, D, ld, ld_out;
@@ -95,9 +96,9 @@ static void sum_sizes(sizes *s, const head *h)
     }
 }
 
-/* In kernels/ref, query 0, which attends only to itself, has a score gradient of exactly 0. cuDNN's
- * graph computes it from an output rounded to 16 bits. Allow for the resulting error in row 0 of dq
- * and dk. */
+/* In kernels/ref, query 0 sees only itself and has a score gradient of exactly 0. cuDNN's graph
+ * computes it from an output that was rounded to 16 bits. Allow for the resulting error in row 0 of
+ * dq and dk. */
 static void add_rounding_of_first(float *dq, float *dk, const head *h)
 {
     double p = exp(h->scale * dot(h->q, h->k, h->D) - h->lse[0]);
@@ -132,7 +133,7 @@ static int close_to(bounds *b, const char *name, const float *got, size_t ld_got
 /* ---- both passes ---- */
 
 typedef struct arrays {
-    size_t n, rows; /* bytes of out; of lse */
+    size_t n, rows; /* numbers in out; numbers in lse */
     uint16_t *qkv, *out, *dout, *dqkv;
     float *lse;
     void *workspace;
@@ -140,7 +141,7 @@ typedef struct arrays {
     float *fqkv, *fout, *fdout, *fdqkv; /* the same in float */
 } arrays;
 
-/* Who clears dQ's sums, whose memory is full of NaN: sgt, the engines, or both. */
+/* Who clears dQ's sums: sgt, the engines, or both. Its memory holds NaN before. */
 typedef struct zeros {
     int ours, theirs;
 } zeros;
@@ -242,7 +243,7 @@ static void both_passes(sgt_cudnn_attention_options o, zeros z)
     if (good && !(good = guarded(a.workspace, a.workspace_bytes) && guarded(a.out, 2 * n) &&
                          guarded(a.dqkv, 6 * n) && guarded(a.lse, 4 * rows)))
         strcpy(err.text, "written beyond an array");
-    /* otherwise sums contain NaN, which must show */
+    /* if nobody clears the sums, they contain NaN, which the test must find */
     int wanted = z.ours || z.theirs || o.deterministic;
     verdict(wanted ? good : isnan(a.fdqkv[0]), err.text,
             "both passes, %s, B %zu, T %zu, H %zu, D %zu%s, zeros of %s", bf16 ? "bf16" : "fp16",
@@ -274,7 +275,7 @@ static void check_passes(void)
                 (zeros){.ours = kind >> 2 & 1, .theirs = kind >> 3 & 1});
 }
 
-/* ---- what is said when it cannot ---- */
+/* ---- messages if it fails ---- */
 
 static const sgt_cudnn_attention_options plain = {
     .type = SGT_BF16, .B = 1, .T = 8, .H = 1, .D = 8, .scale = 0.5f};
@@ -328,7 +329,7 @@ static void check_plans(void)
     int rc = sgt_cudnn_attention_open(&c, &plain, &err);
     verdict(rc == SGT_OK, err.text, "the second engine where the first cannot");
     if (rc == SGT_OK) sgt_cudnn_attention_close(c);
-    control->flagged = 2; /* and the first configuration fails */
+    control->flagged = 2; /* the first configuration fails too */
     refused("deterministic by no engine", &deterministic, SGT_EUNSUPPORTED,
             "T 8, H 1, deterministic (0 engine");
     control->refused = 0;
@@ -364,8 +365,8 @@ static void check_failure(void)
     free(space);
 }
 
-/* Run in a separate process, because a library is loaded once: return the message for this
- * version. */
+/* Return the message for this version, computed in a child process, because a library is loaded
+ * once. */
 static void check_version(size_t version, const char *want)
 {
     fflush(stdout);

@@ -1,19 +1,22 @@
-/* check-cuda-device.cpp: the cases of check-cuda on a GPU: every CUDA kernel against kernels/ref,
- * each wrapper of device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
+/* check-cuda-device.cpp: the cases of check-cuda on a GPU. They compare every CUDA kernel with
+ * kernels/ref, and each wrapper of device.cuh and hopper.cuh with its description. Not yet run on a
+ * GPU.
  *
- *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact] [--limit SECONDS] [--once]
- *                       [--one-process]
+ *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact]
+ *                       [--limit SECONDS] [--once] [--one-process]
  *
- * Each case runs twice in each of two placements of its buffers, on the same numbers: what the
- * buffers hold in the end must be the same bits all four times. --conformance: the wrappers alone,
- * exact on integers. --exact: no guards around them (harness.h). --once: one time in one placement.
+ * Each case runs twice in each of two placements of its buffers, with the same numbers. The final
+ * bits of the buffers must be equal all four times. --conformance runs the wrappers' cases alone,
+ * which are exact on integers. --exact omits the guard bytes around buffers (harness.h). --once
+ * runs each case once, in one placement.
  *
- * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went
- * wrong above it. The last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on
- * wrong usage, 77 where nothing could run. The cases run in a process of their own, made anew when
- * one of them loses the device, crashes or takes more than --limit (60) seconds, so that none hides
- * the others; --one-process is for debuggers and memory checkers, and ends with the first of these
- * (exit 3). */
+ * Prints one line per case: "ok NAME HASH" (of these bits), "SKIP NAME: why", or "FAIL NAME" with
+ * the reasons above it. The last line is "N passed, N failed, N skipped". Exits with 1 on any
+ * failure, with 2 on wrong usage, with 77 if nothing could run.
+ *
+ * The cases run in a child process. A new one continues with the next case after one loses the
+ * device, crashes or takes more than --limit (60) seconds. --one-process is for debuggers and
+ * memory checkers. It ends at the first of these failures (exit code 3). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +30,7 @@
 #include "tests/kernels/host/check-cuda.h"
 #include "tests/kernels/run.h"
 
-enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case is counted */ };
+enum { TURNS = 2, LOST = 3 /* exit code of a child that lost the device */ };
 
 struct arguments {
     bool list, conformance, exact, once, one_process;
@@ -38,7 +41,7 @@ struct arguments {
 /* Shared by the processes. */
 struct progress {
     unsigned next, passed, failed, skipped; /* next: index of the running case among all */
-    bool told;                              /* the first line of output */
+    bool told;                              /* the first line of output was printed */
 };
 
 static arguments args = {false, false, false, false, false, nullptr, 1, 60};

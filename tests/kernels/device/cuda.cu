@@ -58,7 +58,7 @@ extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
 extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream)
 {
-    alignas(128) static unsigned char copies[4096]; /* most bytes of a launch's arguments */
+    alignas(128) static unsigned char copies[4096]; /* the largest size of a launch's arguments */
     std::vector<void *> there;
     size_t at, size;
     if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub ignores the result */
@@ -120,7 +120,7 @@ const char *device_open(device *d)
     return find_parameter();
 }
 
-/* A refused launch is reported first; a kernel's error shows when it is waited for. */
+/* Report a refused launch first. The error of a kernel shows when the device is waited for. */
 const char *device_wait()
 {
     cudaError_t launched = cudaGetLastError(), ended = cudaDeviceSynchronize();

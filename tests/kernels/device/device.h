@@ -1,12 +1,13 @@
-/* device.h: what check-cuda-device asks of the machine it runs on: cuda.cu is a GPU, pretend.cpp
- * stands in for one.
+/* device.h: what check-cuda-device needs from the machine it runs on. cuda.cu implements it for a
+ * GPU, pretend.cpp stands in for one.
  *
  *     device d;
  *     if (const char *why = device_open(&d)) skip(why);
- *     void *p = d.memory.allocate(n);                 // the CPU reads and writes it, the device its twin (mirror.h)
- *     if (const char *why = device_wait()) fail(why); // every launch so far has ended; an error may be the last word
+ *     void *p = d.memory.allocate(n);                 // for the CPU; the device has a twin
+ *     if (const char *why = device_wait()) fail(why); // every launch so far has ended
  *
- * One thread. A text that is returned lives until the next call. */
+ * An error of the device may make all later calls fail. For one thread. A text that is returned is
+ * valid until the next call. */
 #ifndef SGT_CHECK_DEVICE_H
 #define SGT_CHECK_DEVICE_H
 
@@ -14,14 +15,14 @@
 
 struct device {
     char name[128];
-    int arch; /* 90: sm_90 */
-    /* bytes of the GPU's memory; 0: the host is the device, which is too slow for large cases */
+    int arch; /* compute capability; 90: sm_90 */
+    /* bytes of the GPU's memory; 0: the host plays the device, and is too slow for large cases */
     size_t memory_size;
     check_memory memory;
 };
 
-const char *device_open(device *d); /* NULL, or why there is no device */
-const char *device_wait();          /* NULL, or what went wrong */
-void *device_address(void *p);      /* the device's address of p, with p's contents copied there */
+const char *device_open(device *d); /* return NULL, or why there is no device */
+const char *device_wait();          /* wait for all launches; return NULL, or the error */
+void *device_address(void *p); /* copy p's contents to the device and return its address there */
 
 #endif

@@ -1,5 +1,5 @@
-/* mirror.cpp: a list of buffers, each with its device copy and the contents that both last had in
- * common. */
+/* mirror.cpp: a list of buffers, each with its device copy and the contents of both when they were
+ * last equal. */
 #include "tests/kernels/device/mirror.h"
 
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* mirror.h: buffers that a test reads and writes in the CPU's memory, each with a twin in the
- * device's own, so that kernels, TMA and atomics work where training has its tensors. Before a
- * launch, what the test has changed goes to the twins, and the launch's arguments that point into a
- * buffer are made to point into its twin; after the wait, all comes back.
+ * device's memory. So kernels, TMA and atomics work in the memory where training has its tensors.
+ * Before a launch, what the test changed is copied to the twins, and pointers into a buffer among
+ * the launch's arguments are replaced by pointers into its twin. After the wait, everything is
+ * copied back.
  *
  *     mirror_open(&calls);
  *     float *x = (float *)mirror_allocate(n);   // the test's address
@@ -10,18 +11,18 @@
  *     mirror_pull();                            // once the device has finished
  *     mirror_release(x);
  *
- * One thread. What the test writes between two launches without a wait is only taken where no
- * kernel wrote. */
+ * For one thread. If the test writes between two launches without a wait, only bytes that no kernel
+ * wrote keep its values. */
 #ifndef SGT_CHECK_MIRROR_H
 #define SGT_CHECK_MIRROR_H
 
 #include <stddef.h>
 
-/* The device's memory. Copies return NULL, or why they failed. */
+/* Functions of the device's memory. Copies return NULL, or why they failed. */
 struct mirror_calls {
     void *(*allocate)(size_t size); /* NULL: out of memory */
     void (*release)(void *p);
-    /* in either direction; waits for the device */
+    /* copy in either direction; waits for the device */
     const char *(*copy)(void *to, const void *from, size_t size);
 };
 
@@ -29,7 +30,7 @@ void mirror_open(const mirror_calls *calls);
 /* 256-byte aligned on the device and the host; NULL: out of memory */
 void *mirror_allocate(size_t size);
 void mirror_release(void *p);
-const char *mirror_push(); /* NULL, or why it failed */
+const char *mirror_push(); /* return NULL, or why it failed */
 const char *mirror_pull();
 
 /* Return the device's address for a host address; an address outside all buffers is returned as it

@@ -1,5 +1,5 @@
-/* pretend.cpp: stands in for a GPU, so that check-cuda-device itself is tested: plain memory, the
- * kernels of the host run, and cases that fail on purpose (planted_...), which run only if --case
+/* pretend.cpp: stands in for a GPU to test check-cuda-device itself. It has plain memory, the
+ * kernels of the host run, and cases that fail on purpose (planted_...). These run only if --case
  * names them. */
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ const char *device_wait()
 
 void *device_address(void *p) { return p; }
 
-/* ---- mirror.cpp, which cuda.cu needs a GPU for: here the twins are plain memory ---- */
+/* ---- test of mirror.cpp without a GPU: the twins are plain memory ---- */
 
 static size_t copied; /* bytes */
 
@@ -98,7 +98,7 @@ CUDA_CASE(mirror)
     mirror_release(x);
 }
 
-/* ---- what must be found ---- */
+/* ---- failures that check-cuda-device must find ---- */
 
 CUDA_CASE(planted_overrun)
 {

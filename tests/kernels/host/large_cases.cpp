@@ -153,7 +153,7 @@ LARGE_CASE(elements)
 LARGE_CASE(dropout)
 {
     Sparse sparse(t);
-    const size_t n = HUGE_COUNT + 4 * C; /* rows of C numbers, which are whole vectors */
+    const size_t n = HUGE_COUNT + 4 * C; /* rows of C numbers, a multiple of the vectors' width */
     float *x = sparse.array<float>(n), *out = sparse.array<float>(n);
     if (!x || !out) return;
     const sgt_cuda_place where = {11, 5, 3, 2};
@@ -275,7 +275,7 @@ LARGE_CASE(layernorm)
         sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, w, b, n, C, 1e-5f,
                                     &drop);
     }
-    /* two rows at a time, as in a step that begins there */
+    /* The two rows at each end, each pair launched as in a step that begins there. */
     for (size_t at : {(size_t)0, n - 2}) {
         T *few_sum = cuda_output<T>(t, 2 * C), *few = cuda_output<T>(t, 2 * C);
         float *few_mean = cuda_output<float>(t, 2), *few_rstd = cuda_output<float>(t, 2);
@@ -294,7 +294,7 @@ LARGE_CASE(layernorm_backward)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    /* columns of db in the last block of the sum */
+    /* the last columns of db, which the sum's last block adds */
     const size_t n = WIDE_ROWS.n, at = n - 2, last = C - 32;
     T *dx = sparse.array<T>(n * C), *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
     float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n),
@@ -374,8 +374,8 @@ LARGE_CASE(embed)
     same(t, "out", out + at * C, few, 2 * C);
 }
 
-/* The last eight sorted places belong to one token: places of the last three rows and of the first
- * five. */
+/* The last eight places in sorted order belong to one token. They are in the last three rows and
+ * the first five. */
 LARGE_CASE(embed_backward)
 {
     typedef dev::bf16 T;

@@ -1,7 +1,7 @@
-/* list.h: the list mode of the host run. With SGT_HOST_LIST=FILE in the environment nothing that is
- * put on a stream is run: each kernel, product, attention, fill and copy becomes a line of FILE
- * instead. Device memory is reserved but never touched, so that the host reads zeros from it, and
- * for events each line takes a microsecond: a step of any size is listed in a second, and no choice
+/* list.h: the list mode of the host run. With SGT_HOST_LIST=FILE in the environment, work put on a
+ * stream is not run. Instead, each kernel, product, attention, fill and copy becomes a line of
+ * FILE. Device memory is reserved but never written, so the host reads zeros from it. By event
+ * timing, each line takes a microsecond. So a step of any size is listed in a second, and no choice
  * depends on the machine.
  *
  *     kernel +1a2b3c grid 16384 1 1 block 128 smem 6144 : p0 p2 p4 65536 768 1e-05
@@ -10,10 +10,10 @@
  *     fill 100663296
  *     copy 131200
  *
- * A kernel is named by its address in the library, for nm to look up. Behind the colon are its
- * arguments, structs field by field: numbers, and pointers as p and the bytes of what they point to
- * (p0: NULL). A struct with an array in it is one "?". tests/kernels/predict.py reads these
- * lines. */
+ * A kernel is named by its address in the library, which nm resolves. After the colon come its
+ * arguments, structs field by field. A number is written as such. A pointer is p and the size in
+ * bytes of what it points to (p0: NULL). A struct that contains an array is one "?".
+ * tests/kernels/predict.py reads these lines. */
 #ifndef SGT_HOST_LIST_H
 #define SGT_HOST_LIST_H
 
@@ -29,21 +29,21 @@ namespace host
 {
 
 bool listing();
-/* Write a line, in place of work on stream s. */
+/* Write a line in place of work on stream s. */
 void list_line(cudaStream_t s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Write a copy's line. With `to_host` the bytes become zeros, in the order of the stream. */
+/* Write a copy's line. With `to_host`, the bytes become zeros, in the order of the stream. */
 void list_copy(cudaStream_t s, void *to, size_t bytes, bool to_host);
 void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem,
                  const std::string &arguments);
 
 /* ---- arguments as text ---- */
 
-/* What follows asks whether initializers would be taken, and initializes nothing. */
+/* The templates below test which initializers would compile. Nothing is initialized. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #pragma GCC diagnostic ignored "-Wmissing-braces"
 
-/* Stands for any field in the tests of how many a struct has. */
+/* Converts to any field, to count the fields of a struct. */
 struct AnyField {
     template <class T> operator T() const;
 };
@@ -55,8 +55,8 @@ auto takes_fields(std::index_sequence<I...>, int)
     -> decltype(T{EachField<I>{}...}, std::true_type());
 template <class T> std::false_type takes_fields(...);
 
-/* The same with two values in braces of their own between I and J fields: what an array or a struct
- * takes, which may have more fields. */
+/* As takes_fields, with two values in braces between I and J fields. Only a field that is an array
+ * or a struct takes these. */
 template <class T, size_t... I, size_t... J>
 auto takes_pair(std::index_sequence<I...>, std::index_sequence<J...>, int)
     -> decltype(T{EachField<I>{}..., {AnyField{}, AnyField{}}, EachField<J>{}...},
@@ -73,8 +73,9 @@ template <class T, size_t N = MOST_FIELDS> constexpr size_t field_count()
     else return field_count<T, N - 1>();
 }
 
-/* An array counts once for each element here, but once in all when a struct is taken apart: then it
- * cannot be. A struct within one leaves room for all the others. */
+/* Return whether T contains an array. An array counts as one field per element in field_count, but
+ * as one in a structured binding, so such a T cannot be taken apart. A struct as a field is told
+ * from an array by this: with it in braces, all other fields still fit. */
 template <class T, size_t N, size_t I = 0> constexpr bool has_array()
 {
     if constexpr (I >= N) {
@@ -89,7 +90,7 @@ template <class T, size_t N, size_t I = 0> constexpr bool has_array()
 }
 
 template <class T, class = void> struct SizeOf {
-    static constexpr size_t bytes = 1; /* void, functions, what is only declared */
+    static constexpr size_t bytes = 1; /* void, functions and incomplete types */
 };
 template <class T> struct SizeOf<T, std::enable_if_t<(std::is_object<T>::value && sizeof(T) > 0)>> {
     static constexpr size_t bytes = sizeof(T);
@@ -102,7 +103,7 @@ template <class... F> void describe_each(std::string &out, const F &...fields)
     (describe(out, fields), ...);
 }
 
-/* One case a number of fields, which is how C++17 takes a struct apart. */
+/* One branch per number of fields: in C++17, a structured binding names each field. */
 #define SGT_FIELDS(count, ...)                  \
     if constexpr (N == count) {                 \
         const auto &[__VA_ARGS__] = v;          \
@@ -133,7 +134,7 @@ template <class T, size_t N> void describe_fields(std::string &out, const T &v)
     SGT_FIELDS(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
     SGT_FIELDS(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w)
     SGT_FIELDS(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x)
-    if constexpr (N == MOST_FIELDS) out += " ?"; /* or more */
+    if constexpr (N == MOST_FIELDS) out += " ?"; /* MOST_FIELDS or more fields */
 }
 #undef SGT_FIELDS
 

@@ -24,12 +24,13 @@ struct Allocation {
     Place place;
 };
 
-static std::map<uintptr_t, Allocation> allocations; /* by their address */
+static std::map<uintptr_t, Allocation> allocations; /* by address */
 static uint64_t device_bytes;
 static int open_depth;
-static bool left_open; /* closed would be right, see memory_close */
+/* memory is open although it should be closed, to save time (memory_close) */
+static bool left_open;
 
-/* Says what a crash is about, once; the access then crashes again, for good. */
+/* Print what a crash is about, once, and let the access crash again for good. */
 static void explain(int number, siginfo_t *info, void *)
 {
     uintptr_t at = (uintptr_t)info->si_addr;
@@ -85,7 +86,7 @@ void *memory_new(size_t bytes, Place place)
     return p;
 }
 
-/* Nothing was written between the guards beside the allocation. */
+/* Check that nothing was written between the guards and the allocation. */
 static void check_marks(const unsigned char *p, const Allocation &a)
 {
     for (const unsigned char *at = a.pages; at < a.pages + a.mapped; at++) {
@@ -128,9 +129,9 @@ static void protect_all()
         if (a.second.place == DEVICE) protect(a.second);
 }
 
-/* Closing and opening again costs milliseconds where much memory is held, and programs do it for
- * every number that they fetch: after the first times only one closing in 32 is done. A host that
- * looks into device memory does so again. */
+/* Closing and opening again takes milliseconds if much memory is allocated, and programs do it for
+ * each number that they fetch. So after the first closings only one in 32 is done. A host that
+ * reads device memory is still found, because it does so repeatedly. */
 
 void memory_open()
 {

@@ -1,8 +1,8 @@
-/* memory.h: the device's memory in the host run, and pinned memory of the host. Each allocation
- * lies between pages that may not be touched, filled with 0xff, a NaN in every type; what is left
- * of its pages is marked, and looked at when it is freed. Freed memory may not be touched again:
- * its addresses are not given out twice. Device memory may be touched only while the device works
- * (memory_open ... memory_close): a host that looks into it crashes, as it would. */
+/* memory.h: the device's memory in the host run, and the host's pinned memory. Each allocation lies
+ * between inaccessible pages and is filled with 0xff, a NaN in every type. The rest of its pages is
+ * marked and checked when it is freed. Freed memory must not be accessed: its addresses are not
+ * used again. Device memory may be accessed only while the device works (memory_open ...
+ * memory_close). A host that reads it at other times crashes, as it would with a GPU. */
 #ifndef SGT_HOST_MEMORY_H
 #define SGT_HOST_MEMORY_H
 
@@ -14,11 +14,11 @@ namespace host
 
 enum Place { DEVICE, PINNED };
 
-void *memory_new(size_t bytes, Place place); /* 256-byte aligned; NULL: there is none */
+void *memory_new(size_t bytes, Place place); /* 256-byte aligned; NULL: out of memory */
 void memory_free(void *p, Place place);
-uint64_t memory_used(); /* of the device */
+uint64_t memory_used(); /* bytes of device memory in use */
 
-/* Where all of the bytes lie; false where they are not, all of them, in one allocation. */
+/* Find the place of the bytes. Return false unless all of them are in one allocation. */
 bool memory_at(const void *p, size_t bytes, Place *place);
 
 /* Calls nest. */
@@ -26,7 +26,7 @@ void memory_open();
 void memory_close();
 void memory_close_all();
 
-/* For a scope. */
+/* Keeps device memory open for a scope. */
 struct MemoryOpen {
     MemoryOpen() { memory_open(); }
     ~MemoryOpen() { memory_close(); }

@@ -1,10 +1,12 @@
-/* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine: what a
- * call does waits in its stream's queue, as everything else does there, and meets the other ranks'
- * in a file that all have mapped. Sums are added in the order of ranks. Ranks that disagree about
- * what comes next are a failure that names both calls, and a rank that nobody meets is one after
- * SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call put on a stream
- * (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each
- * call as it is done: what, and after how many kernels that were done. */
+/* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine. A call
+ * waits in its stream's queue like all other work, and meets the other ranks' calls in a file that
+ * all have mapped. Sums are added in rank order.
+ *
+ * It is a failure, which names both calls, if ranks make different calls. It is one too if a rank
+ * waits longer than SGT_HOST_NCCL's patience=SECONDS (60) for the others. trace=FILE writes a line
+ * to FILE.RANK for each call put on a stream: name, count of numbers, and the number of kernels
+ * before it. ran=FILE writes a line for each call when it is done: name, and the number of kernels
+ * done before it. */
 #include "kernels/cuda/nccl.h"
 
 #include <errno.h>
@@ -30,13 +32,14 @@ namespace
 {
 
 constexpr int MAX_RANKS = 16;
-constexpr size_t AREA = (size_t)1 << 20; /* bytes that a rank shows the others at a time */
+/* bytes that a rank makes available to the others at a time */
+constexpr size_t AREA = (size_t)1 << 20;
 
 enum Kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST };
 const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
 
 struct Call {
-    uint64_t number; /* of this communicator's, from 0 */
+    uint64_t number; /* number of the call on this communicator, from 0 */
     Kind kind;
     size_t count;
     int type, root;
@@ -48,7 +51,8 @@ struct Call {
 };
 
 struct Shared {
-    std::atomic<uint32_t> came, turn; /* who waits for the others; how often all have met */
+    /* ranks that wait in the barrier; number of barriers completed */
+    std::atomic<uint32_t> came, turn;
     Call calls[MAX_RANKS];
     unsigned char areas[MAX_RANKS][AREA];
 };
@@ -84,7 +88,7 @@ struct ncclComm {
     int ranks, rank;
     uint64_t calls = 0;
     bool aborted = false;
-    cudaStream_t stream = nullptr; /* of its first call, and so of all */
+    cudaStream_t stream = nullptr; /* stream of the first call; all calls use it */
     FILE *trace = nullptr, *ran = nullptr;
     ~ncclComm()
     {
@@ -93,7 +97,7 @@ struct ncclComm {
         if (ran) fclose(ran);
     }
 
-    /* The last to come lets all go on. */
+    /* Barrier over all ranks: the last rank to arrive releases the others. */
     void meet(const char *what)
     {
         double until = now() + settings.patience;
@@ -123,7 +127,7 @@ struct ncclComm {
                            i, text(shared->calls[i]).c_str());
     }
 
-    /* numbers `from` and on of every rank's area */
+    /* Add n numbers, from number `from` on, of every rank's area. */
     template <class T> void add(T *to, size_t from, size_t n)
     {
         for (size_t i = 0; i < n; i++) {
@@ -140,7 +144,7 @@ struct ncclComm {
         else host::fail("NCCL: a sum of numbers of type %d", type);
     }
 
-    /* Numbers at .. at + n of each rank's count. */
+    /* Do the part of a call for numbers at .. at + n - 1. */
     void piece(const Call &c, const unsigned char *from, unsigned char *to, size_t at, size_t n)
     {
         size_t w = width(c.type), bytes = n * w, here = at * w, all = c.count * w;
@@ -154,7 +158,7 @@ struct ncclComm {
         else if (c.kind == BROADCAST) memcpy(to + here, shared->areas[c.root], bytes);
         else
             for (int r = 0; r < ranks; r++) memcpy(to + r * all + here, shared->areas[r], bytes);
-        meet("the end of a piece"); /* before anyone shows something else */
+        meet("the end of a piece"); /* barrier before any rank overwrites its area */
     }
 
     void run(Call c, const unsigned char *from, unsigned char *to)
@@ -172,7 +176,7 @@ struct ncclComm {
 namespace
 {
 
-/* What a queue or a graph still holds outlives the call that ends it. */
+/* A queue or a graph keeps the communicator alive after the call that destroys it. */
 using Held = std::shared_ptr<ncclComm>;
 struct Handle {
     Held comm;
@@ -190,7 +194,7 @@ int queue(Kind kind, const void *from, void *to, size_t count, int type, int roo
           cudaStream_t s)
 {
     Held held = ((Handle *)comm)->comm;
-    Call c = {0, kind, count, type, root}; /* its number is known when it is done */
+    Call c = {0, kind, count, type, root}; /* the number is set when the call is done */
     size_t bytes = count * width(type), ranks = (size_t)held->ranks;
     must_lie(from, kind == REDUCE_SCATTER ? ranks * bytes : bytes, "a source");
     must_lie(to, kind == ALL_GATHER ? ranks * bytes : bytes, "a destination");

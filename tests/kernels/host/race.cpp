@@ -1,8 +1,8 @@
-/* race.cpp: who last wrote and who has read each 2 bytes of shared memory, and whether a barrier
- * lies between. Kernels compiled with -fsanitize=thread call the functions at the end for every
- * access to memory; wrappers call note_*. Barriers order warps, by vector clocks; warp_sync and
- * barriers order the lanes of a warp; shuffles and mma order nothing. Accesses to global memory are
- * not followed. */
+/* race.cpp: the race detector. It records, for each 2 bytes of shared memory, which thread last
+ * wrote and which threads have read them, and checks that a barrier lies between. Kernels compiled
+ * with -fsanitize=thread call the functions at the end of this file for every access to memory;
+ * wrappers call note_*. Barriers order warps, with vector clocks. warp_sync and barriers order the
+ * lanes of a warp. Shuffles and mma order nothing. Accesses to global memory are not checked. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ namespace host
 {
 
 enum State : uint8_t { NEVER, WRITTEN, IN_FLIGHT, WRITTEN_BY_COPY };
-constexpr uint8_t WHOLE_WARP = 32, SEVERAL = 33; /* in place of a lane */
+/* values in place of a lane: all lanes of a warp, more than one of them */
+constexpr uint8_t WHOLE_WARP = 32, SEVERAL = 33;
 constexpr size_t GRAIN = 2;
 
 struct Access {
@@ -23,14 +24,15 @@ struct Access {
 
 struct Cell {
     Access write;
-    uint32_t proxy_fences; /* of the writer, at the time */
-    uint32_t block;        /* the block this is about: any other's is as good as none */
+    uint32_t proxy_fences; /* the writer's count of proxy fences when it wrote */
+    uint32_t block; /* number of the block that this entry is for; it is void in any other block */
     uint16_t writer;
     State state;
 };
 
 static std::vector<Cell> cells;
-static std::vector<Access> reads; /* of each cell, one a warp; clock 0 is none */
+/* (cell, warp): the warp's last read of the cell; clock 0: none */
+static std::vector<Access> reads;
 static uint32_t block_number;
 bool instrumented;
 
@@ -53,7 +55,7 @@ static Cell &cell(size_t i)
     return c;
 }
 
-/* Does what `a` did come before what the current lane does now? */
+/* Return whether access `a` is ordered before what the current lane does now. */
 static bool ordered(const Access &a, uint8_t lane)
 {
     const Order &mine = order[current->warp];
@@ -73,7 +75,8 @@ static void race(const char *kind, const Cell &c, size_t i)
            c.writer);
 }
 
-/* The cells of an access: none outside shared memory and where nobody looks. */
+/* Return whether an access is checked, and its first and last cell. Accesses outside shared memory,
+ * outside kernels and without race mode are not. */
 static bool watched(const void *p, size_t size, size_t *first, size_t *last)
 {
     size_t offset;
@@ -139,8 +142,8 @@ void race_start_copy(const void *p, size_t size)
     for (size_t i = first; i <= last; i++) write_cell(i, IN_FLIGHT);
 }
 
-/* A thread's own copy is its write, now; a bulk copy keeps its issuer's clock, which the mbarrier
- * hands on. */
+/* Mark the end of a copy. A cp.async counts as its thread's write at this time. A bulk copy keeps
+ * its issuer's clock, which the mbarrier passes on. */
 void race_land(const void *p, size_t size, bool async)
 {
     size_t first, last;

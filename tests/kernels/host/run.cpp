@@ -29,7 +29,7 @@ bool late_copies;
 long kernels_run;
 Edges edges;
 
-/* Where lanes of one warp, or of one warpgroup, meet. */
+/* The point where the lanes of a warp, or the threads of a warpgroup, wait for each other. */
 struct Meeting {
     int arrived;
     Op op;
@@ -40,7 +40,7 @@ struct Meeting {
 
 struct Warp {
     Meeting meeting;
-    int ready[LANES], ready_count; /* threads that could run */
+    int ready[LANES], ready_count; /* threads that can run */
 };
 
 struct Barrier {
@@ -96,7 +96,7 @@ void report(long *count, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- scheduling ---- */
 
 static void make_ready(int thread)
 {
@@ -143,7 +143,7 @@ static void deadlock()
     fail("deadlock: nobody can go on");
 }
 
-/* Leaves the current fiber, which is queued somewhere or has ended. */
+/* Switch to another fiber. The current one is queued somewhere or has ended. */
 static void next_thread(bool at_random)
 {
     Thread *me = current;
@@ -180,7 +180,7 @@ static void meet(Meeting &m, int need, int slot, Op op, void *arg, const char *n
     for (int i = 0; i < need; i++)
         if (m.who[i] != current->index) make_ready(m.who[i]);
     if (schedule != RANDOM_THREADS) return;
-    make_ready(current->index); /* the last to arrive need not be the first to go on */
+    make_ready(current->index); /* the last to arrive need not be the first to continue */
     next_thread(false);
 }
 
@@ -219,14 +219,14 @@ static void release(Barrier &b)
     b = Barrier{};
 }
 
-/* Barrier 0 is the block's: it waits for all that have not ended, as the hardware's does. */
+/* Barrier 0 is the block's: it waits for all threads that have not ended, as on the hardware. */
 void named_barrier(int id, int need, bool wait)
 {
     if (id < 0 || id >= BARRIERS || need % LANES || need > thread_count)
         fail("barrier %d of %d threads in a block of %d", id, need, thread_count);
     Barrier &b = barriers[id];
     join_clock(b.clock, order[current->warp].clock);
-    /* what comes after the arrival is not covered by it */
+    /* the barrier does not order what this thread does after it arrived */
     order[current->warp].clock[current->warp]++;
     b.arrived++;
     if (wait) {
@@ -286,8 +286,8 @@ static void run_block()
     smem_end();
 }
 
-/* Limits of sm_80 and sm_90, but for shared memory, which is sm_90's. A last warp that is not whole
- * has no collectives: they wait for 32 lanes. */
+/* Check the limits of sm_80 and sm_90; shared memory has sm_90's. Collectives fail in a last warp
+ * that is not full: they wait for 32 lanes. */
 static void check_launch(dim3 grid, dim3 block)
 {
     size_t n = (size_t)block.x * block.y * block.z;
@@ -297,7 +297,7 @@ static void check_launch(dim3 grid, dim3 block)
         fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
 }
 
-/* Numbers of the blocks that run. */
+/* Return the numbers of the blocks that run (blocks.h). */
 static std::vector<size_t> chosen_blocks(size_t count)
 {
     size_t first = edges.first, last = edges.last;

@@ -1,6 +1,6 @@
-/* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device
- * says of itself comes from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device),
- * driver=12040, arch=61, memory=64M, schedule=N (host::options.seed). */
+/* runtime.cpp: cuda/runtime.h on a CPU, made from streams.h and memory.h. The device's properties
+ * come from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040,
+ * arch=61, memory=64M, schedule=N (host::options.seed). */
 #include "kernels/cuda/failure.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/kernels/host/memory.h"
 #include "tests/kernels/host/streams.h"
 
-static constexpr int CUDA = 13000; /* what a build would have been made with */
+static constexpr int CUDA = 13000; /* version of CUDA that a build would use */
 
 static struct {
     bool no_driver;
@@ -93,7 +93,7 @@ static int allocate(void **p, size_t bytes, host::Place place, sgt_error *err)
                     place == host::PINNED ? "pinned" : "GPU", (double)bytes / 0x1p20);
 }
 
-/* As CUDA does, it waits for the device. */
+/* As with CUDA, this waits for the device. */
 static void release(void *p, host::Place place)
 {
     if (!p) return;

@@ -1,5 +1,5 @@
-/* runtime_cases.cpp: what the host's streams and memory are there to notice: a wait that is
- * missing, a buffer changed too early, what CUDA refuses or leaves undefined. */
+/* runtime_cases.cpp: tests that the host's streams and memory find errors: a missing wait, a buffer
+ * changed too early, and what CUDA refuses or leaves undefined. */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 static constexpr size_t BYTES = 4096;
 static sigjmp_buf failed;
 
-/* Whether `work` is refused (host::fail); nothing is queued afterwards. */
+/* Return whether `work` fails (host::fail). Nothing stays queued. */
 template <class F> static bool refused(F work)
 {
     static host::Options before;
@@ -26,7 +26,7 @@ template <class F> static bool refused(F work)
     return no;
 }
 
-/* Whether reading a byte ends in a segmentation fault. */
+/* Return whether reading a byte ends in a segmentation fault. */
 static bool crashes(const volatile unsigned char *p)
 {
     struct sigaction mine = {}, before;
@@ -65,7 +65,7 @@ struct Two {
     }
 };
 
-/* What a comes to hold when a fills it and b reads it, with or without a wait between. */
+/* Return what stream b reads of what stream a writes, with or without a wait between them. */
 static unsigned there_and_back(unsigned schedule, bool waits)
 {
     unsigned before = host::options.seed;
@@ -95,7 +95,7 @@ CUDA_CASE(host_missing_wait)
     if (wrong == 8) check_fail(t, "no schedule in which the wait is not missed");
 }
 
-/* The other way round: b writes what a still has to read. */
+/* The reverse: b writes what a still has to read. */
 CUDA_CASE(host_missing_wait_after)
 {
     unsigned wrong = 0;
@@ -124,7 +124,7 @@ CUDA_CASE(host_late_copy)
 {
     Two q;
     sgt_cuda_copy(q.a, q.device, q.in, BYTES);
-    q.in[17] = 2; /* too early */
+    q.in[17] = 2; /* the copy may not have read it yet */
     sgt_cuda_copy(q.a, q.out, q.device, BYTES);
     check_at(t, "before the stream got there");
     if (q.out[17] != 0xff) check_fail(t, "the copy back was done before anybody waited");
@@ -218,8 +218,8 @@ CUDA_CASE(host_memory)
     if ((uintptr_t)p % 256) check_fail(t, "not 256-byte aligned");
     host::memory_open();
     bool poisoned = p[0] == 0xff && p[999] == 0xff;
-    p[1000] = 0; /* between the allocation and its page's end: 1000 is no multiple of 256 */
-    host::memory_close_all(); /* at once: most closings put it off */
+    p[1000] = 0; /* between the allocation and the end of its page: 1000 is no multiple of 256 */
+    host::memory_close_all(); /* close now: most closings are deferred */
     if (!poisoned) check_fail(t, "fresh memory is not all ones");
     if (!crashes(p)) check_fail(t, "the host may look into device memory");
     if (!refused([&] { sgt_cuda_free(p); })) check_fail(t, "is not noticed when it is freed");

@@ -1,6 +1,6 @@
-/* smem.cpp: a block's shared memory. Its dynamic part ends at a page that may not be touched, as
- * nearly as its alignment allows; its arrays lie below, each with a margin; every margin must be as
- * it was when the block ends. */
+/* smem.cpp: a block's shared memory. Its dynamic part ends at an inaccessible page, as nearly as
+ * its alignment allows. Its static arrays lie below, each with a margin after it. Every margin must
+ * be unchanged when the block ends. */
 #include "tests/kernels/host/state.h"
 
 #include <stdio.h>
@@ -17,13 +17,13 @@ enum { MAX_ARRAYS = 64, MARK = 0xA5 };
 
 struct Array {
     const void *key;
-    size_t from, size, room; /* room: with the margin that follows */
+    size_t from, size, room; /* start and size of the array; room: with the margin after it */
 };
 
 static unsigned char *arena;
 static Array arrays[MAX_ARRAYS]; /* the first is dyn_smem() */
 static int array_count;
-static size_t static_end; /* arrays are laid from the arena's start */
+static size_t static_end; /* static arrays are placed from the arena's start */
 
 static void map_arena()
 {
@@ -75,8 +75,8 @@ void *static_smem(const void *key, size_t size)
     size_t room = (size + MARGIN + 15) / 16 * 16;
     static_end += room;
     if (static_end > STATIC_MAX) fail("more shared memory than there is: %zu bytes", static_end);
-    /* on a device they would take up 1 KiB of what a launch may ask for, as dyn_smem() begins at a
-     * multiple of that */
+    /* On a device, static arrays would use up 1 KiB of what a launch may ask for, because
+     * dyn_smem() begins at a multiple of it. */
     if (arrays[0].size)
         fail("arrays in shared memory beside %zu bytes of dyn_smem()", arrays[0].size);
     return arena + add_array(key, static_end - room, size, room).from;

@@ -1,4 +1,4 @@
-/* streams.cpp: what is queued, and whose turn it is. */
+/* streams.cpp: the queues of streams, and which stream runs next. */
 #include "tests/kernels/host/streams.h"
 
 #include <time.h>
@@ -15,14 +15,13 @@
 
 using Work = std::function<void()>;
 
-/* An event as one call recorded it: who waits waits for that, however often the event is recorded
- * later. */
+/* An event as one call recorded it. Waits keep to it even if the event is recorded again. */
 struct Mark {
     cudaStream_t stream;
-    double seconds; /* when it came; negative: not yet */
+    double seconds; /* time at which the event occurred; negative: not yet */
 };
 
-/* Work in a graph, and which nodes, all of them before it in the list, come first. */
+/* Work in a graph, with the nodes that must run before it. These are earlier in the list. */
 struct Node {
     Work work;
     std::vector<size_t> after;
@@ -34,25 +33,26 @@ struct Capture {
     bool ended;
 };
 
-/* One of: work, the record of an event, the wait for one, a run of a graph. */
+/* An entry of a queue. It is one of: work, the record of an event, the wait for one, a run of a
+ * graph. */
 struct Item {
     Work work;
     std::shared_ptr<Mark> record, wait;
     std::shared_ptr<Capture> graph;
-    std::vector<bool> done; /* of the graph's nodes */
-    uint32_t call;          /* that put the graph here, for profiles */
+    std::vector<bool> done; /* (nodes of the graph): done in this run */
+    uint32_t call;          /* number of the call that put the graph here, for profiles */
 };
 
 struct CUstream_st {
     std::deque<Item> queue;
-    std::shared_ptr<Capture> capture; /* that it takes part in */
-    std::vector<size_t> last;         /* nodes that its next one comes after */
+    std::shared_ptr<Capture> capture; /* capture that the stream takes part in */
+    std::vector<size_t> last;         /* nodes that must run before its next node */
 };
 
 struct CUevent_st {
     bool timed;
     std::shared_ptr<Mark> mark;
-    /* in place of mark: where it was recorded, and after which nodes */
+    /* if captured, in place of mark: the capture and the nodes before the event */
     std::shared_ptr<Capture> capture;
     std::vector<size_t> nodes;
 };
@@ -81,7 +81,7 @@ static size_t draw(size_t n)
     return options.seed == 0 ? 0 : options.seed == 1 ? n - 1 : lots() % n;
 }
 
-/* ---- doing ---- */
+/* ---- running work ---- */
 
 double event_clock = -1;
 
@@ -113,7 +113,7 @@ static bool blocked(cudaStream_t s)
     return s->queue.empty() || (s->queue.front().wait && s->queue.front().wait->seconds < 0);
 }
 
-/* The least that can be done of a stream's next item. */
+/* Do the smallest part of a stream's next entry. */
 static void step(cudaStream_t s)
 {
     Item &item = s->queue.front();
@@ -127,7 +127,7 @@ static void step(cudaStream_t s)
     if (whole.work) whole.work();
 }
 
-/* Whose turn it is while `wanted` is waited for. */
+/* Return the stream that runs next while `wanted` is waited for. */
 static cudaStream_t turn(cudaStream_t wanted)
 {
     std::vector<cudaStream_t> able;
@@ -302,7 +302,7 @@ void capture(cudaStream_t s)
     s->last.clear();
 }
 
-/* Whether all nodes of `from` come before, or are among, those of `to`. */
+/* Return whether all nodes of `from` are nodes of `to` or run before them. */
 static bool joined(const Capture &c, const std::vector<size_t> &from, const std::vector<size_t> &to)
 {
     std::vector<bool> covered(c.nodes.size());
@@ -320,7 +320,8 @@ cudaGraphExec_t capture_end(cudaStream_t s)
     for (cudaStream_t other : streams)
         if (other->capture == s->capture && !joined(*s->capture, other->last, s->last))
             fail("a capture ends while another stream has not joined again");
-    /* not before: a test jumps out of fail, past what would let go of it */
+    /* Assign only now: a test that catches a failure jumps out of fail and would skip the
+     * release. */
     std::shared_ptr<Capture> c = s->capture;
     for (cudaStream_t other : streams)
         if (other->capture == c) other->capture.reset();

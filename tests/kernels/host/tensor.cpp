@@ -26,8 +26,8 @@ static float from_f16(uint16_t bits)
     return sign ? -x : x;
 }
 
-/* Below 2^-14 a half is a multiple of 2^-24: adding and taking away 0.5 in float rounds to just
- * that. */
+/* Below 2^-14 a half is a multiple of 2^-24. Adding and subtracting 0.5 in float rounds to such a
+ * multiple. */
 static uint16_t to_f16(uint32_t bits)
 {
     uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffffu;
@@ -97,7 +97,7 @@ uint32_t ballot(bool p)
     return bits;
 }
 
-/* ---- 8x8 matrices; in all that follows g = l/4, t = l%4 ---- */
+/* ---- 8x8 matrices; below, lane l has g = l/4 and t = l%4 ---- */
 
 struct Load {
     const void *row;
@@ -178,8 +178,8 @@ void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind)
 
 /* ---- mma m16n8k8 of TF32 ---- */
 
-/* Half of the last bit that stays is added to the size, and carries as it may; infinities and NaNs
- * stay. What is left in the low bits is not cleared: on sm_90 it is not either. */
+/* Round to TF32: add half of the last kept bit to the magnitude, and let it carry. Infinities and
+ * NaNs stay. The low bits are not cleared, as on sm_90. */
 uint32_t to_tf32(float x)
 {
     uint32_t bits;

@@ -1,4 +1,4 @@
-/* twins.h: the host forms of device.cuh's wrappers; what each means is said there. */
+/* twins.h: the host versions of device.cuh's wrappers. device.cuh documents them. */
 #ifndef SGT_HOST_TWINS_H
 #define SGT_HOST_TWINS_H
 
@@ -22,15 +22,16 @@
 #define DEV inline
 #define DEV_UNROLL_FOR(...) for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n)
-/* The key's address tells one array of the kernel from another. */
+/* The address of the key identifies the array of the kernel. */
 #define DEV_SHARED(T, name, n) \
     static char name##_key;    \
     T *const name = static_cast<T *>(host::static_smem(&name##_key, sizeof(T) * (n)))
-/* Race mode checks what kernels do, not what wrappers do inside. */
+/* Race mode checks what kernels do, not what is done inside wrappers. */
 #define DEV_WRAPPER __attribute__((no_sanitize("thread"))) inline
 
 extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
-                                         const unsigned block[3], size_t shared); /* runtime.h */
+                                         /* as in runtime.h */
+                                         const unsigned block[3], size_t shared);
 
 namespace dev
 {
@@ -110,7 +111,8 @@ DEV_WRAPPER void st16(void *p, const Vec16 &v)
     memcpy(p, &v, 16);
 }
 
-/* Fibers switch only at collectives and barriers: no other thread runs between read and write. */
+/* Fibers switch only at collectives and barriers. So no other thread runs between read and
+ * write. */
 DEV_WRAPPER uint32_t atomic_add(uint32_t *p, uint32_t v)
 {
     uint32_t before = *p;

@@ -1,8 +1,8 @@
 /* wgmma.cpp: wgmma on the host, as strict as the hardware may be. A product reads shared memory at
- * once or, by the seed, as late as the waits of each warp allow. In any case an accumulator holds a
- * NaN of one pattern until its thread waits for the product; if the kernel writes to it before, or
- * to a left operand in registers, that is a failure. So is a product without a fence since the last
- * wait. */
+ * once or, depending on the seed, as late as the waits of each warp allow. In both cases an
+ * accumulator holds a NaN of one pattern until its thread waits for the product. It is a failure if
+ * the kernel writes to the accumulator, or to a left operand in registers, before that. It is one
+ * too if a product has no fence since the last wait. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>
@@ -20,30 +20,30 @@ enum {
     WARPS = GROUP / LANES,
     GROUPS = MAX_THREADS / GROUP
 };
-/* What an accumulator holds while a product is under way: a signaling NaN, which arithmetic makes a
+/* Value of an accumulator while a product is under way: a signaling NaN. Arithmetic would make it a
  * quiet one. */
 constexpr uint32_t OWNED = 0x7f91d1d1;
 
-/* One wgmma of a warpgroup, of every thread's registers. */
+/* One wgmma of a warpgroup, with pointers to every thread's registers. */
 struct Product {
     int columns, group;
     float *d[GROUP];
-    const uint32_t *registers[GROUP]; /* of the left operand, or NULL: it lies in shared memory */
+    const uint32_t *registers[GROUP]; /* left operand in registers; NULL: it is in shared memory */
     uint32_t left[GROUP][4];          /* their content when the product was issued */
     uint64_t a, b;
     bool add;
     Kind kind;
     bool multiplied[WARPS], given[GROUP];
-    int remaining;                  /* threads that have not got their result */
+    int remaining;                  /* threads that have not received their result */
     std::vector<float> before, sum; /* element e of thread t at t * columns/2 + e */
 
     float *of(std::vector<float> &all, int t) { return &all[(size_t)t * (size_t)columns / 2]; }
 };
 
 static std::list<Product> products[GROUPS];
-static int committed[MAX_THREADS]; /* groups of products */
+static int committed[MAX_THREADS]; /* groups that each thread committed */
 static bool fenced[MAX_THREADS];
-static int registers[GROUPS]; /* a thread, 0: as launched */
+static int registers[GROUPS]; /* registers per thread; 0: as at the launch */
 
 /* ---- shared memory: rows of 64 elements whose 16-byte pieces are swizzled, in groups of 8 rows
  * ---- */
@@ -57,7 +57,7 @@ static void check_descriptor(uint64_t d)
     if ((d & 0x3fff) << 4 & 0x380) fail("wgmma: the operand's tile is not 1024-byte aligned");
 }
 
-/* The 8 elements of a piece. */
+/* Read the 8 elements of a 16-byte piece. */
 static void read_piece(float *x, uint32_t address, Kind kind)
 {
     uint32_t at = swizzle128(address);
@@ -71,7 +71,7 @@ static void read_piece(float *x, uint32_t address, Kind kind)
 
 static uint32_t field(uint64_t d, int shift) { return (uint32_t)(d >> shift & 0x3fff) << 4; }
 
-/* x[i][k] of rows first .. first+count-1 of an operand whose rows are the tile's. */
+/* Read x[i][k]: rows first .. first+count-1 of an operand whose rows are the tile's. */
 static void read_rows(float (*x)[DEPTH], uint64_t d, int first, int count, Kind kind)
 {
     check_descriptor(d);
@@ -85,7 +85,7 @@ static void read_rows(float (*x)[DEPTH], uint64_t d, int first, int count, Kind 
         }
 }
 
-/* x[k][j]: the operand's depth is the tile's rows. */
+/* Read x[k][j]: an operand whose depth is the tile's rows. */
 static void read_columns(float (*x)[MOST_COLUMNS], uint64_t d, int columns, Kind kind)
 {
     check_descriptor(d);
@@ -114,7 +114,7 @@ static void read_left(float (*a)[DEPTH], const Product &p, int warp)
         }
 }
 
-/* A warp's 16 rows. */
+/* Multiply a warp's 16 rows. */
 static void multiply(Product &p, int warp)
 {
     static float a[16][DEPTH], rows[MOST_COLUMNS][DEPTH], b[DEPTH][MOST_COLUMNS],
@@ -138,7 +138,7 @@ static void multiply(Product &p, int warp)
     p.multiplied[warp] = true;
 }
 
-/* The last product under way on an accumulator of thread t, of those before `end`. */
+/* Return the last product under way on an accumulator of thread t, among those before `end`. */
 static Product *under_way(std::list<Product> &list, const float *d, int t)
 {
     for (auto p = list.rbegin(); p != list.rend(); ++p)
@@ -197,7 +197,7 @@ void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, 
 
 /* ---- waiting ---- */
 
-/* The result of thread t: into its registers, or to the next product that adds to it. */
+/* Give thread t its result: in its registers, or to the next product that adds to it. */
 static void give(std::list<Product> &list, Product &p, int t)
 {
     if (!p.multiplied[t / LANES]) multiply(p, t / LANES);

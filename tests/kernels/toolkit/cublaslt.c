@@ -1,6 +1,6 @@
-/* cublaslt.c: what kernels/cuda/cublaslt.h says of cuBLASLt, against the toolkit's own header.
- * Compiled by check-nvcc, never run: numbers by assertions, signatures by filling the table, types
- * by their sizes. */
+/* cublaslt.c: compares kernels/cuda/cublaslt.h with the toolkit's own header. check-nvcc compiles
+ * it and it is never run. Numbers are compared by assertions, signatures by filling the table,
+ * types by their sizes. */
 #include <cublasLt.h>
 
 #define SGT_LT_TYPES
@@ -87,7 +87,7 @@ SAME(SGT_LT_REDUCTION_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 SAME(SGT_LT_REDUCTION_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 SAME(SGT_LT_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 
-/* The two structures that the library and we both look into. */
+/* The two structures whose fields both the library and sgt use. */
 typedef cublasLtMatmulHeuristicResult_t result;
 #define PLACE(ours, theirs)                                                                    \
     _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs); \

@@ -1,5 +1,6 @@
-/* cupti.c: what kernels/cuda/cupti_api.h says of CUPTI, against the toolkit's own header. Compiled
- * by check-nvcc, never run: numbers and places by assertions, signatures by filling the table. */
+/* cupti.c: compares kernels/cuda/cupti_api.h with the toolkit's own header. check-nvcc compiles it
+ * and it is never run. Numbers and offsets are compared by assertions, signatures by filling the
+ * table. */
 #include <cupti.h>
 
 #define SGT_CUPTI_TYPES
@@ -58,8 +59,8 @@ SAME(SGT_CUPTI_HOST_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
 SAME(SGT_CUPTI_DEVICE_TO_HOST, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
 SAME(SGT_CUPTI_DEVICE_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
 
-/* What is read of each record. The oldest of the structures that a header of CUDA 12.8 or newer has
- * will do: what follows it was added behind. */
+/* Check the fields of each record that are read. The oldest of the structures in a header of CUDA
+ * 12.8 or newer is enough, because later fields were appended. */
 #define PLACE(ours, theirs, o, t)                                             \
     _Static_assert(offsetof(ours, o) == offsetof(theirs, t), #theirs " " #t); \
     _Static_assert(sizeof((ours *)0)->o == sizeof((theirs *)0)->t, #theirs " size " #t)

@@ -1,5 +1,6 @@
-/* nccl.c: what kernels/cuda/nccl.h says of NCCL, against its own header where the toolkit has it.
- * Compiled by check-nvcc, never run: numbers by assertions, signatures by filling the table. */
+/* nccl.c: compares kernels/cuda/nccl.h with NCCL's own header, if the toolkit has it. check-nvcc
+ * compiles it and it is never run. Numbers are compared by assertions, signatures by filling the
+ * table. */
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 
