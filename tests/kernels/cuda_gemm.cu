@@ -81,8 +81,8 @@ static __global__ void __launch_bounds__(128)
         }
         cp_async_commit();
         if (i == 0) continue;
-        cp_async_wait<1>(); /* wait for all copies but those of the tile just started */
-        block_sync();       /* all threads' copies have arrived */
+        cp_async_wait<1>(); /* all but the copies of the tile just started */
+        block_sync();       /* everybody's copies are there */
         multiply_tile(sum, tile_a(i - 1), tile_b(i - 1));
         block_sync(); /* before the next copies overwrite it */
     }
@@ -150,8 +150,7 @@ DEV void consume(float (&sum)[N / 8][4], uint64_t *full, uint64_t *empty, int st
             wgmma<T>(sum, desc_rows(stage_a<T, N>(i)) + k * DESC_K16,
                      desc_rows(stage_b<T, N>(i)) + k * DESC_K16, i + k > 0);
         wgmma_commit();
-        /* ordered before the producer's next load into this stage, by `empty` */
-        wgmma_wait<0>(sum);
+        wgmma_wait<0>(sum); /* with the producer's next load into this stage, through `empty` */
         if (threadIdx.x % 32 == 0) mbar_arrive(empty + stage);
     }
 }
@@ -236,7 +235,7 @@ template <class T> static __global__ void own_operands_kernel(float *c, const T 
     write_swizzled(left, a, 64);
     write_swizzled(right, b, 64);
     fence_proxy_async();
-    block_sync(); /* all threads' writes are fenced, before wgmma reads them */
+    block_sync(); /* everybody's part, fenced, with wgmma's reads */
     wgmma_fence(sum);
     for (int k = 0; k < 4; k++)
         wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
@@ -272,7 +271,7 @@ static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
     for (int part = 0; part < N / 64; part++)
         write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
     fence_proxy_async();
-    block_sync(); /* all threads' writes are fenced, before wgmma reads them */
+    block_sync(); /* everybody's part, fenced, with wgmma's reads */
     wgmma_fence(left);
     for (int k = 0; k < 4; k++)
         wgmma<T>(sum, left[k], desc_columns(right, 64 * 128) + k * DESC_ROWS16, k > 0);
