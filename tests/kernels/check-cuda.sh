@@ -1,7 +1,8 @@
 #!/bin/sh
-# check-cuda.sh BUILD [check|all|torture]: the CUDA kernels on the host. check: under one schedule. all (the default):
-# in race mode, which includes that, and three of the planted bugs in turn. torture: four schedules too, and every planted bug.
-# The last line is "N passed, N failed, N skipped".
+# check-cuda.sh BUILD [check|all|torture]: test the CUDA kernels on the host. check: under one
+# schedule. all (the default): the same in race mode, and the next three of the planted bugs.
+# torture: also four schedules and every planted bug. The last line is "N passed, N failed, N
+# skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
@@ -10,7 +11,7 @@ log=$(mktemp "${TMPDIR:-/tmp}/sgt-cuda.XXXXXX")
 trap 'rm -f "$log"' EXIT
 passed=0 failed=0
 
-# What a program says it passed and failed; one failure where it says nothing.
+# Add up the numbers that a program passed and failed. Count one failure if it prints none.
 run() { # COMMAND...
     "$@" > "$log" 2>&1 < /dev/null
     grep -vE '^ok|^[0-9]+ passed, ' "$log"
@@ -21,7 +22,8 @@ run() { # COMMAND...
     passed=$((passed + $1)) failed=$((failed + $2))
 }
 
-# Kernels are plain C++ but for what device.cuh and hopper.cuh wrap: anything else would not be seen by the host run.
+# Kernels must be plain C++, except for what device.cuh and hopper.cuh wrap. The host run would not
+# check anything else.
 plain='__global__|__launch_bounds__|__restrict__|__grid_constant__'
 raw='\<(asm|nvcuda|atomic[A-Z][A-Za-z]*|cudaLaunch[A-Za-z]*)\>|<<<|>>>|cuda::|\<__[A-Za-z0-9_]+'
 unwrapped() { # FILE: its lines with anything else
@@ -51,7 +53,8 @@ else
     failed=$((failed + 1))
 fi
 
-# A template or a struct of one name in two files would be one for the linker, whichever it likes.
+# If two files define a template or a struct of the same name, the linker silently keeps one of
+# them.
 names() { # FILE...: each file's own, once
     for f; do
         sed -E -n '/^template <.*>$/ { N; s/\n/ /; }

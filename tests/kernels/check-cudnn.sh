@@ -1,6 +1,7 @@
 #!/bin/sh
-# check-cudnn.sh BUILD: attention by cuDNN, without a GPU: the stand-in runs both graphs, cuDNN's heuristics are offered
-# them. The last line is "N passed, N failed, N skipped"; where there is no cuDNN, that is skipped.
+# check-cudnn.sh BUILD: test attention by cuDNN without a GPU. The stand-in runs both graphs, and
+# cuDNN's heuristics must accept them. The last line is "N passed, N failed, N skipped". Without
+# cuDNN its part is skipped.
 set -u
 B=$1
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-cudnn.XXXXXX")
@@ -18,9 +19,9 @@ run() { # COMMAND...
 }
 
 run env LD_LIBRARY_PATH="$B/tests/stand-in" "$B/tests/check-cudnn" --stand-in
-# A toolkit has a driver without insides, which is all that cuDNN's heuristics want.
+# The toolkit has a stub of the driver. cuDNN's heuristics need no more.
 nvcc=$(command -v nvcc) && toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
-# cuDNN leaves memory behind with every part of it that it loads and lets go of: not ours to find.
+# cuDNN leaks memory whenever it loads and unloads one of its parts. Do not report its leaks.
 run env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$B/tests/check-cudnn" \
     --driver "${toolkit:-/usr/local/cuda}/lib64/stubs/libcuda.so"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,14 +1,15 @@
 #!/bin/sh
-# check-nvcc.sh BUILD: what nvcc made of the kernels and of their tests, once make has compiled them without a warning
-# for sm_80 and sm_90a: registers and spills, by registers.sh; the code of the step's kernels, by machine-code.sh; and
-# what we declare of CUDA's libraries is what the toolkit's headers say.
+# check-nvcc.sh BUILD: check nvcc's output for the kernels and their tests, after make has compiled
+# them without a warning for sm_80 and sm_90a. registers.sh checks registers and spills,
+# machine-code.sh the code of the training step's kernels. Also check that sgt's declarations of
+# CUDA's libraries agree with the toolkit's headers.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
 mkdir -p "$B/nvcc"
 passed=0 failed=0 skipped=0
 
-# tests/kernels/toolkit: files of assertions on the toolkit's headers, which nvcc knows the place of.
+# tests/kernels/toolkit: assertions on the toolkit's headers, whose place nvcc knows.
 for file in tests/kernels/toolkit/*.c; do
     [ -f "$file" ] || continue
     if nvcc -c -o "$B/nvcc/toolkit.o" -Xcompiler -std=c11,-Wall,-Wextra,-Werror -I. -Iloader "$file" \

@@ -1,7 +1,8 @@
 #!/bin/sh
-# kernel-name.sh: of lines KEY SIGNATURE on stdin, where the signature is a C++ function's as nm -C and c++filt print
-# it, KEY NAME: the function's name with its template arguments, the same whether the device's compiler or the host's
-# made it. "1 void sgt::norm_kernel<__nv_bfloat16, (int)8>(...)" gives "1 norm_kernel<bf16,8>".
+# kernel-name.sh: read lines KEY SIGNATURE, where the signature is a C++ function's as nm -C and
+# c++filt print it, and write lines KEY NAME. The name is the function's with its template
+# arguments. It is the same for the device's and the host's compiler.
+# "1 void sgt::norm_kernel<__nv_bfloat16, (int)8>(...)" gives "1 norm_kernel<bf16,8>".
 sed -E 's/\(anonymous namespace\):://g
         s/__nv_bfloat16/bf16/g
         s/__half/f16/g

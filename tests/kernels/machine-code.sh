@@ -1,7 +1,8 @@
 #!/bin/sh
-# machine-code.sh BUILD [accept]: what nvcc made of the kernels of GPT-2's training step for sm_90a, compared with
-# tests/kernels/machine-code.txt; with `accept` that table is written anew. No GPU is needed: NVIDIA's disassemblers are
-# wheels of PyPI, fetched once into BUILD/machine-code. Exit 77 with one line where that cannot be done.
+# machine-code.sh BUILD [accept]: compare the code that nvcc generates for the kernels of GPT-2's
+# training step on sm_90a with the table tests/kernels/machine-code.txt. `accept` writes the table
+# anew. No GPU is needed: NVIDIA's disassemblers are wheels of PyPI, fetched once into
+# BUILD/machine-code. Exit 77, with one line, if that is impossible.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
@@ -27,7 +28,7 @@ bin=$at/nvidia/cu13/bin
 [ -x "$bin/nvdisasm" ] || fetch || skip "the disassemblers cannot be fetched ($(tail -1 "$at/pip.log" 2> /dev/null))"
 chmod +x "$bin/cuobjdump" "$bin/nvdisasm" || exit 1
 
-# ---- the launches of the plans that are watched: both attentions, dropout, and each variant there is ----
+# ---- the launches of the plans in the table: both attentions, dropout, and each variant ----
 rm -f "$at"/*.list
 plan='--model gpt2 --seq-len 1024 --precision bf16'
 list() { # NAME OPTION...

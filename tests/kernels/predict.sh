@@ -1,6 +1,7 @@
 #!/bin/sh
-# predict.sh BUILD [OPTION]...: predict the time of a training step on an H100: of GPT-2 124M with 64 rows of 1,024
-# tokens and every variant, unless OPTIONs, which go to sgt-bench step, say otherwise. No GPU is needed: see predict.py.
+# predict.sh BUILD [OPTION]...: predict the time of a training step on an H100. The default is GPT-2
+# 124M with 64 rows of 1,024 tokens and every variant; OPTIONs go to sgt-bench step and change it.
+# No GPU is needed (predict.py).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# registers.sh LOG...: what ptxas reported for the kernels (make keeps it beside each object): none spills a register
-# or has its wgmma serialized, and those listed in registers.txt, all of which must be there, keep within their number of registers. One line each
-# that does not; exit 1.
+# registers.sh LOG...: check ptxas's reports on the kernels, which make keeps beside each object. No
+# kernel may spill a register or have its wgmma serialized. The kernels in registers.txt must exist
+# and keep within their number of registers. Prints one line per violation and exits with 1.
 set -u
 for log; do c++filt < "$log"; done | awk '
     FNR == NR { if (!/^#/ && NF == 3) { limit[$1 " sm_80"] = $2; limit[$1 " sm_90a"] = $3 }; next }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh BUILD all|N: plants a bug at a time in a copy of a kernel and expects check-cuda to catch it; N: the next N of
-# the bugs in turn. A bug is NAME.sed, whose first line says where and how: "# FILE CASE race|SCHEDULE...", the
-# schedules being tried until one catches it. The last line is "N passed, N failed, 0 skipped".
+# run.sh BUILD all|N: plant one bug at a time in a copy of a kernel and expect check-cuda to catch
+# it. N: the next N of the bugs in turn. A bug is NAME.sed, whose first line says where and how: "#
+# FILE CASE race|SCHEDULE...". Schedules are tried until one catches the bug. Some bugs match a
+# comment of FILE, so its words must stay. The last line is "N passed, N failed, 0 skipped".
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 B=$1
@@ -12,7 +13,7 @@ flags="$flags -I$work/planted -I. -Iloader" # a planted header is found before t
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# Where a bug in FILE shows: itself, or what includes it.
+# Print the sources that a bug in FILE affects: FILE itself, or the files that include it.
 users() { # FILE
     case $1 in
     *.cu | *.c) echo "$1" ;;
@@ -20,7 +21,7 @@ users() { # FILE
     esac
 }
 
-# What a check-cuda was made of, but for what is compiled anew.
+# Print the objects of a check-cuda, except for the ones that are compiled anew.
 objects() { # check-cuda|check-cuda-race FILE...
     parts=$(tr ' ' '\n' < "$B/tests/$1.parts")
     shift
@@ -49,7 +50,8 @@ build() { # SED FILE check-cuda|check-cuda-race FLAGS
         > "$work/log" 2>&1
 }
 
-# Caught: check-cuda ran to its sum, and the case failed. Otherwise $why says what happened.
+# The bug is caught if check-cuda ran to its sum and the case failed. If not, $why says what
+# happened.
 caught() { # SED FILE CASE race|SCHEDULES
     if [ "$4" = race ]; then
         build "$1" "$2" check-cuda-race -fsanitize=thread || return
