@@ -45,8 +45,8 @@ template <class T> static void forward(check *t)
 /* Bounds, relative to dout.
  *   tanh, 27u: 4u for s. e s^2 is off by (5|a| + 4) u, and the other factors of x s (1 - s) 2u' by
  *     11u, with u' the derivative of tanh's argument. The product is at most 0.64, and at most 2.3
- *     times |a|: 22u more. The sum and ref's rounding are the rest. Below 2^-120 e is lost; 1e-30
- *     covers it.
+ *     times |a|: 22u more. The sum and ref's rounding are the rest. Far out the slope is below
+ *     2^-120 but not 0: 1e-30 covers it.
  *   erf, 15u: 10u for Phi. x phi is at most 0.25 and off by (1.5 x^2 + 6) u, with |x|^3 phi < 0.47:
  *     3u more. 2u for the product and for ref. */
 template <class T> static void backward(check *t)

@@ -7,10 +7,10 @@ static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  15,  16,  17,
                                31, 32, 33, 63, 64, 65, 127, 129, 1021};
 static const uint64_t firsts[] = {0, 1, 2, 3, 4, 1003, UINT64_C(4) << 32, (UINT64_C(4) << 32) - 6};
 
-/* Bound: 6u of the radius, sqrt(-2 ln u). ln is off by 2u relatively, and its root by half of that
- * and u. cos and sin are off by 1.5u for their polynomials and their angle. Two products add 2u.
- * The radius is hypot of the cos and the sin value of the pair, as ref gives them. Every level has
- * the bits of the plain one. */
+/* Bound: 6u of the radius, sqrt(-2 ln x) for a uniform number x that is the same here and in ref.
+ * ln is off by 2u relatively, and its root by half of that and u. cos and sin are off by 1.5u of 1
+ * for their polynomials and their angle. Two products follow. The radius is computed from ref's two
+ * numbers of the pair, its cos and its sin. Every level has the bits of the plain one. */
 static void against_ref(check *t)
 {
     const sgt_kernels *plain = sgt_kernels_level(0);
