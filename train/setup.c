@@ -154,7 +154,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir;
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* look again to report incomplete checkpoints, which this run will remove */
+    /* look again, now with a warning about incomplete checkpoints, which this run will remove */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,

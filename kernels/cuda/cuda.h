@@ -117,8 +117,9 @@ void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, v
                              const void *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop);
 
-/* Compute the same dx, and dbias += sum_i dx, as stored (dbias may be NULL), for rows that a warp
- * keeps in registers: whole multiples of 16 bytes, C up to 1,280 in 16-bit types and 768 in
+/* For rows that a warp keeps in registers: compute sgt_cuda_layernorm_backward with the same dx.
+ * Also add the sum of dx over all rows, after its rounding to `type`, to dbias (C), which may be
+ * NULL. A row must be a multiple of 16 bytes, with C at most 1,280 in 16-bit types and 768 in
  * float. */
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                       float *dw, float *db, float *dbias, const void *dout,

@@ -51,7 +51,7 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* Results of trying a candidate, from the least worth reporting to the most. */
+/* Results of trying a candidate. If none fits, the error of the highest result is reported. */
 enum { ABSENT, BROKEN, UNFIT, FITS };
 
 /* Try one file, or one name for the system to find. */
@@ -83,8 +83,8 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Try every name as the system finds it, then in the folders. If all fail, report the first that
- * exists; rather one that could be loaded. */
+/* Try every name as the system finds it, then in the folders. If all fail, report the first
+ * candidate with the highest result: one that could be loaded before one that only exists. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

@@ -30,14 +30,15 @@ void sgt_blocks_close(sgt_blocks *b); /* after its cursors; NULL is fine */
 int sgt_blocks_cursor_open(sgt_blocks_cursor **out, sgt_blocks *b, sgt_error *err);
 void sgt_blocks_cursor_close(sgt_blocks_cursor *c); /* NULL is fine */
 
-/* Set tokens[i] to window i, for every window that a pool has; the cursor owns that memory until
- * its next fetch. Returns how many windows no pool has. *left holds these in their order and *where
- * takes their tokens; both belong to the cursor until its next fetch. */
+/* Set tokens[i] to the first token of window i, for every window that a pool has, and to NULL for
+ * the others. Returns the number of the others. *left lists these windows in order. *where is an
+ * array of as many pointers: the caller sets (*where)[j] to the tokens of (*left)[j], and then
+ * calls sgt_blocks_put. The cursor owns all this memory until its next fetch. */
 uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n,
                           const uint16_t **tokens, const sgt_window **left,
                           const uint16_t ***where);
 
-/* Copy *where of the last fetch to the right places of `tokens`. */
+/* Copy the pointers in *where of the last fetch to their places in `tokens`. */
 void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens);
 
 /* Return how many block reads of all pools have ended, well or badly. Tests check that each block

@@ -46,8 +46,9 @@ uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const
 /* Return the number of documents that start in a shard. */
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
 
-/* Return the position and the length of document w->offset of those that start in w->shard, with at
- * most `most` tokens. Its set ends with shard end - 1. */
+/* Return the position and the length, at most `most` tokens, of one document: number w->offset,
+ * from 0, of those that start in w->shard. It may continue in later shards, but not beyond shard
+ * end - 1, the last of its set. */
 sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end,
                                 const sgt_window *w, uint32_t most);
 

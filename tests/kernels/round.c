@@ -95,9 +95,9 @@ static void definition(check *t)
     } known[] = {
         {1, 1, 1},
         {0x1.01p0f, 0x1p0f, 0x1.01p0f},        /* half a bf16 step above 1: to even, down */
-        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},     /* one and a half: up */
-        {0x1.010002p0f, 0x1.02p0f, 0x1.01p0f}, /* more than half */
-        {0x1.002p0f, 1, 1},                    /* half an fp16 step */
+        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},     /* 1.5 bf16 steps above 1: to even, up */
+        {0x1.010002p0f, 0x1.02p0f, 0x1.01p0f}, /* more than half a bf16 step above 1: up */
+        {0x1.002p0f, 1, 1},                    /* half an fp16 step above 1: to even, down */
         {-0x1.006p0f, -1, -0x1.008p0f},
         {65519.996f, 65536, 65504},
         {65520, 65536, INFINITY}, /* halfway to 65536, which is beyond fp16's range */

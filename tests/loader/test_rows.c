@@ -57,7 +57,8 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
 {
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        /* offset of the source; 3 * shift is that of the destination */
+        /* shift: tokens between the source's end and the guard page; the destination has another
+         * number */
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k];
             uint16_t *src = (uint16_t *)(void *)src_end - n - shift,

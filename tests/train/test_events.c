@@ -61,7 +61,8 @@ static uint64_t varint(const unsigned char **p)
     return v;
 }
 
-/* A field's number and type; the length of its text or message, or its number. */
+/* Read the key of a protobuf field and return it: number << 3 | wire type. *v receives the value if
+ * it is a number, otherwise the length of the text or message that follows. */
 static unsigned field(const unsigned char **p, uint64_t *v)
 {
     uint64_t key = varint(p);

@@ -58,7 +58,8 @@ static void show_row(const ablation *a, int t)
     printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
 }
 
-/* Compare all rows measured with their largest batch with the first of them. */
+/* Return how many times as fast as the first row of the table row t is, each with its largest
+ * batch. Only rows that were measured so count. */
 static double largest_factor(const ablation *a, int t)
 {
     int first = 0;

@@ -92,7 +92,7 @@ static int prepare(text_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* One unit of work of a thread: encode pieces until none is left. */
+/* Encode pieces until none is left. A thread calls this once. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;

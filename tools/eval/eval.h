@@ -76,7 +76,7 @@ typedef struct eval_items {
     eval_item *items;
     size_t token_count, row_count, count;
     size_t token_room, row_room, room;
-    size_t cut;       /* rows whose context lost its beginning */
+    size_t cut;       /* rows that were too long, whose context was cut at its beginning */
     uint32_t longest; /* row, in tokens */
 } eval_items;
 

@@ -261,7 +261,7 @@ int report_put_page(FILE *page, const report *r, sgt_error *err);
 
 void report_put_options(FILE *page, const report *r);
 
-/* Format a count ("1.23 M") or a time ("3 h 20 min") into buf and return buf. */
+/* Format a count ("1.23 M"), or a time ("3 h 20 min"), into buf; return buf. */
 char *report_big(char *buf, size_t n, double x);
 char *report_time(char *buf, size_t n, double seconds);
 /* Format the final loss with one digit more than its noise. */

@@ -161,7 +161,8 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes of p->o; UINT64_MAX if they cannot be computed. */
+/* Return how much memory a run with the options p->o takes, in bytes; UINT64_MAX if that cannot be
+ * computed. */
 static uint64_t bytes_of(const plan *p)
 {
     sgt_train_estimate e;
