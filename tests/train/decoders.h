@@ -1,4 +1,4 @@
-/* decoders.h: decoders of a fixture's or a stored model. */
+/* decoders.h: open a decoder (train/generate/decoder.h) for a fixture's model or a stored one. */
 #ifndef SGT_TESTS_DECODERS_H
 #define SGT_TESTS_DECODERS_H
 

@@ -17,7 +17,7 @@ typedef struct fake {
     sgt_backend base;
     sgt_backend *cpu;
     size_t row_bytes;
-    uint64_t steps, micros; /* queued */
+    uint64_t steps, micros; /* steps and micro-steps queued so far */
     sgt_step_metrics ring[LAG + 1];
     const uint16_t *given[HOLD + 1];
     uint64_t sums[HOLD + 1];

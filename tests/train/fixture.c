@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without Criterion, because check-step reads fixtures too. */
+/* This file does not use Criterion, because check-step reads fixtures too. */
 #define must(ok, ...)                                                      \
     do                                                                     \
         if (!(ok)) {                                                       \

@@ -7,13 +7,13 @@
 typedef struct world world;
 
 typedef struct seat {
-    sgt_ranks r; /* first */
+    sgt_ranks r; /* first: calls cast a sgt_ranks * to a seat * */
     world *w;
     void (*work)(void *ctx, sgt_ranks *r);
     void *ctx;
 } seat;
 
-typedef struct box { /* from one rank to another: the first fills it, the second empties it */
+typedef struct box { /* a message from one rank to another; the receiver empties it */
     const void *bytes;
     size_t n;
     int full;
@@ -25,7 +25,7 @@ struct world {
     seat seats[MOST_RANKS];
     uint32_t size, arrived, round;
     box boxes[MOST_RANKS][MOST_RANKS];
-    const void *lent; /* passed from a barrier's first half to its second */
+    const void *lent; /* a rank's pointer, set before a barrier and read by the others after it */
     double parts[MOST_RANKS][64];
     void *memory;
     size_t bytes;
@@ -34,7 +34,7 @@ struct world {
 
 static int gone(sgt_error *err) { return sgt_fail(err, SGT_EIO, "a rank has given up"); }
 
-/* Call it with the lock held. */
+/* Wait until every rank has called this, or one is lost. Call it with the lock held. */
 static int meet(world *w, const sgt_ranks *r, sgt_error *err)
 {
     uint32_t round = w->round;
@@ -82,7 +82,7 @@ static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
     return rc;
 }
 
-/* Tell all ranks at once. */
+/* Tell all ranks that this one has given up. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     world *w = ((seat *)r)->w;
@@ -137,7 +137,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     }
     while (mine->full && !sgt_ranks_lost(r)) pthread_cond_wait(&w->news, &w->lock);
     if (mine->full) rc = gone(err);
-    mine->full = 0; /* take back what no rank has fetched: the caller may free it now */
+    /* if no rank has fetched it, withdraw it: the caller may free it after return */
+    mine->full = 0;
     pthread_mutex_unlock(&w->lock);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* ranks_fixture.h: threads as ranks: base/ranks.h among the threads of one process. */
+/* ranks_fixture.h: ranks for tests: base/ranks.h among the threads of one process. */
 #ifndef TESTS_TRAIN_RANKS_FIXTURE_H
 #define TESTS_TRAIN_RANKS_FIXTURE_H
 
@@ -6,10 +6,11 @@
 
 #define MOST_RANKS 4
 
-/* How gradients are exchanged. */
+/* How ranks exchange gradients: through shared memory, or with messages. */
 enum { BY_MEMORY = 1, BY_SWAP = 2 };
 
-/* Call work(ctx, r) as each of `size` ranks at once; return when all have returned. */
+/* Run work(ctx, r) in `size` threads at once, one for each rank; return when all have returned.
+ * ways: how gradients may be exchanged. */
 void as_ranks(uint32_t size, int ways, void (*work)(void *ctx, sgt_ranks *r), void *ctx);
 
 #endif

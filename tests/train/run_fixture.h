@@ -5,7 +5,7 @@
 
 #include "train/sgt_train.h"
 
-/* every notice and warning of the last run, one per line */
+/* notices (said) and warnings (warned) of the last run, one per line */
 extern char said[8192], warned[8192];
 
 void hear(void *into, const char *line); /* an sgt_notice that appends the line to such a text */
@@ -16,7 +16,7 @@ extern const struct sgt_cuda_library *use_cuda;
 /* The function that tells later runs whether the CPU multiplies bfloat16; NULL: sgt_gemm_bf16. */
 extern int (*use_bf16)(sgt_error *err);
 
-/* The function that reads a --data FILE.jsonl. */
+/* The function that reads FILE.jsonl in later runs with --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
 /* Criterion's .init for a test that needs data; remove_folder is its .fini. Writes FOLDER/data.bin,
@@ -24,7 +24,7 @@ extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
  * and a newline begins a document. */
 void make_data(void);
 
-/* Return the curve's settings, as in contract and fixture. */
+/* Return the settings with which the fixture's curve was recorded. */
 sgt_settings curve(uint64_t steps);
 /* Return the settings of a model small enough to be trained many times. */
 sgt_settings tiny(uint64_t steps);

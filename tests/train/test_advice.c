@@ -33,7 +33,8 @@ Test(advice, learning_rates_by_size)
     cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
 }
 
-/* In proportion to the rows above 64, up to 0.01; below 64 far less than in proportion. */
+/* Above `base` rows per step, the rate is proportional to the rows, up to 0.01. Below, it is
+ * proportional to their fourth root. */
 Test(advice, learning_rates_that_are_chosen)
 {
     static const struct {
@@ -115,8 +116,8 @@ static double normal(uint64_t step)
     return sum;
 }
 
-/* Collect all advice, one per line, in text. lr 1e-3: a warm-up, then half a cosine down to a
- * tenth. */
+/* Return all advice on a curve, one per line. The learning rate has a peak of 1e-3: a warm-up, then
+ * half a cosine down to a tenth. */
 static const char *diagnose(const curve *c)
 {
     static char text[2048];
@@ -142,7 +143,7 @@ static double waiting(uint64_t s)
 }
 static double stuck(uint64_t s) { return s < 100 ? 10.8 - 0.03 * (double)s : 7.8; }
 static double creeping(uint64_t s) { return 10.8 - 2e-5 * (double)s; }
-/* Growing swings, as a rate that is too high causes them. */
+/* Swings that grow, as with a learning rate that is too high. */
 static double swinging(uint64_t s)
 {
     return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1);
@@ -151,8 +152,8 @@ static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 
-/* Noise up to 4.5 nats divided by the root of a step's tokens counts as chance; then more than
- * that. */
+/* Chance explains a noise with a standard deviation of 4.5 nats divided by the root of a step's
+ * tokens. The last curve has about twice that. */
 Test(advice, healthy_curves_are_met_with_silence)
 {
     static const curve healthy[] = {
@@ -165,7 +166,8 @@ Test(advice, healthy_curves_are_met_with_silence)
         {memorizing, 2000, 32768, 0.002, 0, 0},
         {memorizing, 2000, 512, 0.05, 0, 0},
         {waiting, 5000, 8192, 0.05, 1000, 0},
-        {falling, 5000, 640, 0.38, 250, 0}, /* ten rows of many kinds of documents: measured */
+        /* the noise measured with ten rows of many kinds of documents */
+        {falling, 5000, 640, 0.38, 250, 0},
     };
     for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
         cr_expect_str_empty(diagnose(&healthy[i]), "curve %zu: %s", i, diagnose(&healthy[i]));
@@ -232,9 +234,9 @@ static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(
 static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
 static double above_for_50(uint64_t s) { return s >= 200 && s < 231 ? 10.8 : 10; }
 
-/* Diverged: the mean of 20 steps is above that of the first 20 for 50 steps, not for 49. If the
- * loss rises before there are 20 steps: above the first step's loss plus a tenth. At the run's last
- * step too, if it is known. */
+/* A run has diverged if the mean loss of 20 steps stays above that of the first 20 for 50 steps; 49
+ * are too few. If the loss rises before there are 20 steps, it is compared with the first step's
+ * loss plus a tenth. At the run's last step, if that is known, 50 steps are not required. */
 Test(advice, divergence)
 {
     static const struct {
@@ -266,7 +268,7 @@ Test(advice, divergence)
     cr_expect(!strstr(diagnose(&short_of), "diverged"), "%s", diagnose(&short_of));
 }
 
-/* The values that --stop-diverged uses, also for how long the condition has held. */
+/* Check the fields that --stop-diverged reads. */
 Test(advice, divergence_at_the_end_and_without_numbers)
 {
     char text[256];
@@ -291,9 +293,9 @@ Test(advice, divergence_at_the_end_and_without_numbers)
 
 /* ---- recorded curves ---- */
 
-/* Losses of three models at eight rates each, from too low to too high, recorded by
- * tests/data/measure_lr.sh. From `high` on a rate is reported as too high, from 1 on as diverging;
- * lower ones give no advice. */
+/* Losses of three models at eight learning rates each, from too low to too high, recorded by
+ * tests/data/measure_lr.sh. Rates from `high` on are reported as too high, and rates from 1 on as
+ * diverging. Lower rates give no advice. */
 Test(advice, recorded_curves_at_eight_rates)
 {
     static const struct {
@@ -336,8 +338,8 @@ Test(advice, recorded_curves_at_eight_rates)
     fclose(f);
 }
 
-/* One swing too few, or as many over a longer time, is not oscillation; nor are swings that so few
- * tokens explain. */
+/* These are not oscillations: one swing too few, as many swings over a longer time, and swings that
+ * chance explains because a step has few tokens. */
 static double seven_turns(uint64_t s)
 {
     return s >= 200 && s < 228 ? (s / 4 % 2 ? 5 : 4) : s < 200 ? 4.5 : 5;
@@ -355,8 +357,8 @@ Test(advice, swings_are_counted)
     cr_expect_str_empty(diagnose(&chance));
 }
 
-/* GPT-3's table D.1: its smallest and largest model, 300 billion tokens each: 2.60 and 3640
- * petaflop/s-days. */
+/* GPT-3's table D.1 gives 2.60 and 3640 petaflop/s-days for its smallest and largest model, with
+ * 300 billion tokens each. */
 Test(advice, petaflop_days_are_those_of_gpt_3s_table)
 {
     cr_expect_float_eq(sgt_pf_days(125000000, 300e9), 2.60, 0.005);

@@ -1,8 +1,8 @@
-/* test_allocations.c: nothing is allocated during a step. malloc and its like are replaced in this
- * program and record their callers while steps run: the loop, the backend, the loader's threads,
- * the log. Allocations inside oneDNN's products and the compiler's run-time libraries cannot be
- * avoided: only these three libraries are exempt. Sanitizers replace malloc themselves, so the test
- * is skipped there. */
+/* test_allocations.c: nothing is allocated during a step, by the loop, the backend, the loader's
+ * threads or the log. This program replaces malloc and its like with functions that record their
+ * callers while steps run. Allocations of oneDNN and of the compiler's run-time libraries cannot be
+ * avoided: these libraries are exempt. Sanitizers replace malloc themselves, so the test is skipped
+ * there. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -120,7 +120,7 @@ static unsigned ours(char *where, size_t n)
     return found;
 }
 
-/* Record between the ends of two steps: in the first ones libraries still allocate. */
+/* Record between the ends of two later steps: in the first steps, libraries still allocate. */
 static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     uint64_t *counted = ctx;

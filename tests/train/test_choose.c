@@ -14,7 +14,7 @@
 static float logits[N];
 static void *room;
 
-/* From -4 to 4, in steps of an eighth, so that some are equal. */
+/* Draw logits from -4 to 4, in steps of 1/8, so that some are equal. */
 static void draw_logits(void)
 {
     for (uint32_t i = 0; i < N; i++) logits[i] = (float)(sgt_philox_u64(7, i, 0) % 65) / 8 - 4;
@@ -25,7 +25,7 @@ static void free_room(void) { free(room); }
 
 TestSuite(choose, .init = draw_logits, .fini = free_room);
 
-/* Return the probabilities of the ids that are kept; 0 for the others. */
+/* Set weight[id] for the ids that c keeps, and 0 for the others; return how many are kept. */
 static size_t kept(const sgt_choice *c, double weight[N])
 {
     const uint32_t *ids;
@@ -46,7 +46,8 @@ static size_t above(size_t id)
     return n;
 }
 
-/* Return how many ids come before `id`: with larger logits, or equal ones and a smaller number. */
+/* Return the total weight of the ids before `id`: those with larger logits, or equal logits and
+ * smaller ids. */
 static double mass_before(size_t id, const double weight[N])
 {
     double sum = 0;
@@ -84,8 +85,8 @@ Test(choose, top_k_keeps_what_no_k_others_exceed)
     }
 }
 
-/* The smallest set of ids with this share of the probability: each of them is needed, and together
- * they suffice. */
+/* Check that c keeps the smallest set of ids whose share of the probability reaches top_p: together
+ * they suffice, and each of them is needed. */
 static void expect_share(const sgt_choice *c, const double all[N])
 {
     double w[N], total = 0, sum = 0;
@@ -129,7 +130,8 @@ Test(choose, every_id_is_drawn_as_often_as_it_weighs)
         for (size_t i = 0; i < N; i++) total += w[i];
         for (int d = 0; d < DRAWS; d++)
             count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
-        /* an interval of u contains as many points of the grid as its length, or one more */
+        /* u takes DRAWS evenly spaced values: an interval has as many of them as its length times
+         * DRAWS, give or take one */
         for (size_t i = 0; i < N; i++)
             cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1,
                       "choice %zu, id %zu: %zu draws of %g", a, i, count[i], w[i] / total * DRAWS);
@@ -144,7 +146,7 @@ Test(choose, nothing_is_drawn_at_temperature_0)
     sgt_choice c = {.temperature = 0, .top_k = 9, .top_p = 0.5};
     logits[20] = logits[41] = 9;
     for (int d = 0; d < 10; d++) cr_expect_eq(sgt_choose(&c, logits, N, d / 10.0, room), 20);
-    /* at the limit: both largest ones are kept, and no division fails */
+    /* near 0: both of the largest logits are kept, and no division fails */
     c = (sgt_choice){.temperature = 1e-300};
     cr_expect_eq(sgt_choose(&c, logits, N, 0.4, room), 20);
     cr_expect_eq(sgt_choose(&c, logits, N, 0.6, room), 41);
@@ -165,13 +167,13 @@ Test(choose, what_is_no_number_is_refused)
         }
     for (size_t i = 0; i < N; i++) logits[i] = -INFINITY;
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1}, logits, N, 0.5, room), -1);
-    logits[5] = -3; /* the other ids are impossible, which is right */
+    logits[5] = -3; /* the other ids have logits of -INFINITY, which is allowed */
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1}, logits, N, 0.999, room), 5);
     cr_expect_eq(sgt_choose(&(sgt_choice){.temperature = 1, .top_p = 0.99}, logits, N, 0, room), 5);
 }
 
-/* Uniform: 4096 draws in 16 equal parts give 256 each with a deviation of sqrt(240) = 15.5; allow
- * five of those. */
+/* Of 4,096 uniform draws, each of 16 equal parts gets 256, with a standard deviation of sqrt(240) =
+ * 15.5. Allow five of these. Draws of other seeds, samples and positions differ. */
 Test(choose, draws_are_uniform_and_their_own)
 {
     unsigned part[16] = {0};

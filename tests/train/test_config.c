@@ -80,7 +80,7 @@ Test(config, a_head_with_a_weight_of_its_own_is_kept)
     cr_expect_eq(got.untied, 1);
 }
 
-/* A resumed run reads its model from here, and must get the same bits. */
+/* A resumed run reads the epsilon from config.json, and must get the same bits. */
 Test(config, an_epsilon_of_any_digits_is_kept)
 {
     static const float eps[] = {1e-5f, 1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f};

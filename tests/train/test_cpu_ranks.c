@@ -1,5 +1,6 @@
-/* test_cpu_ranks.c: the CPU backend on several ranks, which are threads here: sums in the order of
- * ranks, the same bits on all ranks however gradients are exchanged, and one rank's numbers. */
+/* test_cpu_ranks.c: the CPU backend on several ranks, which are threads here. Gradients are summed
+ * in the order of ranks. All ranks have the same bits, however gradients are exchanged, and the
+ * numbers of a run on one rank. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ typedef struct seen {
 
 typedef struct job {
     const fixture *f;
-    sgt_backend_options o; /* except for the ranks */
+    sgt_backend_options o; /* without `ranks`, which each rank sets */
     uint32_t micro;        /* micro-steps per step */
     /* this rank gives up after its first micro-step; UINT32_MAX: none does */
     uint32_t fails;
@@ -46,7 +47,8 @@ static void free_job(job *j)
     }
 }
 
-/* Each rank has consecutive rows of its own: which ones does not change the sum. */
+/* Run the micro-steps of a step. Each rank takes consecutive rows; which ones does not change the
+ * sum. */
 static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step,
                        sgt_error *err)
 {
@@ -100,7 +102,7 @@ static void work(void *ctx, sgt_ranks *r)
     b->close(b);
 }
 
-/* Return the gradients of a rank's rows alone. */
+/* Return the gradients of one rank's rows, computed without other ranks. */
 static float *alone(const job *j, uint32_t rank)
 {
     sgt_backend *b;
@@ -113,7 +115,7 @@ static float *alone(const job *j, uint32_t rank)
     return g;
 }
 
-/* (((g0 + g1) + g2) + g3) in float32, number by number. */
+/* Check that gradients are (((g0 + g1) + g2) + g3), summed in float32 in the order of ranks. */
 static void check_sums(const job *j, uint32_t ranks)
 {
     size_t n = sgt_model_floats(&j->f->model);
@@ -143,7 +145,7 @@ static void check_same(const job *a, const job *b, uint32_t ranks)
     }
 }
 
-/* A loss is a mean of about 5, from float32 sums in double: 5e-6, as for the fixtures. */
+/* Losses are about 5 and may differ by 5e-6, the bound that the fixtures have. */
 static void check_numbers(const job *one, const job *j)
 {
     for (int s = 0; s < STEPS; s++) {
@@ -190,7 +192,7 @@ Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD); 
 Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW); }
 Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW); }
 
-/* Products read copies of the weights, which must follow the updates of all ranks. */
+/* Products read 16-bit copies of the weights. The copies must follow the updates of all ranks. */
 static void in_16_bits(sgt_precision precision)
 {
     fixture f;
@@ -211,7 +213,8 @@ static void in_16_bits(sgt_precision precision)
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
 Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
 
-/* Parts with more numbers than one message holds, and than one task of the optimizer. */
+/* Parts of the gradient that have more numbers than one message, and than one task of the
+ * optimizer. */
 Test(cpu_ranks, parts_that_are_long)
 {
     fixture f;
@@ -251,9 +254,9 @@ Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
     fixture_free(&f);
 }
 
-#define LARGE_SEED ((uint64_t)1 << 53) /* the next one as a double, too */
+#define LARGE_SEED ((uint64_t)1 << 53) /* as doubles, this number and the next are equal */
 
-/* Rank 1 is given other options. */
+/* Run as `work` does, but with other options on rank 1. */
 static void differ(void *ctx, sgt_ranks *r)
 {
     job j = *(job *)ctx;
@@ -290,7 +293,7 @@ Test(cpu_ranks, what_is_refused, .timeout = 30)
     }
 
     j = job_of(&f, 2, 1);
-    j.micro = 2; /* of a step that was announced with one micro-step */
+    j.micro = 2; /* but o.accum announces one micro-step per step */
     j.o.batch = 1;
     as_ranks(2, BY_MEMORY, work, &j);
     for (int i = 0; i < 2; i++) {

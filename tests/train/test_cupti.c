@@ -1,4 +1,4 @@
-/* test_cupti.c: the GPU's activity, from records made by hand. */
+/* test_cupti.c: what sgt_cupti makes of CUPTI's records, with records made by hand. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,8 +155,10 @@ Test(cupti, calls_of_the_host)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     launch("a", 7, 100, 110, 9);
-    call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);   /* the runtime's own correlation */
-    call(SGT_CUPTI_DRIVER, 0, 200, 205, 12, 2); /* started by a library, without the runtime */
+    /* the driver call inside a runtime call: the same correlation */
+    call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);
+    /* a library called the driver, without the runtime */
+    call(SGT_CUPTI_DRIVER, 0, 200, 205, 12, 2);
     kernel("b", 7, 210, 220, 2, 0);
     call(SGT_CUPTI_RUNTIME, 1, 300, 400, 11, 3);
     call(SGT_CUPTI_RUNTIME, 3, 410, 411, 11, 4);
@@ -181,20 +183,20 @@ Test(cupti, kernels_belong_to_the_innermost_range)
 {
     sgt_cupti *p = start(SGT_CUPTI_ALL);
     sgt_cupti_push(p, "h.0 forward");
-    /* records arrive as their kernels end, on any stream, so in no order */
+    /* records arrive when their kernels end, on any stream, so not in order of time */
     launch("b", 7, 120, 130, 12);
     launch("c", 8, 125, 140, 3);
     launch("a", 7, 100, 110, 1);
     sgt_cupti_push(p, "attention");
     launch("d", 7, 150, 160, 4);
     sgt_cupti_pop(p);
-    launch("e", 7, 155, 170, 5); /* begins before the previous one has ended */
+    launch("e", 7, 155, 170, 5); /* begins before the previous kernel has ended */
     sgt_cupti_pop(p);
     launch("f", 7, 180, 190, 6); /* in no range */
     sgt_cupti_push(p, "h.0 forward");
     launch("g", 7, 200, 210, 7);
     sgt_cupti_pop(p);
-    sgt_cupti_pop(p); /* one too many does no harm */
+    sgt_cupti_pop(p); /* one pop too many is ignored */
     cr_expect_eq(stop(p).kernels, 7);
     expect("range", 0, "h.0 forward", "GPU 0, stream 7, by range", 100, 130);
     expect("range", 1, "attention", "GPU 0, stream 7, by range", 150, 155);
@@ -228,10 +230,10 @@ Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
     node(SGT_CUPTI_NODE_CREATED, 903, 0);
     sgt_cupti_pop(p);
     cr_expect_eq(fake.depth, 0); /* CUPTI is told of ranges only while it records */
-    /* numbers in another order */
+    /* the clones' ids are not in the order of the originals' */
     for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i);
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
-    /* range around the launch of the graph: the nodes' own ranges count */
+    /* a range around the launch of the graph: the ranges of the nodes' capture are used instead */
     sgt_cupti_push(p, "micro-step");
     EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
                                  .external_kind = SGT_CUPTI_CUSTOM0,
@@ -266,7 +268,7 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     cr_expect_eq(stop(p).kernels, MANY);
     cr_expect_geq(fake.buffers, 3);
     shown_count = 0;
-    /* a second time, with the same buffers */
+    /* record a second time, with the same buffers */
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
     sgt_cupti_push(p, "h.1 forward");
     kernel("k", 7, 10, 19, 1, 0);
@@ -277,7 +279,7 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
                                  .external_kind = SGT_CUPTI_CUSTOM0,
                                  .external = 77,
-                                 .correlation = 1}); /* unknown to everyone */
+                                 .correlation = 1}); /* a range that was never pushed */
     sgt_cupti_pop(p);
     cr_expect_eq(stop(p).kernels, 1);
     expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
@@ -295,11 +297,11 @@ Test(cupti, counting_switches_on_what_it_needs_alone)
     cr_expect_eq(fake.depth, 0);
     launch("a", 7, 100, 110, 1);
     sgt_cupti_pop(p);
-    kernel("no times", 7, 0, 0, 2, 0); /* flushed before it ended */
+    kernel("no times", 7, 0, 0, 2, 0); /* its record was flushed before it ended */
     fake.dropped = 3;
     cr_expect_eq(sgt_cupti_end(p, NULL, NULL, &c, NULL), 0);
     cr_expect(c.kernels == 2 && c.calls == 0 && c.lost == 4);
-    fake.dropped = 5; /* before it begins */
+    fake.dropped = 5; /* records lost before recording begins are not counted */
     cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_COUNT, NULL), 0);
     cr_expect_eq(sgt_cupti_end(p, NULL, NULL, &c, NULL), 0);
     cr_expect(c.kernels == 0 && c.lost == 0);
@@ -336,7 +338,7 @@ Test(cupti, markers_of_other_libraries)
     marker(SGT_CUPTI_MARKER_START, 2, 110, "ncclAllReduce");
     marker(1, 3, 115, "a moment");
     marker(SGT_CUPTI_MARKER_END, 2, 120, NULL);
-    marker(SGT_CUPTI_MARKER_END, 2, 124, NULL); /* twice */
+    marker(SGT_CUPTI_MARKER_END, 2, 124, NULL); /* ended a second time */
     marker(SGT_CUPTI_MARKER_END, 9, 125, NULL); /* began before recording did */
     marker(SGT_CUPTI_MARKER_END, 1, 130, NULL);
     marker(SGT_CUPTI_MARKER_START, 1, 140, "never ends");
@@ -360,11 +362,11 @@ Test(cupti, failures_are_said)
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "ERROR_35") && strstr(err.text, "root"), "%s", err.text);
     for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
-    fake.fails = SGT_CUPTI_MARKER; /* it works without these */
+    fake.fails = SGT_CUPTI_MARKER; /* markers are optional */
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), 0);
     cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUSAGE);
     sgt_cupti_close(p);
-    fake.subscribers = 1; /* Nsight is active */
+    fake.subscribers = 1; /* as if Nsight were active */
     cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "another profiler"), "%s", err.text);
     fake.subscribers = 0;
@@ -373,7 +375,7 @@ Test(cupti, failures_are_said)
     sgt_cupti_close(NULL);
 }
 
-/* The machine's own CUPTI: whatever is missing, the error is one line. */
+/* Open this machine's CUPTI. If anything is missing, the error is one line. */
 Test(cupti, the_library_of_this_machine)
 {
     sgt_error err = {0};
@@ -391,7 +393,7 @@ Test(cupti, ranges_without_a_profile)
     sgt_nvtx_push("h.0 forward");
     sgt_nvtx_pop();
     sgt_cupti *p = start(SGT_CUPTI_COUNT);
-    /* deeper than the stack that is kept */
+    /* more ranges than the stack holds */
     for (int i = 0; i < 40; i++) sgt_cupti_push(p, "h.0 forward");
     for (int i = 0; i < 40; i++) sgt_cupti_pop(p);
     sgt_cupti_close(p);

@@ -1,6 +1,6 @@
-/* test_device.c: how the loop and the run directory treat a device that works asynchronously:
- * metrics a step late, rows that must stay valid, a loss scaler, choices made by timing, a peak to
- * compare with. fake_cuda.h is the device. */
+/* test_device.c: the loop and the run directory with an asynchronous device, which fake_cuda.h
+ * imitates. Its metrics come a step late, rows must stay valid, it has a loss scaler, makes choices
+ * by timing, and has a known peak speed. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -113,7 +113,8 @@ Test(device, metrics_come_a_step_late_and_every_line_is_there)
     cr_expect_eq(fake_seen.late, 0);
     same_facts("late", "sync");
     same_bytes("late/step-00000008/model.safetensors", "sync/step-00000008/model.safetensors");
-    must_train(tiny(9), "cpu", 0); /* bf16 only in name */
+    /* the fake device calls its precision bf16, but computes in fp32 */
+    must_train(tiny(9), "cpu", 0);
     same_facts("late", "cpu");
 }
 
@@ -168,7 +169,7 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     json_t *json = line("r", 1);
     double want = number(json, "tokens_per_s") * sgt_flops_per_token(&m, 32) / FAKE_PEAK,
            got = number(json, "mfu");
-    /* tokens_per_s has 6 digits in the log, mfu 4 */
+    /* in the log, tokens_per_s has 6 significant digits, mfu 4 */
     cr_expect(fabs(got / want - 1) <= 1e-5 + 5e-4, "%g, not %g", got, want);
     cr_expect(fabs(number(json, "mfu_datasheet") / got - FAKE_PEAK / FAKE_DATASHEET) <= 1e-3);
     cr_expect_eq(number(json, "peak_bytes"), FAKE_MEMORY);
@@ -182,8 +183,8 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     json_decref(json);
 }
 
-/* A peak that was measured too low, on a CPU whose cores were busy, is raised by the first step
- * that exceeds it. A GPU's steps raise nothing, because their metrics come late. */
+/* The peak may be measured too low on a CPU whose cores are busy. The first step that exceeds it
+ * raises it. On a GPU, steps do not raise it, because their metrics come late. */
 Test(device, mfu_is_never_above_1)
 {
     double peak = 8e9, third = 24e9;
@@ -194,7 +195,7 @@ Test(device, mfu_is_never_above_1)
     cr_expect_eq(peak, 16e9, "the best that was seen");
     cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0.5);
     cr_expect_eq(sgt_mfu(8e9, &third, 1), 0.3333, "as the log writes it");
-    /* from a clock that jumped */
+    /* speeds computed with a clock that jumped */
     const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
         cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
@@ -244,7 +245,7 @@ Test(device, the_scaler_goes_on_where_it_stood)
     /* just before and just after a step that overflows */
     for (uint64_t stop = 3; stop <= 4; stop++) {
         char name[8] = {'c', (char)('0' + stop), 0}, dir[64];
-        /* reported a step late */
+        /* metrics come a step late, so the run stops a step later than asked */
         cr_assert_eq(train(scaled(12), name, 0, 0, stop - 1, NULL, &err), SGT_ESTOPPED);
         snprintf(dir, sizeof dir, "%s/step-0000000%d", name, (int)stop);
         cr_assert_eq(sgt_checkpoint_read(&st, in_folder(dir), &err), 0, "%s", err.text);
@@ -299,7 +300,8 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
         const char *name = fixed ? "fixed" : "free";
         sgt_settings s = on_cuda(4);
         s.deterministic = fixed;
-        cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED); /* reported a step late */
+        /* metrics come a step late: it stops after step 2 */
+        cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED);
         cr_expect_str_eq(fake_seen.choices, "");
         char path[64];
         snprintf(path, sizeof path, "%s/step-00000002/state.json", name);
@@ -327,7 +329,7 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s.precision = SGT_PRECISION_TF32;
     s.no_graphs = s.sync_metrics = 1;
     must_train(s, "r", 0);
-    sgt_settings_default(&s); /* all else from the checkpoint */
+    sgt_settings_default(&s); /* everything else comes from the checkpoint */
     s.device = SGT_DEVICE_CPU;
     s.steps = 4;
     s.threads = 1;
@@ -344,9 +346,9 @@ Test(device, a_run_moves_to_the_cpu_and_back)
               "%s", text);
     free(text);
     must_train(tiny(4), "cpu", 0);
-    /* the fake is a CPU */
+    /* the fake device computes on the CPU, so the bits are equal */
     same_bytes("r/step-00000004/model.safetensors", "cpu/step-00000004/model.safetensors");
-    /* what was asked for by name is refused */
+    /* a CUDA option that is given explicitly is refused on the CPU */
     s.no_graphs = 1;
     s.given[SGT_SET_NO_GRAPHS] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
@@ -384,8 +386,8 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
     sgt_settings_free(&s);
 }
 
-/* Half of the device is free and the fake needs less whatever it is asked: an epoch's rows, and
- * nothing again. */
+/* The fake device always needs FAKE_MEMORY, and half of FAKE_TOTAL is free. A limit below
+ * FAKE_MEMORY is refused. --recompute auto gives the backend a level for each layer. */
 Test(device, what_memory_decides_reaches_the_backend)
 {
     sgt_error err;

@@ -1,4 +1,4 @@
-/* What a run directory holds, and how it is guarded. */
+/* test_directory.c: what a run directory holds, and how damage and other processes are handled. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ Test(directory, what_is_not_whole_is_passed_over)
     put_file("r/latest.00112233445566aa.tmp", "step-", 5);
     put_file("r/options.json.00112233445566aa.tmp", "{", 1);
     put_file("r/log.jsonl.00112233445566aa.tmp", "{", 1);
-    /* a checkpoint under another's name is none either */
+    /* nor is a checkpoint valid in a folder named after another step */
     cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
     must_train(s, "r", 1);
     cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
@@ -95,7 +95,7 @@ Test(directory, one_without_a_whole_checkpoint_is_started_over)
     cr_expect(exists("r/step-00000002") && !exists("r/step-00000009"));
 }
 
-/* What is to go is said before it goes. */
+/* A warning names the damaged checkpoint before it is removed. */
 Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
 {
     sgt_error err;
@@ -104,14 +104,14 @@ Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
     must_train(tiny(1), "r", 0);
     cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
     cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
-    /* one that is refused anyway is told nothing else */
+    /* a run that is refused gives only the error, without that warning */
     cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);
     cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect_str_empty(warned);
 }
 
-/* Two started at once, neither of which has seen a checkpoint: the second to get the folder must
- * not empty it. */
+/* Two processes start at once, and neither has seen a checkpoint. The one that opens the run second
+ * must not remove what the first has saved. */
 Test(directory, what_another_process_has_just_saved_stays)
 {
     sgt_run *r;
@@ -131,7 +131,8 @@ Test(directory, what_another_process_has_just_saved_stays)
     cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
 }
 
-/* The tokenizer comes from the checkpoint that was gone on from, which rotation removes. */
+/* A resumed run copies the tokenizer from the checkpoint that it resumed from. --keep 1 removes
+ * that checkpoint later. */
 Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 {
     must_train(tiny(1), "first", 0);
@@ -174,7 +175,7 @@ Test(directory, state_says_where_the_run_stands)
     cr_expect(strstr(err.text, "/r/step-00000004/state.json: a count is out of range"), "%s",
               err.text);
     sgt_checkpoint_state_free(&st);
-    /* a newer program's checkpoint is neither passed over nor started over */
+    /* a checkpoint of a newer version is an error: it is neither skipped nor overwritten */
     put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
     for (int resume = 0; resume < 2; resume++) {
         cr_expect_eq(train(tiny(8), "r", resume, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
@@ -185,8 +186,8 @@ Test(directory, state_says_where_the_run_stands)
     cr_expect(exists("r/step-00000004/model.safetensors"));
 }
 
-/* No room for a copy of 23 MB, from the end of the first step on; what writing by itself takes
- * fits. */
+/* At the end of the first step, limit memory to 16 MiB more than is used now. A copy of the
+ * checkpoint, 23 MB, does not fit; writing without a copy does. */
 static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     unsigned long pages = 0;

@@ -35,7 +35,7 @@ typedef struct event {
     double wall_time;
     int64_t step;
     char version[32];
-    int start; /* a SessionLog START */
+    int start; /* 1: a SessionLog event with status START */
     size_t values;
     struct {
         char tag[32];
@@ -161,7 +161,8 @@ static int files(char names[4][192], const char *run)
 
 /* ---- what a run writes ---- */
 
-/* An event's values are the numbers of a line of the log, with its names, in its order. */
+/* Check that an event has the numbers of a line of the log, with the same names in the same
+ * order. */
 static void same_numbers(const event *e, const char *line)
 {
     const char *name;
@@ -176,7 +177,7 @@ static void same_numbers(const event *e, const char *line)
         cr_assert_lt(i, e->values);
         cr_expect_str_eq(e->value[i].tag, name);
         double want = json_number_value(v), got = (double)e->value[i].value;
-        /* values that the log has at least */
+        /* significant digits of this value in the log */
         int digits = strcmp(name, "data_wait_ms") && strcmp(name, "mfu") ? 6 : 4;
         if (json_is_null(v)) cr_expect_not(isfinite(got), "%s", name);
         else

@@ -14,8 +14,8 @@
 
 /* ---- all logits ---- */
 
-/* Decode the fixture's rows as sequences, `step` positions of each at a time, and return all of
- * their logits (B, T, V). */
+/* Decode the fixture's rows as sequences, `step` positions of each per run; return the logits of
+ * all positions (B, T, V). */
 static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
 {
     size_t V = f->model.vocab, T = f->seq, B = f->batch;
@@ -56,8 +56,8 @@ static double loss_of(const float *logits, size_t V, int32_t target)
     return max + log(sum) - (double)logits[target];
 }
 
-/* The mean loss has the training step's bound. Each position's has twice that, because the backend
- * it is compared with is equally far from the exact value. */
+/* The bound of the mean loss is the training step's. The bound of one position's loss is twice
+ * that, because the backend that it is compared with may be as far from the exact value. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
     sgt_error err;
@@ -107,7 +107,7 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
     same_bits(&f, one, want, 1, "positions run again");
     for (int threads = 2; threads <= 5; threads++) {
-        /* pieces that do not end where rows do */
+        /* load parameters in pieces of 997, which do not end where rows do */
         sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997);
         same_bits(&f, d, want, 1, "more threads");
         same_bits(&f, d, want, 7, "more threads");
@@ -121,7 +121,7 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     fixture_free(&f);
 }
 
-/* Rounded matrices, everything else unchanged: the same bits as float32 gives with such
+/* bf16 rounds the matrices and nothing else: it gives the same bits as float32 with rounded
  * matrices. */
 Test(generate, bf16_is_float32_of_rounded_matrices)
 {
@@ -288,7 +288,8 @@ static size_t read_ids(uint16_t *ids, const char *text)
     return n;
 }
 
-/* make_sample.py's lines for that model: prompts, and the continuations of transformers. */
+/* Read the lines of make_sample.py for one model: prompts, and the continuations that transformers
+ * gives. */
 static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST],
                           uint16_t (*out)[MOST], size_t *lengths)
 {
@@ -334,7 +335,7 @@ Test(generate, greedy_is_what_transformers_has)
     as_transformers("erf", 4, 3);
 }
 
-/* Twelve prompts of one to twelve tokens, three samples of each. */
+/* Make twelve prompts, of one to twelve tokens, with three samples each. */
 static void prompts_of(sgt_prompt *p, uint16_t *ids)
 {
     for (uint16_t i = 0; i < 64; i++) ids[i] = (uint16_t)(i * 37 % 97);
@@ -386,7 +387,8 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     sgt_decoder_close(alone);
 }
 
-/* A full window continues as its later half would; a longer prompt continues as its last tokens. */
+/* When the window is full, generation continues from its later half. Of a prompt that is longer
+ * than the window, only the last tokens are used. */
 Test(generate, a_full_window_goes_on_from_its_later_half)
 {
     static heard whole, half;
@@ -405,8 +407,8 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0,
                  "the last 70 of a prompt of 100");
     memcpy(all + 100, whole.ids[0], TOKENS * 2);
-    /* 70 tokens give the first new one; then 35 and it are 36, and after 34 more the window is full
-     * again */
+    /* 70 tokens give the first new one. The last 35 and the new one are 36. After 34 more, the
+     * window is full again */
     for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
         sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
         o.tokens = 35;
@@ -415,7 +417,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     }
     sgt_decoder_close(d);
 
-    /* each token attends only to itself */
+    /* with a window of 1, each token attends only to itself */
     sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1};
     sgt_error err;
     cr_assert_eq(sgt_checkpoint_shape(&small.model, SAMPLE "erf", &err), 0);

@@ -15,7 +15,7 @@
 
 TestSuite(init, .init = make_data, .fini = remove_folder);
 
-/* Sizes that differ in every dimension and are no multiples of a block's. */
+/* All sizes differ, and none is a multiple of a kernel's block. */
 static const sgt_model shape = {
     .layers = 3, .channels = 70, .heads = 7, .vocab = 101, .positions = 13, .eps = 1e-5f};
 #define PADDED 128
@@ -70,7 +70,7 @@ static void put_number(FILE *f, float x, int version)
     else fwrite(&half, sizeof half, 1, f);
 }
 
-/* As PyTorch stores it: a linear layer's weight is (out, in). */
+/* Write tensor k as PyTorch stores it: the weight of a linear layer is (out, in). */
 static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k, int version)
 {
     sgt_tensor t;
@@ -103,7 +103,7 @@ static void put_llmc(const char *name, const sgt_model *m, const float *flat, in
     fclose(f);
 }
 
-/* Loading FOLDER/name gives `flat`, to the bit. */
+/* Check that loading FOLDER/name gives `flat`, bit for bit. */
 static void loads(const char *name, const sgt_model *m, const float *flat)
 {
     sgt_error err;
@@ -127,8 +127,8 @@ Test(init, llm_c_in_both_precisions)
     free(flat);
 }
 
-/* The file, with word `at` of its header changed or cut to `size` bytes, is refused with this
- * message after its path. */
+/* Change word `at` of the good file's header (-1: none). If size > 0, cut the file to `size` bytes;
+ * if size < 0, add a byte. Check that it is refused with `why` after its path. */
 static void refused(int at, int32_t word, long size, const char *why)
 {
     sgt_error err;
@@ -224,8 +224,8 @@ Test(init, tensors_in_several_files)
 
 /* ---- runs ---- */
 
-/* From llm.c's file, from a checkpoint, and from one without optimizer state: the same run, because
- * only the parameters are read. */
+/* A run that starts from a checkpoint, from a file of llm.c, or from a checkpoint without optimizer
+ * state is the same, because only the parameters are read. */
 Test(init, a_run_starts_with_fresh_optimizer_state)
 {
     sgt_error err;

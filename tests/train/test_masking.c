@@ -98,7 +98,7 @@ Test(masking, of_data_without_an_id)
     put_file("data.bin", shard, n);
     free(shard);
     sgt_settings s = masked(2);
-    s.init = FIXTURES "curve"; /* 256 ids: not GPT-2's */
+    s.init = FIXTURES "curve"; /* a vocabulary of 256 ids, not GPT-2's */
     cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text,
                      "data.bin does not say which id begins a document (sgt-tokenize's shards do)"),
@@ -124,8 +124,8 @@ static double loss_of(const fixture *f, int32_t eot, const int32_t *starts)
     return loss;
 }
 
-/* With the most frequent id of the rows as the end of documents: the result is the same whether the
- * backend finds the id or is told where documents begin. */
+/* The most frequent id of the rows begins documents. The result is the same whether the backend
+ * searches for that id or is told where documents begin. */
 Test(masking, rows_that_say_it)
 {
     fixture f;

@@ -151,7 +151,7 @@ Test(model, initial_parameters_depend_on_the_seed_alone)
     float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3), *other = initial(&m, 8, 1);
     cr_expect(memcmp(one, three, bytes) == 0, "3 threads drew other numbers than 1");
     cr_expect(memcmp(one, other, bytes) != 0, "another seed drew the same numbers");
-    /* element k does not depend on the ones before: the first row of wte is the same for any
+    /* a parameter's initial value depends on its place alone: wte's first row is the same for any
      * vocabulary */
     m.vocab = 100;
     float *fewer = initial(&m, 7, 1);

@@ -1,7 +1,7 @@
-/* test_one_token.c: rows of a single token, compared with the same steps in double. A position that
- * attends only to itself takes its own value whatever its score, so attention is the identity on
- * values: queries and keys have no gradient. AdamW divides each gradient by its own size, so a
- * rounding error in its place would become a full step. */
+/* test_one_token.c: rows of a single token, compared with the same steps in double. Such a token
+ * attends only to itself, with weight 1 whatever its score is: attention returns its value vector,
+ * and queries and keys have no gradient. AdamW divides each gradient by its own size, so a rounding
+ * error instead of the zero would become a full step. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 enum { L = 2, C = 16, V = 37, ROWS = 8, STEPS = 50, MOST = 4 * C };
 static const double LR = 1e-3;
 
-/* All numbers in the model's flat layout; for one row, the activations that its backward pass
- * needs. */
+/* A model in double: parameters, gradients and moments in the flat layout, and the activations of
+ * one row that its backward pass needs. */
 typedef struct twin {
     sgt_model model;
     double *p, *g, *m, *v;
@@ -35,7 +35,8 @@ static size_t in_block(const twin *t, size_t layer, size_t which)
 
 /* ---- layers; a backward pass adds to dx and to the gradients of its tensors ---- */
 
-/* Compute out (n) = x (k) w + b, where w is columns `from` on of rows `ld` apart. */
+/* Compute out (n) = x (k) w (k, n) + b (n). w and b are offsets in the flat layout; rows of w lie
+ * ld numbers apart. */
 static void linear(const twin *t, double *out, const double *x, size_t w, size_t b, size_t k,
                    size_t n, size_t ld)
 {
@@ -224,8 +225,8 @@ static double difference(const twin *t, sgt_backend *b)
     return worst;
 }
 
-/* Each step rounds a parameter of at most about 1 by at most 2^-24: fifty steps by 3e-6. PyTorch's
- * float32 is off by 6e-7. */
+/* Parameters are at most about 1, and each step rounds them by at most 2^-24: 3e-6 in fifty steps.
+ * PyTorch's float32 is off by 6e-7. */
 Test(one_token, parameters_after_fifty_steps_as_in_double)
 {
     sgt_error err = {0};

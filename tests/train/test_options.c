@@ -13,34 +13,35 @@
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
 
-/* Return the value of the last bit of a 16-bit format, relative; 0 for float32. */
+/* Return the relative value of the last bit of the 16-bit format in use; 0 for float32. */
 static double last_bit(const fixture *f)
 {
     sgt_precision p = f->options.precision;
     return p == SGT_PRECISION_BF16 ? 0x1p-8 : p == SGT_PRECISION_FP16 ? 0x1p-11 : 0;
 }
 
-/* The bound of gradient errors, relative to their norm. float32: 5e-6, about 2^6 units. If operands
- * are rounded, the reference rounds at the same places. But a number that is so far from the
- * reference's may be on the other side of a halfway point: 2 * 2^6 * 2^-24 / last bit of all
- * numbers are, and are then off by one last bit. A gradient passes through about 16 roundings; each
- * of them, if omitted, would change every number by a third of a last bit. */
+/* Return the bound of the gradient's error, relative to its norm. In float32 it is 5e-6, about 2^6
+ * units of 2^-24. In 16 bits, the reference rounds at the same places, but a number that differs by
+ * 2^6 units may be rounded the other way, and then differs by a last bit. That happens to a share
+ * of 2 * 2^6 * 2^-24 / last bit of the numbers, at each of about 16 roundings. If one rounding were
+ * omitted, every number would differ by a third of a last bit, which exceeds this bound. */
 static double gradient_bound(const fixture *f)
 {
     double bit = last_bit(f);
     return bit > 0 ? sqrt(16 * 0x1p-17 / bit) * bit : 5e-6;
 }
 
-/* The forward pass has about 2^15 numbers with errors of 2^2 units. So 2^15 * 2^-21 / last bit of
- * them are off by a last bit, each in the loss of one of N positions, whose logits are below 1/2.
- * Such errors add up like squares. */
+/* Return the bound of the loss. The forward pass rounds about 2^15 numbers, which differ from the
+ * reference's by 2^2 units. So 2^15 * 2^-21 / last bit of them are rounded the other way. Each
+ * changes the loss of one of N positions, whose logits are below 1/2, by a last bit. The squares of
+ * such errors add up. */
 static double loss_bound(const fixture *f)
 {
     return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);
 }
 
-/* Bounds for a tensor's norm and for the total. In a tensor of a few numbers, one may be off by a
- * last bit. */
+/* Check each tensor's gradient and the whole gradient. A tensor of a few numbers has a wider bound:
+ * one of them may be off by a last bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
@@ -63,10 +64,10 @@ static void check_gradients(const fixture *f, sgt_backend *b)
     free(g);
 }
 
-/* Bounds for the parameters, given gradients with this error relative to their norm, which is
- * clipped to 1. AdamW's first steps have length lr whatever a gradient's size, so a gradient near 0
- * may move a parameter by lr/5. SGD's three steps weigh a gradient by at most 8 lr in all, and each
- * rounds a parameter below 2. */
+/* Return the bound of the parameters' error after the steps, if the gradient, whose norm is clipped
+ * to 1, has an error of gradient_bound. AdamW's first steps have length lr whatever a gradient's
+ * size, so a gradient near 0 may move a parameter by lr/5. SGD's three steps multiply a gradient by
+ * at most 8 lr in all, and each step rounds a parameter below 2. */
 static double parameter_bound(const fixture *f)
 {
     return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23
@@ -113,8 +114,8 @@ static void against_reference(const char *name, uint32_t micro)
     fixture_free(&f);
 }
 
-/* The reference draws its dropout masks for the whole step: each way of dividing it must draw the
- * same. */
+/* The reference draws its dropout masks for the whole step. However the step is divided into
+ * micro-steps, the backend must draw the same masks. */
 Test(options, dropout_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_dropout", micro);
@@ -127,8 +128,8 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
 }
 
-/* Documents that begin within tiles, next to each other, and at both ends of a row; with dropout,
- * whose elements do not depend on documents. */
+/* Documents begin within tiles, next to each other, and at both ends of a row. There is dropout
+ * too, whose masks do not depend on documents. */
 Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_documents", micro);
@@ -147,8 +148,8 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* Only documents from place 40 + b of row b on have targets: the tokens before do not influence
- * them, down to the bits. Without the mask they do. */
+/* In row b, a document begins at position 40 + b, and only positions from there on have targets.
+ * With the mask, the tokens before it change no bit of the result. Without the mask, they do. */
 Test(options, a_document_does_not_see_the_one_before)
 {
     for (int masked = 0; masked <= 1; masked++) {
@@ -183,7 +184,8 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     double loss[3];
     float *g[3];
     fixture_load(&f, "options_documents", SGT_GELU_TANH);
-    for (int i = 0; i < 3; i++) { /* the third case: an id that occurs in the rows */
+    /* no mask; a mask by an id that is not in the rows; by one that is */
+    for (int i = 0; i < 3; i++) {
         sgt_backend_options o = f.options;
         o.documents = i > 0;
         if (i == 1) o.eot = 60000;
@@ -197,8 +199,8 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     fixture_free(&f);
 }
 
-/* The reference rounds operands where the backend does: our own head rounds at other places than
- * one with whole logits, and our own attention rounds too. */
+/* There are two references, each of which rounds where the backend does. sgt_head_run rounds at
+ * other places than the head that computes all logits at once. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};
@@ -208,8 +210,8 @@ Test(options, bf16_as_pytorch_with_rounded_operands)
 
 static void keep_notice(void *ctx, const char *text) { snprintf(ctx, 200, "%s", text); }
 
-/* The level's name contains everything that the bits depend on, and a notice warns of options that
- * are slow on this CPU. */
+/* Check that the level's name contains `level`, and that a notice warns if the precision is slow on
+ * this CPU (`said`). */
 static void check_path(sgt_precision precision, const char *level, const char *said)
 {
     char notice[200] = "";
@@ -234,7 +236,8 @@ Test(options, the_level_says_how_products_are_made)
                "--precision fp16: operands are rounded to it and multiplied in fp32");
 }
 
-/* A level without products of bfloat16; each test is a process of its own. */
+/* Plain C has no products of bfloat16. The limit affects only this test: each runs in a process of
+ * its own. */
 Test(options, bf16_where_the_cpu_has_no_such_products)
 {
     sgt_error err;
@@ -251,7 +254,8 @@ Test(options, fp16_as_pytorch_with_rounded_operands)
 
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
-/* To a checkpoint and back, with transformers' names: the head is not part of "transformer". */
+/* Write a checkpoint and read it back. It has transformers' names, in which the head is not part of
+ * "transformer". */
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     fixture f;
@@ -283,8 +287,8 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     fixture_free(&f);
 }
 
-/* fp16's loss scale: a step that overflows only lowers the scale; AdamW's first update is then
- * still its first. */
+/* If a step overflows in fp16, only the loss scale is lowered. The next update is then still
+ * AdamW's first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)
 {
     fixture f;
@@ -293,7 +297,7 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     fixture_load(&f, "options_fp16", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.optim.kind = SGT_ADAMW;
-    o.loss_scale = 0x1p22f; /* fp16 overflows with 1/44 of it, and not with half of that */
+    o.loss_scale = 0x1p22f; /* 2^22 / 44 targets overflows fp16, and half of that does not */
     sgt_backend *b = fixture_open(&f, &o);
     uint64_t step = 0;
     for (;; step++) {
@@ -348,7 +352,7 @@ Test(options, good_steps_double_the_scale)
                   s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
     }
     b->close(b);
-    f.options.precision = SGT_PRECISION_BF16; /* no scale, but skipped updates are counted */
+    f.options.precision = SGT_PRECISION_BF16; /* no loss scale, but skipped updates are counted */
     b = fixture_open(&f, &f.options);
     b->put_scaler(b, 9, &s);
     cr_assert_eq(b->get_scaler(b, &s, NULL), 0);

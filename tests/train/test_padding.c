@@ -86,7 +86,8 @@ Test(padding, a_steps_loss_is_its_documents)
     sgt_loader_close(l);
 }
 
-/* The numbers do not depend on the padding id, or on how rows are divided, made and read. */
+/* The bits do not depend on the padding id, on the reader, or on how batches are made. If a step is
+ * divided otherwise, the losses are nearly the same. */
 Test(padding, changes_no_bit)
 {
     sgt_settings s = documents(6);
@@ -134,7 +135,8 @@ Test(padding, resumes_with_the_same_bits)
                                "run to resume (leave it out, or start a new --run)");
 }
 
-/* A device that runs steps behind still gets the targets of the rows it was given. */
+/* A device may still read a batch when the next ones are made. It must get the targets that belong
+ * to its rows. */
 Test(padding, on_a_device_that_lags)
 {
     sgt_settings s = documents(6);
@@ -152,7 +154,7 @@ Test(padding, on_a_device_that_lags)
         cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
 }
 
-/* Validation by documents, too: the same result each time. */
+/* Validation reads documents too, and gives the same result each time. */
 Test(padding, evaluates)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * 2000];
@@ -260,7 +262,8 @@ Test(padding, rows_of_examples)
         cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
 }
 
-/* Attention is causal, so a completion's loss is that of the whole minus that of the prompt. */
+/* Attention is causal, so the loss of a completion is the loss of the whole text minus the loss of
+ * the prompt. */
 Test(padding, a_steps_loss_is_its_completions)
 {
     double loss = 0, targets = 0;

@@ -23,7 +23,8 @@ Test(paths, differ)
         {"{\"products\": \"wrong\", \"NCCL\": \"hung\"}", "products", "wrong"},
         {"{\"attention cudnn\": \"ok\", \"NCCL\": \"hung\"}", "attention cudnn", "ok"},
         {"{\"attention cudnn\": \"absent\", \"NCCL\": \"crashed\"}", "NCCL", "crashed"},
-        /* written before these paths were checked: only paths that are out now differ */
+        /* a checkpoint without verdicts: its paths count as ok, so those that are not ok here
+         * differ */
         {"{}", "NCCL", "ok"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,5 +1,5 @@
-/* test_recompute.c: what a step on a CPU keeps and what it recomputes: the same bits with every
- * choice, and the expected bytes. */
+/* test_recompute.c: --recompute on a CPU: every choice gives the same bits and takes the expected
+ * memory. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static float *trained(const fixture *f, const sgt_backend_options *o)
     return p;
 }
 
-/* make check combines each of these with some of the levels below, make check-all with all. */
+/* Return whether to skip a combination: make check tries a third of them, make check-all tries
+ * all. */
 static int left_out(size_t name, size_t levels)
 {
     const char *tier = getenv("TIER");
@@ -52,8 +53,8 @@ Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
     }
 }
 
-/* Levels by layer: n, g, b. Layers that share buffers must not read each other's, wherever the last
- * of them is. */
+/* Each letter is a layer's level: n none, g gelu, b block. Layers that share buffers must not read
+ * each other's data, wherever the last of them is. */
 static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
 
 Test(recompute, the_same_bits_for_any_mix_of_recomputation)
@@ -82,8 +83,8 @@ Test(recompute, the_same_bits_for_any_mix_of_recomputation)
 
 /* ---- which bytes are live when ---- */
 
-/* With `name`'s options and those levels, overwrite everything that is not live after every part of
- * a step. */
+/* Train with `name`'s options and those levels; then again, with every byte that is not live
+ * overwritten after each part of a step. Both must give the same bits. */
 static void scrubbed(const char *name, const char *levels, uint32_t micro, int documents)
 {
     fixture f;
@@ -114,8 +115,8 @@ Test(live, what_is_said_to_be_dead_is_read_by_nobody)
             if (!left_out(i, k)) scrubbed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
 }
 
-/* Open a backend of 4 layers; return the live bytes of one kind after each part, and the most
- * within it. */
+/* Bytes of one kind in a model of 4 layers: `within` is the most that is live during a part of a
+ * step, `after` what is live at its end, `whole` what is allocated. */
 enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
 typedef struct curve {
     uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
@@ -147,15 +148,17 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
     return c;
 }
 
-/* What two LayerNorms and GELU output per position and layer, in floats per channel: 6 numbers.
- * Only products read them, so they are bfloat16 if products use that. */
+/* Return the size of the outputs of two LayerNorms and GELU, per position and layer, in units of C
+ * floats. They are 6 C numbers. Only products read them, so they are bfloat16 if products use
+ * that. */
 static uint64_t for_products(sgt_precision precision)
 {
     return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
 }
 
-/* In units of B*T*C floats: a layer keeps 10, what products read, and 4 + H numbers per position
- * for statistics and lse. What is recomputed is freed and allocated again. */
+/* A layer keeps 10 + for_products units of B*T*C floats, and 4 + H numbers per position:
+ * LayerNorm's statistics, and attention's log-sum-exp for each head. What is recomputed is not live
+ * in between. */
 static void rises_and_falls(sgt_precision precision)
 {
     enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
@@ -210,7 +213,8 @@ Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
     }
     cr_expect_eq(first.after[sgt_part_forward(DEEP - 1)], 0);
     cr_expect_eq(first.after[sgt_part_head(DEEP)], 100 * 64 * 4, "wte's, from the head's product");
-    for (unsigned layer = 1; layer < DEEP; layer++) /* its four matrices, 12 C^2 */
+    /* a layer's four matrices have 12 C^2 numbers */
+    for (unsigned layer = 1; layer < DEEP; layer++)
         cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] -
                          first.after[sgt_part_backward(DEEP, layer)],
                      12 * 64 * 64 * 4);
@@ -234,8 +238,9 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
     return bytes;
 }
 
-/* Per position and layer, `gelu` stores the outputs of two LayerNorms and GELU once for all layers,
- * and `block` everything except the block's output: 9 C floats more. */
+/* With `gelu`, all layers share one buffer for the outputs of two LayerNorms and GELU. With
+ * `block`, they also share one for the rest except the block's output: 9 C floats more per
+ * position. */
 static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
@@ -250,8 +255,8 @@ static void saves(sgt_precision precision)
     o.recompute = SGT_RECOMPUTE_BLOCK;
     cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* two layers that recompute GELU share one buffer, three whole blocks share another, whose GELU
-     * is shared with the former */
+    /* the five layers that recompute share one buffer for LayerNorm and GELU outputs; of these, the
+     * three whole blocks share one for the rest */
     uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU,  SGT_RECOMPUTE_BLOCK,
                           SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
     o.recompute_at = at;
@@ -263,7 +268,8 @@ Test(recompute, recomputation_takes_the_bytes_it_should)
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) saves(precisions[i]);
 }
 
-/* A batch planned for bf16 has that much more room: only the model's layers differ. */
+/* bf16 stores what only products read in half the bytes. Nothing else differs, so a batch may have
+ * more rows. */
 Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };

@@ -32,7 +32,7 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
-/* A signal during set-up. */
+/* A signal arrives during set-up. */
 Test(resume, stopped_before_the_first_step)
 {
     sgt_error err;
@@ -49,7 +49,8 @@ Test(resume, stopped_before_the_first_step)
               said);
 }
 
-/* Killed after a checkpoint: the log has lines of later steps, one of them incomplete. */
+/* The run was killed after a checkpoint: the log has lines of later steps, the last one
+ * incomplete. */
 Test(resume, lines_past_the_checkpoint_are_cut)
 {
     sgt_error err;
@@ -104,14 +105,14 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     }
     cr_expect_str_empty(line);
     free(log);
-    /* a missing log removes nothing else */
+    /* a missing log is no error either */
     cr_assert_eq(unlink(in_folder("cut/log.jsonl")), 0);
     s.steps = 7;
     must_train(s, "cut", 1);
     cr_expect(strstr(warned, "lines of 6 of the 6 steps before"), "%s", warned);
 }
 
-/* Far too high a rate: the second step's loss is not a number. */
+/* With a learning rate that is far too high, the second step's loss is not a number. */
 Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
 {
     sgt_settings s = tiny(5);
@@ -192,14 +193,14 @@ Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
     snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)",
              folder);
     cr_expect(strstr(err.text, whole), "%s, not %s", err.text, whole);
-    /* a folder without checkpoints exists, and is not suggested for itself */
+    /* the folder exists, without checkpoints: the error must not suggest that folder itself */
     cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
     cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s",
               err.text);
 }
 
-/* Three are suggested, first those whose names begin alike. */
+/* At most three runs are suggested. Those whose names begin like the given one come first. */
 Test(resume, of_many_runs_nearby_the_nearest_are_named)
 {
     static const char *const runs[] = {"alpha", "beta", "toy-a", "toy-b", "web", "toy-plain/"};
@@ -255,7 +256,7 @@ Test(resume, data_that_moved_are_asked_for_and_taken)
     s.given[SGT_SET_DATA] = 1;
     must_train(s, "r", 1);
     cr_expect(exists("r/step-00000003"));
-    s = tiny(4); /* the place is known from then on */
+    s = tiny(4); /* from then on, the checkpoint names the new folder */
     s.given[SGT_SET_STEPS] = 1;
     must_train(s, "r", 1);
     cr_expect(exists("r/step-00000004"));
@@ -273,7 +274,8 @@ Test(resume, a_finished_run_stays_as_it_is)
     free(after);
 }
 
-/* A kill after the last checkpoint was named, and before an older one was removed. */
+/* The run was killed after the last checkpoint got its name, and before an older one was
+ * removed. */
 Test(resume, what_the_last_save_left_goes)
 {
     sgt_settings s = tiny(3);
@@ -296,7 +298,7 @@ Test(resume, another_machine_is_said_aloud)
     cr_assert(at);
     memcpy(at + strlen("\"library\": \""), "an", 2);
     cr_assert((at = strstr(text, "\n  \"xxh3\": ")), "its own sum is the last thing it says");
-    memcpy(at, "\n  \"none\": ", 11); /* an older program wrote none */
+    memcpy(at, "\n  \"none\": ", 11); /* an older version wrote no checksum */
     put_file("r/step-00000002/state.json", text, n);
     free(text);
     must_train(tiny(3), "r", 1);

@@ -41,7 +41,7 @@ Test(settings, json_and_back)
     sgt_settings_free(&back);
 }
 
-/* options.json keeps its form: the keys never change their order. */
+/* The keys of options.json must keep their order. */
 Test(settings, the_keys_of_options_json)
 {
     static const char keys[] =
@@ -71,7 +71,8 @@ Test(settings, the_keys_of_options_json)
     free(json);
 }
 
-/* A row has its own field, a help text, and a default of its type unless it is decided later. */
+/* Every row of the table has a field of its own, a help text, and a default unless that is decided
+ * later. */
 Test(settings, every_row_is_whole)
 {
     sgt_settings s;
@@ -280,7 +281,7 @@ Test(settings, minus_zero_is_zero)
     free(text);
 }
 
-/* A run that began with --init does not compare --model. */
+/* A run that began with --init has its shape from there, so --model is not compared. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
     sgt_settings s;
@@ -296,8 +297,8 @@ Test(settings, whose_shape_came_from_elsewhere)
     sgt_settings_free(&s);
 }
 
-/* A run may move to another device: then options that only one of them has may differ, and no
- * others. */
+/* A run may be resumed on another device. Then options that only one of the devices has may differ,
+ * and no others. */
 Test(settings, which_may_differ_on_another_device)
 {
     sgt_settings kept, s;
@@ -317,8 +318,8 @@ Test(settings, which_may_differ_on_another_device)
     free(text);
 }
 
-/* Variants are stored by name, in one order, so a resumed run keeps its own whatever the default is
- * then. */
+/* Variants are stored by name, in a fixed order. A resumed run keeps its variants if the default
+ * changes. */
 Test(settings, variants_are_kept_by_name)
 {
     char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
@@ -388,7 +389,7 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
-        /* a stored value is always valid as an argument */
+        /* a value that was stored is also valid as an argument */
         char *text = sgt_settings_json(&s);
         sgt_settings_default(&again);
         cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
@@ -428,7 +429,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             else cr_expect_eq(s.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
-            /* a run that began with it on CUDA continues without */
+            /* a run that began on CUDA with this option continues without it */
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);

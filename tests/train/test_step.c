@@ -118,8 +118,8 @@ Test(step, accumulation_equals_one_batch)
     fixture_free(&f);
 }
 
-/* Ignored targets count neither in the loss nor in its divisor: a row without targets has no
- * effect. */
+/* Ignored targets count neither in the loss nor in its divisor. So a row without other targets has
+ * no effect. */
 Test(step, ignored_targets_leave_no_trace)
 {
     fixture f;
@@ -140,7 +140,8 @@ Test(step, ignored_targets_leave_no_trace)
     fixture_free(&f);
 }
 
-/* Refused before the memory is touched; otherwise the system would kill the process. */
+/* Too large a model is refused before its memory is used. Otherwise the system would kill the
+ * process. */
 Test(step, what_does_not_fit_costs_nothing)
 {
     sgt_backend *b;

@@ -1,4 +1,4 @@
-/* test_team.c: threads that share a round of tasks. */
+/* test_team.c: a team of threads: every task of a round is done exactly once. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -50,7 +50,7 @@ Test(trace, ten_steps_after_ten_or_what_a_short_run_has)
     expect_window(0, 20, 10, 19);
     expect_window(0, 21, 10, 19);
     expect_window(0, 40, 10, 19);
-    expect_window(100, 140, 110, 119); /* resumed */
+    expect_window(100, 140, 110, 119); /* a resumed run, whose first step is 100 */
     expect_window(100, 103, 100, 102);
 }
 
@@ -114,7 +114,7 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
     sgt_trace *t = start(0, 1, 0);
     step(t, 0);
     uint64_t base = sgt_trace_begin(t);
-    /* added as they end, the inner ones first */
+    /* spans are added when they end, so the inner ones come first */
     span(t, SGT_TRACE_LOOP, base + 1000, base + 1999, "data wait");
     sgt_trace_span(t, &(sgt_trace_event){.name = "forward",
                                          .category = "forward",
@@ -165,7 +165,7 @@ Test(trace, begin_and_end_measure)
     cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
-    /* ends later, so it is the outer one */
+    /* it ends later, so it is the outer span */
     cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward");
     json_decref(all);
 }
@@ -282,7 +282,7 @@ Test(trace, names_are_kept_once)
         cr_expect(strcmp(got, name) == 0 || *got == 0);
         full += *got == 0;
     }
-    cr_expect(full > 0 && full < 5000); /* a full table, in which a search must still end */
+    cr_expect(full > 0 && full < 5000); /* the table of names is full: a search must still end */
     cr_expect_eq(sgt_trace_name(t, "kernel 7"), sgt_trace_name(t, "kernel 7"));
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "stream %d", i);

@@ -94,7 +94,7 @@ Test(trace_run, a_run)
     cr_expect_eq(count(all, "embeddings backward"), 30);
     cr_expect_eq(count(all, "metrics wait"), 10);
     cr_expect_eq(count(all, "checkpoint"), 4, "after steps 4, 8, 12 and 13");
-    /* those of the first step may have been made before it */
+    /* batches of the first traced step may have been made before tracing began */
     cr_expect_geq(count(all, "make batch"), 24);
     cr_expect_eq(events(all, "C"), 10);
     for (int track = 0; track < 3; track++) expect_nested(all, track);
@@ -164,7 +164,8 @@ Test(trace_run, threads_write_at_once)
     json_decref(all);
 }
 
-/* A child that keeps writing traces to one name is killed at various moments of its first ones. */
+/* Write traces to one name without end. The test kills the child that runs this during its first
+ * ones. */
 static void write_without_end(void)
 {
     for (;;) {
@@ -188,7 +189,7 @@ Test(trace_run, killed_at_any_moment_it_is_whole_or_not_there)
         cr_assert_geq(child, 0);
         if (child == 0) write_without_end();
         while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
-        /* 0 to 18 ms after it started, or after its first file */
+        /* kill it 0 to 18 ms after it started, or after it wrote its first file */
         usleep((useconds_t)(i * i * 5));
         kill(child, SIGKILL);
         cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status),

@@ -28,8 +28,8 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
     free(y);
 }
 
-/* Right after an update, pieces are left to do if it was deferred: with two threads, or with ranks
- * that share memory. */
+/* Check whether the update was deferred: pieces of it are then left to do. It is deferred with two
+ * threads or more, and with ranks that share memory. */
 static void is_put_off(const sgt_backend *b, int whether)
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
@@ -82,7 +82,7 @@ Test(update, ranks_that_share_memory_put_it_off)
     fixture_free(&f);
 }
 
-/* With one thread nothing is deferred. */
+/* With one thread nothing is deferred, so it gives the expected state. */
 Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -135,7 +135,8 @@ Test(update, what_is_put_after_it_stays)
     fixture_free(&f);
 }
 
-/* Gradients times 2^80: their squares overflow float, in which products sum them. */
+/* Gradients are multiplied by 2^80. Their squares would overflow a sum in float, as products make
+ * it. */
 Test(update, a_norm_is_that_of_finite_gradients)
 {
     fixture f;

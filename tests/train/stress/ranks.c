@@ -86,7 +86,7 @@ static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks 
     if (b->update(b, s, 1e-3, &err) < 0) fail("an update", err.text);
 }
 
-/* Between some steps, evaluate or read the state. */
+/* Train, and between some steps evaluate, read the state or initialize it. */
 static void work(void *ctx, sgt_ranks *r)
 {
     job *j = ctx;
@@ -114,7 +114,8 @@ static void work(void *ctx, sgt_ranks *r)
     b->close(b);
 }
 
-/* The state is the same on all ranks; losses are those of each rank's own rows. */
+/* Check that all ranks have the same state in both ways of exchange. Each rank's losses are those
+ * of its own rows. */
 static void compare(const job *shared, const job *sent, uint32_t ranks)
 {
     size_t bytes = sgt_model_floats(&shared->o.model) * sizeof(float);
