@@ -13,7 +13,7 @@
 
 set -u
 LC_ALL=C
-TERM=xterm # where a test makes a terminal
+TERM=xterm # for tests that make a terminal
 export LC_ALL TERM
 
 fail() {
@@ -31,7 +31,7 @@ skip() {
     exit 77
 }
 
-# run EXIT COMMAND...: stdin is the caller's
+# run EXIT COMMAND...: run it with the caller's stdin; fail unless the exit code is EXIT
 run() {
     want=$1
     shift
@@ -50,7 +50,8 @@ stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: 
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
 
-# wrong usage, in every program: exit 2, one line and the hint, nothing on stdout
+# check a wrong usage, which every program ends in the same way: exit 2, MESSAGE, a hint, and
+# nothing on stdout
 run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION]...
     message=$1
     shift
@@ -73,7 +74,8 @@ wait_for_handler() {
     done
 }
 
-# run_interrupted COMMAND...: interrupt it once it has a handler: exit 130 and a line that says so
+# run_interrupted COMMAND...: interrupt it when it has a handler. It must exit with 130 and one line
+# that says so
 run_interrupted() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
@@ -89,7 +91,7 @@ run_interrupted() {
     stderr_lines 1
 }
 
-# check WHAT COMMAND...: any other condition
+# check WHAT COMMAND...: fail with WHAT unless COMMAND succeeds
 check() {
     what=$1
     shift
@@ -104,19 +106,21 @@ texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/
 # field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
 
-# Use the programs with the CUDA backend on the host from here on.
+# From here on, use the programs whose CUDA backend runs in emulation on the CPU.
 cuda_on_the_host() {
     programs=$BIN/../host/bin
     [ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
     PATH=$programs:$PATH
 }
 
-# Return whether the programs have a sanitizer: its shadow takes terabytes, and gives memory back slowly.
+# Return whether the programs have a sanitizer, whose shadow memory takes terabytes and is freed
+# slowly.
 is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
 
-# For tests that trace system calls, or make the n-th one fail or kill the process.
+# Skip unless strace works. For tests that trace system calls, or make the n-th one fail or kill the
+# process.
 need_strace() {
-    ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
+    ASAN_OPTIONS=detect_leaks=0 # a sanitizer's leak checker cannot work in a traced process
     export ASAN_OPTIONS
     command -v strace > /dev/null || skip 'strace is not there'
     strace -o .traced true 2> /dev/null || skip 'strace may not trace here'
@@ -125,7 +129,8 @@ need_strace() {
 # inodes PATH...: print inode and name, one line per file. ls aligns the numbers to the widest.
 inodes() { ls -i "$@" 2> /dev/null | sed 's/^ *//'; }
 
-# Work in memory from here on, if possible: hundreds of runs would wait for the disk at every shard.
+# From here on, work in a folder in memory, if possible. On disk, hundreds of runs would wait at
+# every shard.
 work_in_memory() {
     scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null) || return 0
     trap 'cd / && rm -rf "$scratch"' EXIT

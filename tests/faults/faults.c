@@ -163,7 +163,7 @@ typedef struct run {
     what what;
     int error;
     fault_place place;
-    pid_t pid;        /* the program's process; its threads have other ids */
+    pid_t pid;        /* process id of the program; its threads have other ids */
     long entry, text; /* the entry point, and the instruction there */
     int began;
     pid_t dying; /* the thread to kill when its call has ended */
@@ -216,7 +216,7 @@ static void set_what(run *r, const char *text)
 
 /* ---- the child ---- */
 
-/* Stop at the calls of the plan and allow all others. */
+/* Install a seccomp filter that stops at the plan's calls and allows all others. */
 static void filter_calls(const run *r)
 {
     struct sock_filter f[2 * MOST_CALLS + 2];
@@ -255,8 +255,8 @@ static int is_of_program(const run *r, pid_t tid)
     return access(path, F_OK) == 0;
 }
 
-/* Only code after the entry point belongs to the program: a breakpoint there shows when it
- * begins. */
+/* Set a breakpoint at the program's entry point: calls are disturbed from there on. Those before it
+ * are the dynamic loader's. */
 static void break_at_entry(run *r)
 {
     Elf64_auxv_t a;
@@ -286,7 +286,8 @@ static int came_to_entry(run *r, pid_t tid)
     return 1;
 }
 
-/* Half of the bytes; whole pages if possible, as direct reads and writes require. */
+/* Halve the size argument; keep whole pages if possible, because direct reads and writes require
+ * them. */
 static void ask_for_less(struct user_regs_struct *regs, int argument)
 {
     unsigned long long *arguments[] = {&regs->rdi, &regs->rsi, &regs->rdx, &regs->r10, &regs->r8};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which calls to disturb: the first is 1; 0: none, only count them. */
+/* Number of the call to disturb, from 1; 0: only count calls. */
 typedef struct fault_place {
     uint64_t first;
     int further; /* "+": also all later calls */

@@ -24,7 +24,7 @@
 #define HOUR 3600ll
 #define YEARS (10ll * 365 * 24 * HOUR)
 
-/* glibc's own functions, by their other names. */
+/* glibc's own functions, under names that this file does not replace. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -33,7 +33,8 @@ void *__libc_memalign(size_t align, size_t n);
 static fault_counts *counts;
 static fault_place place;
 static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
-/* A part of a library's name ("": the program, or any loaded library); what to do. */
+/* whose: part of the name of the library whose calls are disturbed; "": the program's, or for
+ * dlopen any library. how: what to do. */
 static const char *whose = "", *how = "";
 static uintptr_t code, code_end; /* address range of the callers that count */
 
@@ -46,7 +47,7 @@ static int disturbed(void)
     return hit;
 }
 
-/* The first object is the program; its name is "". */
+/* Find the code of `whose`. The first object is the program, whose name is "". */
 static int find_code(struct dl_phdr_info *o, size_t size, void *ctx)
 {
     (void)size;
@@ -65,7 +66,7 @@ __attribute__((constructor)) static void begin(void)
     char *fd, *plan, *name, *at, *n, *text = getenv("SGT_FAULTS"); /* FD:memory@NAME:fail:17 */
     unsetenv("LD_PRELOAD");
     if (!text) return;
-    text = strdup(text); /* for ever */
+    text = strdup(text); /* never freed: `whose` and `how` point into it */
     unsetenv("SGT_FAULTS");
     fd = strtok(text, ":");
     plan = strtok(NULL, ":");
@@ -194,7 +195,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     int rc = (int)syscall(SYS_clock_gettime, clock, t);
     if (!rc && (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME)) {
         t->tv_sec += ahead();
-        if (t->tv_sec < 0) t->tv_sec = 0; /* an hour before the machine was started */
+        if (t->tv_sec < 0) t->tv_sec = 0; /* the machine was started less than an hour ago */
     }
     return rc;
 }
@@ -216,8 +217,8 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
     return 0;
 }
 
-/* The kernel's clock has not jumped, so convert our time into the kernel's. A time computed before
- * a jump back is far ahead; waiting one second is enough. */
+/* Convert the time to the kernel's clock, which has not jumped. A time that was computed before a
+ * jump back is an hour ahead of now: wait at most one second instead. */
 int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                            const struct timespec *until)
 {

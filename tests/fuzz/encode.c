@@ -1,6 +1,7 @@
-/* encode.c: the ids of a text equal those of applying the merges one by one to the pieces of the
- * regular expression. They equal the ids of the text's parts wherever it may be cut, and decode to
- * its bytes. The same holds for a long piece made from the text. */
+/* encode.c: sgt_encode gives the ids that result from the definition: split the text with the
+ * regular expression, then apply merges to each piece one by one. Cutting the text where that is
+ * allowed does not change them. They decode to the text's bytes. A long piece made from the text
+ * may be cut too. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -13,8 +14,8 @@
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;
 
-/* The definition: repeatedly apply the first merge in order that joins some pair, until there is
- * none. */
+/* Encode one piece by definition: apply the merge of the lowest rank that joins some pair, until no
+ * merge does. */
 static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
@@ -44,8 +45,8 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* Repeat the text until it covers several pages, once more from its middle. Compare the ids of the
- * parts, cut where the encoder may cut, with those of the whole. */
+/* Repeat the text until it has 3,000 bytes or more, then once more from its middle. Cut it where
+ * sgt_extent_cut says, and compare the ids of the parts with those of the whole. */
 static void check_stretch(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
@@ -74,14 +75,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!vocab)
         must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0,
              "it begins");
-    /* exactly so many bytes, so that the sanitizer finds reads and writes beyond them */
+    /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
+     * them */
     uint8_t *text = malloc(size ? size : 1);
     uint16_t *want = malloc((size + 1) * sizeof *want),
              *got = malloc(size ? size * sizeof *got : 1);
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
-    /* whatever the caches hold, and when they already know the text */
+    /* with caches of earlier texts, and again when they already hold this text */
     for (int again = 0; again < 2; again++)
         must(sgt_encode(encoder, text, size, got) == wanted &&
                  !memcmp(got, want, wanted * sizeof *want),

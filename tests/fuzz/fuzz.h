@@ -20,8 +20,7 @@ static inline void must(int holds, const char *what)
     abort();
 }
 
-/* Call this first: FUZZ_CPU names the highest CPU level to use. A machine without it uses its
- * own. */
+/* Limit the CPU level to the one that FUZZ_CPU names, if the machine has it. Call this first. */
 static inline void take_level(void)
 {
     static int taken;

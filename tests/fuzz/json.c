@@ -1,6 +1,5 @@
-/* json.c: a line of JSONL is accepted if jansson, which parses all of it, finds a string in the
- * field, and gives the same string. Bytes that are not such a line are tried once more as the
- * inside of one. */
+/* json.c: sgt accepts a line of JSONL if jansson finds a string in the field, and both give the
+ * same string. Bytes that are not such a line are tried again as the contents of one. */
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -9,8 +8,8 @@
 #include "tokenize/input/json_line.h"
 #include "tokenize/text/utf8.h"
 
-/* Lines that jansson refuses because of its own limits, or, for surrogates, although Python and sgt
- * accept them. */
+/* Return whether jansson refuses a line only because of its own limits, or because of surrogates,
+ * which Python and sgt accept. */
 static int beyond_jansson(const json_error_t *e)
 {
     enum json_error_code code = json_error_code(e);
@@ -27,7 +26,8 @@ static void try_line(const uint8_t *data, size_t n)
         return; /* jansson skips NULs */
     json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
     const json_t *want = json_object_get(j, "a");
-    /* exactly so many bytes, so that the sanitizer finds reads and writes beyond them */
+    /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
+     * them */
     uint8_t *line = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
     must(line && scratch && sgt_json_path_set(&path, "a", NULL) == 0, "there is memory");
     if (n) memcpy(line, data, n);

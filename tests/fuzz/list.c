@@ -5,7 +5,7 @@
 #include "tests/fuzz/files.h"
 #include "tokenize/input/corpus.h"
 
-/* All paths, ".." too, lead into two folders of this test. */
+/* Make two folders, to which all paths lead, even those with "..". */
 static void make_files(void)
 {
     static int made;

@@ -4,7 +4,7 @@
 #include "train/run/llmc.h"
 
 typedef struct filled {
-    sgt_backend b; /* first: it is given as one */
+    sgt_backend b; /* first, because the address of a `filled` is passed as a backend */
     const sgt_model *model;
     size_t numbers;
 } filled;
@@ -18,7 +18,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     must(tensor < sgt_model_tensors(f->model), "there is such a tensor");
     sgt_model_tensor(f->model, tensor, &t);
     must(first <= t.count && count <= t.count - first, "the numbers are the tensor's");
-    volatile float last = count ? from[count - 1] : 0; /* is there to be read */
+    volatile float last = count ? from[count - 1] : 0; /* the last number must be readable */
     (void)last;
     f->numbers += count;
     return 0;

@@ -9,7 +9,8 @@
 
 enum { MOST = 1 << 16 };
 
-/* Return the log after a run that resumes at `step` has opened it. */
+/* Open the log as a run that resumes at `step` does; store what is left of it in `log` and return
+ * its length. */
 static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make_seeds.py: the seeds of tests/fuzz/seeds that are of formats, small ones (those of text and JSON lines, and those
-that once broke a property, are kept as they were found). Needs zstd. Run in tests/fuzz/seeds."""
+"""make_seeds.py: write small seeds of file formats to tests/fuzz/seeds. Seeds of text and JSON
+lines, and inputs that once broke a property, are not made here. Needs zstd. Run it in
+tests/fuzz/seeds."""
 import gzip, json, os, struct, subprocess
 
 def put(family, name, data):
@@ -155,7 +156,7 @@ import base64
 ranks = [bytes([b]) for b in range(256)] + [b"th", b"the", b" the"]
 put("vocab", "tiktoken", b"".join(base64.b64encode(t) + b" %d\n" % i for i, t in enumerate(ranks)))
 
-# ---- what sgt-tokenize goes on from, lists, arguments, names ----
+# ---- the journal of sgt-tokenize, lists of files, arguments, names ----
 head, done = 'sgt-tokenize 2 d7f9b057243f9be1 {"format": "auto"}', "state" + " 1" * 19
 put("journal", "whole", "\n".join([head, "shard train 0 12 2 0123456789abcdef", "invalid 0 0 17", done, done, "shard val 0"]))
 put("journal", "torn", "\n".join([head, done, "!state 1 2 3", done]))

@@ -47,7 +47,7 @@ static const sgt_program program = {
 /* ---- the program's end, which is not ours ---- */
 
 static jmp_buf ended;
-static int inside; /* returned by options.c, not by libFuzzer */
+static int inside; /* 1 while options.c may call exit; otherwise libFuzzer calls it */
 _Noreturn void __real_exit(int code);
 _Noreturn void __wrap_exit(int code);
 _Noreturn void __wrap_exit(int code)
@@ -56,11 +56,12 @@ _Noreturn void __wrap_exit(int code)
     longjmp(ended, code + 1);
 }
 
-/* Such an end leaks what the program would have freed by exiting. */
+/* Disable the leak check: jumping out of exit leaks what the end of the process would have
+ * freed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
-/* Discard what options.c prints meanwhile. */
+/* Send what is printed to /dev/null (on), or to where it went before. */
 static int quiet(int fd, int on)
 {
     static int kept[3], nowhere;

@@ -14,7 +14,7 @@ typedef struct result {
     int rc, inside;
 } result;
 
-/* Feed pieces of `in` bytes and take pieces of `out` bytes. */
+/* Unpack data, fed in pieces of `in` bytes, into output pieces of `out` bytes. */
 static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, size_t in,
                    size_t out)
 {
@@ -25,7 +25,7 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
     r->rc = 0;
     for (size_t at = 0, full = 0; (at < size || full) && r->rc == 0 && r->n < MOST;) {
         size_t n = size - at < in ? size - at : in, room = MOST - r->n < out ? MOST - r->n : out;
-        /* exactly so many bytes, for the sanitizer */
+        /* exactly the bytes needed, so that the sanitizer finds reads and writes beyond */
         uint8_t *from = malloc(n ? n : 1), *to = malloc(room);
         must(from && to, "there is memory");
         if (n) memcpy(from, data + at, n);

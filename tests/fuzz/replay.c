@@ -1,5 +1,5 @@
-/* replay.c: run every file of the given folders through a fuzz target. The last line sums them
- * up. */
+/* replay.c: a main function for a fuzz target: run it on every file of the given folders. The last
+ * line is a summary. */
 #include <dirent.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# replay.sh BUILD: every seed through every property, at each level of the CPU's instructions up to this machine's.
+# replay.sh BUILD: check every property with every seed, at each CPU level up to this machine's.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 passed=0 failed=0

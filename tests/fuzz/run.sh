@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh BUILD SECONDS TARGET...: libFuzzer on each for so long, from the seeds and what earlier runs have found
-# (BUILD/found/TARGET); the properties that depend on it at this machine's best level, AVX2 and plain C in turn. Memory
-# is bounded, for the process and for a single allocation. What breaks a property is kept in BUILD, and named.
+# run.sh BUILD SECONDS TARGET...: run libFuzzer on each target for SECONDS, from the seeds and from
+# inputs that earlier runs found (BUILD/found/TARGET). Targets that depend on the CPU level run at
+# this machine's best, AVX2 and plain C in turn. The memory of the process and of one allocation is
+# limited. Inputs that break a property are kept in BUILD, and their names are printed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 seconds=$2

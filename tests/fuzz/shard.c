@@ -65,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int s = 0; s < SGT_SAMPLINGS; s++) {
         draw(&by[0], path, SGT_READER_PRELOAD, (sgt_sampling)s);
         draw(&by[1], path, SGT_READER_MMAP, (sgt_sampling)s);
-        /* readers may report an invalid id in different batches: preload checks all ids first */
+        /* readers may report an invalid id at different batches, because preload checks all ids
+         * first */
         must(by[0].rc < 0 || by[1].rc == 0, "what one reader takes the other does");
         must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows),
              "their rows are the same");

@@ -1,10 +1,10 @@
-/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have,
- * and its options, which may be refused too, are written as what they were read from. */
+/* state.c: a checkpoint's state.json is refused with one line, or has counts that a run can have.
+ * Its options are refused with one line, or are the same after writing and reading again. */
 #include "tests/fuzz/files.h"
 #include "train/run/checkpoint.h"
 #include "train/settings.h"
 
-/* The options of a run, from wherever they come: --config, options.json, state.json. */
+/* Check the options of a run, which come from --config, options.json or state.json. */
 static void check_options(const char *text)
 {
     sgt_settings s, again;

@@ -1,6 +1,6 @@
-/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it
- * encodes any bytes so that they decode to themselves; and written as tokenizer.json it is read as
- * the same vocabulary. */
+/* vocab.c: a vocabulary file of any format is refused with one line, or gives a vocabulary that
+ * decodes the ids of any bytes to these bytes. Written as tokenizer.json, it is read as the same
+ * vocabulary. */
 #include "tests/fuzz/files.h"
 #include "tokenize/vocab/vocab.h"
 
@@ -43,7 +43,7 @@ static void check_written(const sgt_vocab *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* one form by its name, all by what they hold */
+    /* merges.txt is recognized by its name, the other formats by their contents */
     static const char *const names[] = {"merges.txt", "vocabulary"};
     sgt_error err;
     take_level();

@@ -9,7 +9,7 @@
 
 #define FP32 (1 << SGT_PRECISION_FP32)
 #define ALL 15
-/* cases for which one wide and one narrow type suffice */
+/* for cases in which one wide and one narrow precision suffice */
 #define EXACT (FP32 | 1 << SGT_PRECISION_BF16)
 
 static const struct {
@@ -21,9 +21,9 @@ static const struct {
 
 /* ---- against PyTorch in float64 ---- */
 
-/* float32: the bounds of test_step.c. Otherwise a gradient passes through at most 12 roundings per
- * layer; each is off by at most half a unit, and most cancel: 12 sqrt(layers) units. TF32 rounds
- * only operands. */
+/* Return the bound of a gradient's relative error. In float32 it is that of test_step.c. Otherwise
+ * a gradient passes through at most 12 roundings per layer, each with an error of at most half a
+ * unit. Most of these cancel: 12 sqrt(layers) units. TF32 rounds only operands. */
 static double gradient_bound(const step_check *s, const fixture *f)
 {
     if (s->precision == SGT_PRECISION_FP32) return 5e-6;
@@ -127,8 +127,8 @@ static void recompute(step_check *s)
     for (int with = 0; with <= 1; with++) {
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = with ? 0.1f : 0;
-        /* GELU inside a product rounds differently from GELU alone: all three leave it out of
-         * products. */
+        /* GELU fused into a product rounds differently from GELU alone. So fusion is off at all
+         * three levels. */
         o.no_fuse = s->cuda;
         outcome none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
@@ -142,8 +142,8 @@ static void recompute(step_check *s)
     }
 }
 
-/* Levels per layer: n none, g gelu, b block. On CUDA every such choice keeps GELU out of products,
- * as g does. */
+/* Each letter is a layer's level: n none, g gelu, b block. On CUDA, a choice per layer switches the
+ * fusion of GELU with products off, as `gelu` does. */
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
@@ -174,8 +174,8 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
-/* Only buffers declared live (train/memory/live.h) are read: all others are overwritten after every
- * part of a step. */
+/* Check that a step reads only buffers that are declared live (train/memory/live.h): all others are
+ * overwritten after every part of the step. */
 static void live(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "bnbgn", "bbbgg"};
@@ -209,8 +209,8 @@ static void live(step_check *s)
     fixture_free(&f);
 }
 
-/* Sums over micro-steps are added in another order. Where a gradient is almost zero, three steps of
- * AdamW amplify the difference to at most the length of a step. */
+/* Micro-steps sum gradients in another order. If a gradient is almost zero, AdamW turns that
+ * difference into at most the length of its three steps. */
 static void accumulation(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -356,8 +356,8 @@ static void as_the_cpu(step_check *s)
     compare_with_cpu(s, "an ignored id", &o);
 }
 
-/* Two steps on one device, the state copied to the other, a third step there: as three steps on
- * one. */
+/* Run two steps on one device, copy the state to the other, and run a third step there. The result
+ * must be as after three steps on one device. */
 static void moves(step_check *s)
 {
     static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
@@ -387,8 +387,8 @@ static void moves(step_check *s)
 
 /* ---- the loss scale ---- */
 
-/* A scale that is far too large overflows fp16: updates are skipped, and moments untouched, until
- * it has decreased. */
+/* A loss scale that is far too large overflows fp16. Updates are skipped and moments stay as they
+ * are until the scale has decreased enough. */
 static void overflow(step_check *s)
 {
     fixture f;

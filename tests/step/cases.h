@@ -26,7 +26,7 @@ void expect_same(step_check *s, const outcome *a, const outcome *b);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
-void as_pytorch(step_check *s); /* the losses, norms and first gradients of every shape */
+void as_pytorch(step_check *s); /* compare losses, norms and first gradients with PyTorch's */
 
 /* variants.c */
 void variants(step_check *s);

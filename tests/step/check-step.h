@@ -32,7 +32,8 @@ sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *c
                          uint32_t rows);
 /* the same, without putting the parameters */
 sgt_backend *open_bare(const step_check *s, const fixture *f);
-int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and close it again */
+/* Open and close a backend; return the result. */
+int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err);
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 
 /* Return the counts of the CUDA library; zeros on the CPU. */
@@ -47,7 +48,7 @@ sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint
                            unsigned steps, uint32_t micro);
 double relative_l2(const float *x, const double *want, size_t n);
 double largest_difference(const float *x, const float *y, size_t n);
-/* Return half a unit in the last place of the matrices, relative. */
+/* Return half a unit in the last place of the precision's matrices, as a relative error. */
 double unit_of(sgt_precision p);
 
 #endif

@@ -1,16 +1,19 @@
 #!/bin/sh
-# check-step.sh BUILD [check|all|torture] [PART]: the whole training step against PyTorch's numbers, on the CPU and by
-# the CUDA backend on the host. check: in fp32, over the first steps of the curves. all (the default): in bf16 on the
-# host too, with every mix of recomputation and each variant. torture: in every precision and over all 200 steps, but
-# of the largest model only 20 on the host, and 200 there in fp32: half an hour.
-# PART is one of cpu, host-1, host-2 (either half of the host's cases) and cudnn; all of them without it. The last line
-# is "N passed, N failed, N skipped".
+# check-step.sh BUILD [check|all|torture] [PART]: compare the whole training step with PyTorch's
+# numbers, on the CPU backend ("cpu") and on the CUDA backend in emulation on the CPU ("host").
+#   check: the host in fp32; only the first steps of the curves.
+#   all (default): the host in bf16 too, with every mix of recomputation and each variant.
+#   torture: every precision, over all 200 steps, in half an hour. On the host, the largest model
+#     has 20 steps, and 200 in fp32.
+# PART: cpu, host-1 or host-2 (half of the host's cases each), or cudnn; default: all of them. The
+# last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
 tier=${2:-all}
 part=${3:-}
-[ "$tier" = torture ] && quiet='' || quiet='|loss off by .* on the mean' # how far curves lie from PyTorch's
+# Except for torture, hide how far the curves lie from PyTorch's.
+[ "$tier" = torture ] && quiet='' || quiet='|loss off by .* on the mean'
 passed=0 failed=0 skipped=0
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-step.XXXXXX")
 trap 'rm -f "$log"' EXIT
@@ -27,7 +30,8 @@ run() { # COMMAND...
 expected() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 
 host=$B/host/bin/check-step
-# In make check, these take as long as all the other cases, and the suite of train has them on the CPU.
+# make check leaves these out: they take as long as all other cases, and tests/train has them on the
+# CPU.
 long=variants,recompute_mix,live
 case $tier in
 torture)

@@ -74,7 +74,8 @@ void hopper(step_check *s)
     }
 }
 
-/* Only with cuDNN: on the host, if SGT_HOST_CUDNN asks for its stand-in. */
+/* Compare attention by cuDNN with our own. Skipped without cuDNN; on the host, SGT_HOST_CUDNN=1
+ * selects a stand-in for it. */
 void cudnn(step_check *s)
 {
     sgt_error err;
@@ -107,7 +108,7 @@ void waits(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
     sgt_cuda_counts before = counts_now(s);
-    /* graphs are captured from work that ran without graphs first: a micro-step, the update */
+    /* the first micro-step and the first update run without graphs, and are captured then */
     run_steps(s, &f, b, 0, 1, MICRO);
     expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1,
            "%llu graphs in the first step",
@@ -131,15 +132,15 @@ void waits(step_check *s)
            (unsigned long long)(n.graph_runs - before.graph_runs));
     expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1),
            "%llu launches outside of graphs", (unsigned long long)(n.launches - before.launches));
-    /* a batch's tokens and the fixture's own targets; the end of a step */
+    /* two copies per micro-step, tokens and targets; one at the end of a step */
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
     b->close(b);
     fixture_free(&f);
 }
 
-/* Kernels of a forward pass: their number does not depend on the width, so a narrow model with
- * gpt2's twelve layers has as many as gpt2. */
+/* Count the kernels of a forward pass. Their number does not depend on the width, so a narrow model
+ * with gpt2's twelve layers launches as many as gpt2. */
 void launches(step_check *s)
 {
     sgt_error err = {0};

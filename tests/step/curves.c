@@ -60,7 +60,8 @@ static void read_rows(step_check *s, curve *c, const sgt_backend *b)
     free(ids);
 }
 
-/* The distance of a run from float64's: the largest, the sum, and that of the last step. */
+/* Errors of a run relative to the one in float64: the largest of the loss and of the norm, and the
+ * loss's sum and last one. */
 typedef struct errors {
     double loss, norm, sum, last;
     unsigned steps;
@@ -87,8 +88,8 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
            m.grad_norm, c->norm[k]);
 }
 
-/* The promised bounds: of bf16 on the mean, of fp16 on the last step; TF32's units are a quarter of
- * bf16's. */
+/* Check the promised bounds: for bf16 and TF32 that of the mean error, for fp16 that of the last
+ * step. TF32's bound is a quarter of bf16's. */
 static void judge(step_check *s, const errors *e)
 {
     double mean = e->sum / e->steps, most = s->precision == SGT_PRECISION_BF16 ? 0.02 : 0.02 / 4;

@@ -6,8 +6,9 @@
 
 #include "tests/step/cases.h"
 
-/* The fixture's rows of 70 tokens, with dropout, compared with PyTorch in float64, within the
- * bounds of as_pytorch. Its heads of 6 numbers use the tiled path on CUDA, and the naive one. */
+/* Compare the fixture's steps, rows of 70 tokens with dropout, with PyTorch in float64, within the
+ * bounds of as_pytorch. On CUDA, heads of 6 numbers run through both the tiled attention and the
+ * naive one. */
 static void as_pytorch_by(step_check *s, sgt_attention attention)
 {
     fixture f;
@@ -29,8 +30,8 @@ static void as_pytorch_by(step_check *s, sgt_attention attention)
     fixture_free(&f);
 }
 
-/* The first document of each row has 9 tokens and no targets; with `other` its tokens are reversed.
- * The tokens are the same, so sums over them are made in the same order. */
+/* Begin each row with a document of 9 tokens without targets. `other` reverses these tokens: the
+ * row has the same tokens in another order, so sums per token are made alike. */
 static void two_documents(fixture *f, int other)
 {
     enum { LENGTH = 9 };
@@ -44,7 +45,8 @@ static void two_documents(fixture *f, int other)
     }
 }
 
-/* The tokens before a document do not influence it, down to the bits. Without the mask they do. */
+/* Check that the tokens before a document change no bit of its loss and gradients with the mask,
+ * and do change them without it. */
 static void unseen_by(step_check *s, sgt_attention attention, int masked)
 {
     fixture f;
@@ -68,7 +70,8 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
         expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
         fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
-        expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text); /* disabled: the rate is 0 */
+        /* ends the step, and changes nothing: the rate is 0 */
+        expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
     }
     double off = largest_difference(gradients[0], gradients[1], n);
     expect(s, (loss[0] == loss[1]) == masked, "losses %.17g and %.17g", loss[0], loss[1]);
@@ -79,8 +82,8 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     fixture_free(&f);
 }
 
-/* Compute loss and gradient with two documents per row, which begin where `starts` says or at the
- * id. */
+/* Compute loss and gradient with two documents per row. If told, the rows' `starts` say where they
+ * begin; otherwise the backend searches for eot. */
 static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told,
                           float **gradient)
 {
@@ -101,7 +104,8 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     expect(s, b->micro_step(b, 0, 0, &rows, 1.0 / (f.batch * f.seq), &err) == 0, "%s", err.text);
-    memset(starts, 1, f.batch * f.seq * sizeof *starts); /* the backend has read them */
+    /* micro_step has read them already, and must not read them again */
+    memset(starts, 1, f.batch * f.seq * sizeof *starts);
     *gradient = flat_state(b, &f.model, SGT_GRADIENTS);
     expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
     b->close(b);
@@ -110,7 +114,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     return loss;
 }
 
-/* If rows say where their documents begin, that decides the mask, and no id does. */
+/* If rows say where their documents begin, the mask follows that, and ids do not matter. */
 static void told_by_rows(step_check *s, sgt_attention attention)
 {
     enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };

@@ -1,7 +1,8 @@
-/* variants.c: every variant of the CUDA step (train/variants.h) alone, and all together: close to
- * the step without variants, which as_pytorch compares with PyTorch, with dropout and recomputation
- * too; the same bits each time, with graphs and without. All together are also compared with
- * PyTorch, within the same bounds. Other cases use the default variants, or those of --variant. */
+/* variants.c: every variant of the CUDA step (train/variants.h) alone, and all together. The result
+ * must be close to that of the step without variants, which as_pytorch compares with PyTorch, with
+ * dropout and recomputation too. It must have the same bits with graphs and without. All variants
+ * together are also compared with PyTorch, within the same bounds. Other cases use the default
+ * variants, or those of --variant. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 
 #include "tests/step/cases.h"
 
-/* What is compared: two micro-steps; with `more`, also dropout and recomputation. */
+/* Run three steps of two micro-steps with the variants in `set`. more: with dropout and
+ * recomputation. other_way: without graphs, and with buffers overwritten when they are dead. */
 static outcome tried(step_check *s, uint32_t set, int more, int other_way)
 {
     sgt_backend_options o = options_of(s, "tiny_tanh", 2);
@@ -52,8 +54,8 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
-/* With one micro-step per step, written gradients have the same bits as zeroed ones that are added
- * to. A second micro-step is refused. */
+/* The variant gradients-written stores gradients instead of adding them to zeros. With one
+ * micro-step per step, that gives the same bits. A second micro-step is refused. */
 void gradients_written(step_check *s)
 {
     fixture f;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """check_eval.py MODEL FILE JSON: does sgt-eval --json agree with transformers, question by question?
 
-Every answer's log-likelihood to 1e-4 a token (sgt's is in fp32, this in float64), and every decision: which ending by
-the sum and by the mean of its tokens', or whether greedy decoding says the last word. Needs torch and transformers."""
+Compares the log-likelihood of every answer, within 1e-4 per token (sgt computes in fp32, this in
+float64), and every decision: the ending with the largest sum, and with the largest mean, of its
+tokens' log-likelihoods; or whether greedy decoding gives the last word. Needs torch and
+transformers."""
 import json, math, sys
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -18,7 +20,7 @@ def encode(text):
 
 
 def answer(context, text):
-    """log-likelihoods of the answer's tokens, and whether each is the likeliest"""
+    """Return the log-likelihoods of the answer's tokens, and whether each is the likeliest."""
     head = encode(context) or [tokenizer.convert_tokens_to_ids("<|endoftext|>")]
     tail = encode(" " + text)
     ids = (head + tail)[-(model.config.n_positions + 1):]

@@ -38,7 +38,7 @@ def gelu(x):
 
 
 def losses(ids):
-    """of the tokens after each of ids[:-1], in nats"""
+    """Return the losses of predicting each of ids[1:], in nats."""
     T, heads = len(ids) - 1, config["n_head"]
     x = w["wte.weight"][ids[:-1]] + w["wpe.weight"][:T]
     for i in range(config["n_layer"]):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_greedy.py JSON: are the texts of `sgt-sample --temperature 0 --json` what transformers makes of the same model
-and prompts, token for token? Where float32 cannot tell (the two likeliest logits are within 1e-4 of one another in
-float64), a text is compared up to there. Needs torch and transformers; exits 77 where they are missing."""
+"""check_greedy.py JSON: does transformers give the same tokens as `sgt-sample --temperature 0
+--json` for the same model and prompts? A text is compared up to the first token that float32 cannot
+decide: its two largest logits in float64 are within 1e-4 of each other. Needs torch and
+transformers; exits 77 if they are missing."""
 import json, sys
 try:
     import torch

@@ -1,5 +1,5 @@
-"""RUN/tb as TensorBoard sees it: the scalars of log.jsonl, each of its steps once, whatever was done again.
-    check_tensorboard.py RUN FILES"""
+"""check_tensorboard.py RUN FILES: does TensorBoard read from RUN/tb, which must have FILES files,
+the scalars of log.jsonl, and each step once, even if a resumed run repeated it?"""
 import glob
 import json
 import math

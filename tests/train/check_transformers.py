@@ -2,9 +2,10 @@
 """check_transformers.py RUN SHARD: does transformers load the newest checkpoint of RUN as it is, and does it agree?
 
 Loads RUN/<latest> with AutoModelForCausalLM, computes the mean loss of one batch of SHARD (the rows that
-`sgt-train --sampling sequential` takes first) and prints it; with --expect LOSS, holds it to that within 1e-5. Where
-the checkpoint has a tokenizer.json, AutoTokenizer must load it and bring tokens back to the text they came from. Needs
-torch and transformers; exits 77 where they are missing."""
+`sgt-train --sampling sequential` takes first) and prints it. With --expect LOSS, the loss must be
+LOSS within 1e-5. If the checkpoint has a tokenizer.json, AutoTokenizer must load it, and decode
+tokens to the text that they came from. Needs torch and transformers; exits 77 if they are
+missing."""
 import argparse, os, struct, sys
 try:
     import torch

@@ -7,7 +7,7 @@
 typedef struct world world;
 
 typedef struct seat {
-    sgt_ranks r; /* first: calls cast a sgt_ranks * to a seat * */
+    sgt_ranks r; /* first, because calls cast its address to a seat */
     world *w;
     void (*work)(void *ctx, sgt_ranks *r);
     void *ctx;

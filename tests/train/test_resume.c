@@ -105,7 +105,7 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     }
     cr_expect_str_empty(line);
     free(log);
-    /* a missing log is no error either */
+    /* if the log is missing, the run goes on, with a warning */
     cr_assert_eq(unlink(in_folder("cut/log.jsonl")), 0);
     s.steps = 7;
     must_train(s, "cut", 1);

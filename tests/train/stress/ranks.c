@@ -114,8 +114,8 @@ static void work(void *ctx, sgt_ranks *r)
     b->close(b);
 }
 
-/* Check that all ranks have the same state in both ways of exchange. Each rank's losses are those
- * of its own rows. */
+/* Check that all ranks have the same state, and each rank the same losses, in both ways of
+ * exchange. */
 static void compare(const job *shared, const job *sent, uint32_t ranks)
 {
     size_t bytes = sgt_model_floats(&shared->o.model) * sizeof(float);
