@@ -161,7 +161,7 @@ static int open_fake(sgt_backend **out, const sgt_backend_options *o, sgt_error 
     cr_assert(f);
     fake_seen.options = *o;
     snprintf(fake_seen.choices, sizeof fake_seen.choices, "%s", o->choices ? o->choices : "");
-    /* other tests show what a backend does at the same time; here it is the CPU's plain step */
+    /* the CPU's plain step: other options are recorded in fake_seen and change nothing */
     sgt_backend_options plain = {.model = o->model,
                                  .optim = o->optim,
                                  .batch = o->batch,
