@@ -4,18 +4,18 @@
  *
  *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
  *
- *     faults -o seen rename,unlink:count sgt-tokenize ...      count the calls: writes SEEN HIT to "seen"
- *     faults write,pwrite64:kill:7 ...                         SIGKILL before the 7th call; killed: after it
- *     faults fsync:EIO:2 ...                                   the 2nd call fails; 2+: all calls from the 2nd on
- *     faults read,write:short:3 ...                            the 3rd call is limited to half of its bytes
- *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process can be started
- *     faults memory:fail:17 ...                                malloc and its like, called by the program's code
- *     faults memory@libjansson:fail:17 ...                     ... by the code of a library
- *     faults clock:back:5 ...                                  from the 5th query on, clocks are an hour behind;
- *                                                              forward: ten years ahead; wild: alternating
- *     faults dlopen@libdnnl:EINTR:1 ...                        loading it is interrupted; dlopen: any library;
- *                                                              missing: as if there were no such file
- *     faults uring:EIO:2, uring:short:2 ...                    the result of a read by io_uring
+ *     faults -o seen rename:count sgt-tokenize ...  count the calls: write SEEN HIT to "seen"
+ *     faults write,pwrite64:kill:7 ...      SIGKILL before the 7th call; killed: after it
+ *     faults fsync:EIO:2 ...                the 2nd call fails; 2+: all calls from the 2nd on
+ *     faults read,write:short:3 ...         the 3rd call is limited to half of its bytes
+ *     faults clone,clone3,vfork:EAGAIN:1 ...  no thread or process can be started
+ *     faults memory:fail:17 ...             malloc and its like, called by the program's code, fail
+ *     faults memory@libjansson:fail:17 ...  ... called by the code of a library
+ *     faults clock:back:5 ...               from the 5th query on, clocks are an hour behind;
+ *                                           forward: ten years ahead; wild: alternating
+ *     faults dlopen@libdnnl:EINTR:1 ...     loading it is interrupted; dlopen: any library;
+ *                                           missing: as if there were no such file
+ *     faults uring:EIO:2, uring:short:2 ... the result of a read by io_uring is an error, or short
  *
  * seccomp and ptrace catch system calls: those of the program's own process and all its threads,
  * from its entry point on (the dynamic loader's earlier calls are not disturbed), whether libc,

@@ -68,7 +68,8 @@ Test(uring, ring_refused)
     }
 }
 
-/* The first cursor has a ring, the other two do not: one notice. */
+/* Two rings can be created: one at open, as a trial, and the first cursor's. The other two cursors
+ * have none, and give one notice. */
 Test(uring, ring_refused_to_some)
 {
     put_folder();

@@ -1,6 +1,6 @@
 /* check-step.h: helpers for the cases of check-step.
  *
- *     static void as_pytorch(step_check *s)          // in tests/step/NAME.c; registered in cases.c's table
+ *     static void as_pytorch(step_check *s) // in tests/step/NAME.c; listed in step_cases (cases.c)
  *     {
  *         // on the device and in the precision under test
  *         sgt_backend *b = open_fixture(s, &f, &options, f.batch);

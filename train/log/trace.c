@@ -49,8 +49,8 @@ struct sgt_trace {
 
 /* ---- open and close ---- */
 
-/* Decide which steps to trace, as torch.profiler's wait, warm-up and active do; a short run waits
- * less. */
+/* Trace SGT_TRACE_STEPS steps after SGT_TRACE_WAIT others, like torch.profiler's schedule. A short
+ * run waits less, and a very short one traces fewer. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
