@@ -33,6 +33,12 @@ typedef struct sgt_adamw {
     double c1, c2;
 } sgt_adamw;
 
+/* Random numbers for stochastic rounding, each a pure function of (seed, draw, element). */
+typedef struct sgt_random {
+    uint64_t seed, draw; /* draw: from sgt_moments_draw(step), kernels/moments.h */
+    uint64_t first;      /* element number of the first number */
+} sgt_random;
+
 /* Stochastic gradient descent with momentum (Polyak 1964), optionally Nesterov's, with decay
  * decoupled as in AdamW:
  *   g' = g*grad_scale   m = momentum*m + g'
@@ -170,6 +176,10 @@ typedef struct sgt_kernels {
      * to_bf16's bits. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
+    /* The same with moments in bfloat16. m and v are computed in float; p takes those, and m and v
+     * are stored rounded up or down at random (kernels/moments.h), so that their mean is kept. */
+    void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
+                       const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 } sgt_kernels;
 

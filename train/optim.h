@@ -11,6 +11,7 @@ typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD } sgt_optim_kind;
 typedef struct sgt_optim {
     sgt_optim_kind kind;
     float beta1, beta2, eps; /* for AdamW */
+    int bf16_moments;        /* AdamW stores its moments in bfloat16 (kernels/moments.h) */
     float momentum;          /* for SGD, whose momentum takes the place of AdamW's first moment */
     int nesterov;
     float weight_decay; /* decoupled weight decay, on tensors of two dimensions only */

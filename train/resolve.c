@@ -13,6 +13,7 @@ int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *e
                   .beta1 = (float)betas[0],
                   .beta2 = (float)betas[1],
                   .eps = 1e-8f,
+                  .bf16_moments = s->optimizer_state,
                   .momentum = (float)s->momentum,
                   .nesterov = s->nesterov,
                   .weight_decay = (float)s->weight_decay,

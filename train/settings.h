@@ -50,6 +50,7 @@ typedef enum sgt_setting {
     SGT_SET_WARMUP,
     SGT_SET_SCHEDULE,
     SGT_SET_OPTIMIZER,
+    SGT_SET_OPTIMIZER_STATE,
     SGT_SET_BETAS,
     SGT_SET_MOMENTUM,
     SGT_SET_NESTEROV,
@@ -104,9 +105,10 @@ typedef struct sgt_settings {
     uint64_t steps;
     double lr, min_lr;
     uint64_t warmup;
-    int schedule;      /* sgt_schedule_kind */
-    int optimizer;     /* sgt_optim_kind */
-    const char *betas; /* two numbers with a comma between them */
+    int schedule;        /* sgt_schedule_kind */
+    int optimizer;       /* sgt_optim_kind */
+    int optimizer_state; /* 0: fp32, 1: bf16 */
+    const char *betas;   /* two numbers with a comma between them */
     double momentum;
     int nesterov;
     double weight_decay, grad_clip, skip_spikes;

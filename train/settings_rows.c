@@ -11,6 +11,7 @@
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const gelus[] = {"tanh", "erf", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", NULL};
+static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
@@ -103,6 +104,10 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
          "learning-rate schedule after the warm-up", 0),
     WORD(OPTIMIZER, OPTIMIZER, optimizer, "optimizer", optimizers, "adamw",
          "optimizer that updates the parameters", 0),
+    WORD(OPTIMIZER, OPTIMIZER_STATE, optimizer_state, "optimizer-state", optimizer_states, "fp32",
+         "type that AdamW's two moments are stored in; bf16 takes half the memory and is rounded "
+         "at random (CPU)",
+         DEVICE, .needs = ADAMW),
     TEXT(OPTIMIZER, BETAS, betas, "betas", "B1,B2", "0.9,0.95",
          "decay rates of AdamW's two moments", 0, .needs = ADAMW),
     REAL(OPTIMIZER, MOMENTUM, momentum, "momentum", "X", 0, 1, "0.9", "SGD's momentum", 0,

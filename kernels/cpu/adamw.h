@@ -1,6 +1,7 @@
 /* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products
  * read. Prefetching by hand gained nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
 #include "kernels/kernels.h"
+#include "kernels/moments.h"
 #include "kernels/cpu/round.h"
 #include "kernels/cpu/simd.h"
 
@@ -22,10 +23,9 @@ SGT_INLINE void adamw_lanes(float *p, float *m, float *v, const float *g, size_t
     vstore_upto(p, old - vfma(f->decay, old, change), n);
 }
 
-static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
-                  uint16_t *copy)
+SGT_INLINE adamw_factors adamw_factors_of(const sgt_adamw *a)
 {
-    const adamw_factors f = {
+    return (adamw_factors){
         .scale = vset(a->grad_scale),
         .b1 = vset(a->beta1),
         .b1_rest = vset(1 - a->beta1),
@@ -36,10 +36,53 @@ static void adamw(float *p, float *m, float *v, const float *g, size_t n, const 
         .eps = vset(a->eps),
         .decay = vset(a->lr * a->decay),
     };
+}
+
+static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
+                  uint16_t *copy)
+{
+    const adamw_factors f = adamw_factors_of(a);
     for (size_t i = 0, end; i < n; i = end) {
         end = n - i < COPIED_FLOATS ? n : i + COPIED_FLOATS;
         for (size_t j = i; j < end; j += W) adamw_lanes(p + j, m + j, v + j, g + j, end - j, &f);
         if (copy) stream_bf16(copy + i, p + i, end - i);
+    }
+    if (copy) stream_end();
+}
+
+SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
+}
+
+/* Store both moments of elements that share the key. */
+SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
+                              uint32_t key, uint32_t element, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t random = sgt_moments_random(key, element + (uint32_t)i);
+        m[i] = sgt_moment_rounded(to_bits(m1[i]), random & 0xffff);
+        v[i] = sgt_moment_rounded(to_bits(v1[i]), random >> 16);
+    }
+}
+
+static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
+                       const sgt_adamw *a, const sgt_random *r, uint16_t *copy)
+{
+    const adamw_factors f = adamw_factors_of(a);
+    float m1[COPIED_FLOATS], v1[COPIED_FLOATS];
+    uint32_t key = sgt_moments_key(r->seed, r->draw, r->first);
+    for (size_t i = 0, part; i < n; i += part) {
+        uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
+        if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
+        part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
+        if (part > left) part = left; /* elements that share the key */
+        widen_moments(m1, m + i, part);
+        widen_moments(v1, v + i, part);
+        for (size_t j = 0; j < part; j += W)
+            adamw_lanes(p + i + j, m1 + j, v1 + j, g + i + j, part - j, &f);
+        round_moments(m + i, v + i, m1, v1, key, (uint32_t)element, part);
+        if (copy) stream_bf16(copy + i, p + i, part);
     }
     if (copy) stream_end();
 }

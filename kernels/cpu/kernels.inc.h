@@ -49,5 +49,6 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .sum_squares = sum_squares,
     .add_squares = add_squares,
     .adamw = adamw,
+    .adamw_bf16 = adamw_bf16,
     .sgd = sgd,
 };

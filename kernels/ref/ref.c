@@ -29,6 +29,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .sum_squares = sgt_ref_sum_squares,
         .add_squares = sgt_ref_add_squares,
         .adamw = sgt_ref_adamw,
+        .adamw_bf16 = sgt_ref_adamw_bf16,
         .sgd = sgt_ref_sgd,
     };
     return &table;

@@ -59,6 +59,8 @@ double sgt_ref_sum_squares(const float *x, size_t n);
 double sgt_ref_add_squares(float *x, const float *y, size_t n);
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                    uint16_t *copy);
+void sgt_ref_adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
+                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
 void sgt_ref_sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 
 #endif

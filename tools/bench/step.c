@@ -38,6 +38,7 @@ static const sgt_option table[] = {
     {"grad-accum", .as = ROW(ACCUM), .to = &s.accum},
     BENCH_PRECISION(shape, "number format of the matrices"),
     {"optimizer", .as = ROW(OPTIMIZER), .to = &s.optimizer},
+    {"optimizer-state", .as = ROW(OPTIMIZER_STATE), .to = &s.optimizer_state},
     {"dropout", .as = ROW(DROPOUT), .to = &s.dropout},
     {"recompute", .as = ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
      .help = "what the backward pass recomputes instead of storing it"},

@@ -26,25 +26,37 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
-static float *flat_of(const sgt_cpu_buffers *b, sgt_state what)
-{
-    float *const flat[] = {[SGT_PARAMETERS] = b->params,
-                           [SGT_MOMENT1] = b->m,
-                           [SGT_MOMENT2] = b->v,
-                           [SGT_GRADIENTS] = b->grads};
-    return flat[what];
-}
+/* A part of a tensor's state. */
+typedef struct state_part {
+    void *flat; /* the flat array that holds it: float, or bfloat16 if `half` */
+    size_t at;  /* its place there, in elements */
+    int half;
+} state_part;
 
-static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first,
-                       size_t count, sgt_error *err)
+static int find_state(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first, size_t count,
+                      state_part *part, sgt_error *err)
 {
     sgt_tensor t;
-    if (what > SGT_GRADIENTS) {
-        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
-        return NULL;
+    if (what > SGT_GRADIENTS) return sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
+    int rc = sgt_model_part(&c->shape.model, tensor, first, count, &t, err);
+    if (rc < 0) return rc;
+    const sgt_cpu_buffers *b = &c->buf;
+    void *const arrays[] = {[SGT_PARAMETERS] = b->params,
+                            [SGT_MOMENT1] = b->m,
+                            [SGT_MOMENT2] = b->v,
+                            [SGT_GRADIENTS] = b->grads};
+    int moment = what == SGT_MOMENT1 || what == SGT_MOMENT2;
+    *part = (state_part){arrays[what], t.offset + first, moment && c->shape.optim.bf16_moments};
+    return SGT_OK;
+}
+
+static void read_floats(float *to, const state_part *p, size_t n)
+{
+    if (!p->half) memcpy(to, (const float *)p->flat + p->at, n * sizeof *to);
+    for (size_t i = 0; p->half && i < n; i++) {
+        uint32_t bits = (uint32_t)((const uint16_t *)p->flat)[p->at + i] << 16;
+        memcpy(to + i, &bits, sizeof bits);
     }
-    if (sgt_model_part(&c->shape.model, tensor, first, count, &t, err) < 0) return NULL;
-    return flat_of(&c->buf, what) + t.offset + first;
 }
 
 /* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
@@ -59,16 +71,18 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (is_nothing(&c->shape.optim, what)) return SGT_OK;
-    float *at = state_at(c, what, tensor, first, count, err);
-    if (!at) return SGT_EUSAGE;
+    state_part p = {0};
+    int rc = find_state(c, what, tensor, first, count, &p, err);
+    if (rc < 0) return rc;
     sgt_cpu_settle(c);
-    int puts = sgt_cpu_ranks_puts(c, what), rc = sgt_cpu_ranks_failed(c, err);
-    if (rc < 0 || !puts) return rc;
+    int puts = sgt_cpu_ranks_puts(c, what);
+    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0 || !puts) return rc;
 #pragma omp parallel for num_threads(c->shape.threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
-        memcpy(at + i, from + i, n * sizeof *at);
-        if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->buf.params) + i, n);
+        if (p.half) c->shape.k->to_bf16((uint16_t *)p.flat + p.at + i, from + i, n);
+        else memcpy((float *)p.flat + p.at + i, from + i, n * sizeof *from);
+        if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, p.at + i, n);
     }
     return SGT_OK;
 }
@@ -81,13 +95,14 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
         memset(to, 0, count * sizeof *to);
         return SGT_OK;
     }
-    const float *at = state_at(c, what, tensor, first, count, err);
-    if (!at) return SGT_EUSAGE;
+    state_part p = {0};
+    int rc = find_state(c, what, tensor, first, count, &p, err);
+    if (rc < 0) return rc;
     sgt_cpu_settle(c);
-    int rc = sgt_cpu_ranks_failed(c, err);
+    rc = sgt_cpu_ranks_failed(c, err);
     if (rc < 0 || (rc = sgt_cpu_ranks_await_puts(c, err)) < 0) return rc;
-    memcpy(to, at, count * sizeof *at);
-    return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(&c->buf, what)), count, to, err);
+    read_floats(to, &p, count);
+    return sgt_cpu_ranks_get(c, what, p.at, count, to, err);
 }
 
 static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])

@@ -104,8 +104,9 @@ typedef struct sgt_cpu_shape {
 /* Where each buffer lies; constant once memory is laid out. */
 typedef struct sgt_cpu_buffers {
     sgt_arena arena;
-    sgt_arena common; /* parameters, moments and all gradients, if ranks share memory */
-    float *params, *grads, *m, *v; /* flat arrays of all tensors */
+    sgt_arena common;      /* parameters, moments and all gradients, if ranks share memory */
+    float *params, *grads; /* flat arrays of all tensors */
+    void *m, *v;           /* their moments: float, or with optim.bf16_moments bfloat16 */
     void *weights; /* params as products read them: params itself, rounded, or in bfloat16 */
     int32_t *ids, *targets;     /* (N), (N) */
     int32_t *start;             /* (N): where in its row each position's document begins; or NULL */
@@ -154,6 +155,7 @@ typedef struct sgt_cpu_update {
     sgt_beside pending;       /* the pieces of the deferred pass */
     sgt_adamw adamw[2];       /* the optimizer's factors, without and with weight decay */
     sgt_sgd sgd[2];
+    uint64_t draw; /* of the update, for moments in bfloat16 */
 } sgt_cpu_update;
 
 /* What the backend reports about itself. */
@@ -247,6 +249,12 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 /* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
  * for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
+
+/* Return moment `at` of the flat array m or v. */
+static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
+{
+    return (char *)flat + at * (s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float));
+}
 
 /* Round operands in place, if this precision rounds them. */
 static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)

@@ -96,8 +96,9 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
         c->buf.weights = common(c, flat, s->bf16 ? sizeof(uint16_t) : sizeof(float));
         kind(c, s->bf16 ? "16-bit copies" : "rounded weights");
     }
-    c->buf.m = common(c, flat, sizeof(float));
-    if (s->optim.kind == SGT_ADAMW) c->buf.v = common(c, flat, sizeof(float));
+    size_t moment = s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
+    c->buf.m = common(c, flat, moment);
+    if (s->optim.kind == SGT_ADAMW) c->buf.v = common(c, flat, moment);
     kind(c, "moments");
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);

@@ -318,6 +318,7 @@ static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf1
 {
     s->model = o->model;
     s->optim = o->optim;
+    s->optim.bf16_moments &= o->optim.kind == SGT_ADAMW;
     s->threads = o->threads;
     s->scrub = o->scrub;
     s->no_overlap = o->no_overlap;

@@ -80,15 +80,15 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 static int compare(const sgt_cpu_shape *s, sgt_ranks *r, sgt_error *err)
 {
     struct {
-        uint64_t whole[14];
+        uint64_t whole[15];
         double real[6];
-    } first,
-        mine = {{s->model.layers, s->model.channels, s->model.heads, s->model.vocab,
-                 (uint64_t)s->model.untied, s->B, s->T, s->accum, (uint64_t)s->rounding, s->format,
-                 s->seed, s->optim.kind, (uint64_t)s->optim.nesterov, (uint64_t)s->bf16},
-                {s->dropout, (double)s->optim.beta1, (double)s->optim.beta2,
-                 (double)s->optim.momentum, (double)s->optim.weight_decay,
-                 (double)s->optim.grad_clip}};
+    } first, mine = {{s->model.layers, s->model.channels, s->model.heads, s->model.vocab,
+                      (uint64_t)s->model.untied, s->B, s->T, s->accum, (uint64_t)s->rounding,
+                      s->format, s->seed, s->optim.kind, (uint64_t)s->optim.nesterov,
+                      (uint64_t)s->bf16, (uint64_t)s->optim.bf16_moments},
+                     {s->dropout, (double)s->optim.beta1, (double)s->optim.beta2,
+                      (double)s->optim.momentum, (double)s->optim.weight_decay,
+                      (double)s->optim.grad_clip}};
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)

@@ -8,14 +8,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/moments.h"
 #include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update n floats. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
-static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, float *m, float *v,
+/* Update the n floats at p, elements from `element` on, whose moments are at m and v. AdamW also
+ * writes their rounded copies to `copy`, unless it is NULL. */
+static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
+    const sgt_cpu_shape *s = &c->shape;
+    const sgt_cpu_update *u = &c->update;
+    const sgt_random r = {.seed = s->seed, .draw = u->draw, .first = element};
     if (s->optim.kind == SGT_SGD) s->k->sgd(p, m, g, n, &u->sgd[decay]);
+    else if (s->optim.bf16_moments) s->k->adamw_bf16(p, m, v, g, n, &u->adamw[decay], &r, copy);
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
@@ -31,8 +37,9 @@ static void update_piece(void *backend, size_t i)
     size_t most = at_once ? p->count : SGT_UPDATE_FLOATS;
     for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
         n = end - at < most ? end - at : most;
-        optimize(&c->shape, u, b->params + at, b->m + at, b->v ? b->v + at : NULL, b->grads + at, n,
-                 p->decay, at_once ? (uint16_t *)b->weights + at : NULL);
+        optimize(c, at, b->params + at, sgt_cpu_moment(&c->shape, b->m, at),
+                 b->v ? sgt_cpu_moment(&c->shape, b->v, at) : NULL, b->grads + at, n, p->decay,
+                 at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
     /* With more threads, earlier pieces may still be incomplete. */
@@ -62,6 +69,7 @@ static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double
         u->adamw[decay] = sgt_optim_adamw(o, updates, lr, scale, decay);
         u->sgd[decay] = sgt_optim_sgd(o, lr, scale, decay);
     }
+    u->draw = sgt_moments_draw(updates);
     u->pending = (sgt_beside){
         .share = update_piece, .of = c, .count = u->piece_count, .rank = (unsigned)c->shape.rank};
     if ((u->behind = sgt_cpu_defers(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
@@ -71,16 +79,18 @@ static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v)
 {
     const sgt_cpu_buffers *b = &c->buf;
-    size_t C = c->shape.C, at = (size_t)id * C;
+    const sgt_cpu_shape *s = &c->shape;
+    size_t C = s->C, at = (size_t)id * C;
     if (!c->update.behind) return b->params + at;
     memcpy(p, b->params + at, C * sizeof *p);
-    memcpy(m, b->m + at, C * sizeof *m);
-    if (b->v) memcpy(v, b->v + at, C * sizeof *v);
+    size_t moments = (size_t)((char *)sgt_cpu_moment(s, b->m, C) - (char *)b->m); /* bytes */
+    memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
+    if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     /* two ranks may each own a part of the row */
     for (size_t i = 0, n = C; i < C; i += n, n = C - i) {
         const float *g = sgt_cpu_ranks_summed(c, at + i, &n);
         if (n > C - i) n = C - i;
-        optimize(&c->shape, &c->update, p + i, m + i, v + i, g, n, 1, NULL);
+        optimize(c, at + i, p + i, sgt_cpu_moment(s, m, i), sgt_cpu_moment(s, v, i), g, n, 1, NULL);
     }
     return p;
 }

@@ -1,0 +1,50 @@
+/* moments.h: defines how AdamW's moments are rounded to bfloat16: up or down at random, with
+ * probabilities that keep the mean (stochastic rounding; Gupta et al., "Deep learning with limited
+ * numerical precision", ICML 2015). With rounding to nearest, a moment whose change in a step is
+ * below half a unit of its last place would never change.
+ *
+ *     uint32_t key = sgt_moments_key(seed, sgt_moments_draw(step), element);
+ *     uint32_t random = sgt_moments_random(key, element);
+ *     m[element] = sgt_moment_rounded(bits of m's float, random & 0xffff);
+ *     v[element] = sgt_moment_rounded(bits of v's float, random >> 16);
+ *
+ * `element` counts the numbers of all tensors, in the order of the model's flat layout. The result
+ * is a pure function of (seed, step, element): it does not depend on threads or ranks. */
+#ifndef SGT_MOMENTS_H
+#define SGT_MOMENTS_H
+
+#include "loader/base/philox.h"
+#include "kernels/dropout.h"
+
+/* Return the part of Philox's counter that a whole update shares: none of dropout's sites has it. */
+SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
+{
+    return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
+}
+
+/* Return the key of the 2^32 elements that share the upper half of `element`. */
+SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
+{
+    return sgt_philox(seed, element >> 32, draw).x[0];
+}
+
+/* Return 32 random bits for an element: a hash of its number, since Philox for each would take
+ * longer than the update itself. The constants are those of Wellons' "lowbias32" (2018), whose
+ * output bits depend on all input bits nearly without bias. */
+SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
+{
+    uint32_t x = (uint32_t)element ^ key;
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* Return a float's bits rounded to bfloat16: up with probability (lower 16 bits) / 2^16, if `random`
+ * is uniform in 0 .. 65535. Infinities stay, and so do NaNs whose upper half says so. */
+SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
+{
+    uint32_t finite = (bits & 0x7f800000) != 0x7f800000;
+    return (uint16_t)((bits + (finite ? random : 0)) >> 16);
+}
+
+#endif

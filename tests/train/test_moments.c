@@ -1,0 +1,174 @@
+/* test_moments.c: AdamW's moments in bfloat16 (--optimizer-state bf16): the same bits for any number
+ * of threads, deferred or not, after a resume, and on ranks that share memory or not. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/train/fixture.h"
+#include "tests/train/ranks_fixture.h"
+#include "train/cpu/cpu_backend.h"
+
+enum { STATES = 3, STEPS = 3 };
+
+typedef struct numbers {
+    float *of[STATES]; /* parameters and both moments */
+} numbers;
+
+static numbers numbers_of(sgt_backend *b, const sgt_model *m)
+{
+    numbers n;
+    for (int i = 0; i < STATES; i++) n.of[i] = flat_state(b, m, (sgt_state)i);
+    return n;
+}
+
+static void expect_same(const numbers *a, const numbers *b, const sgt_model *m, const char *what)
+{
+    for (int i = 0; i < STATES; i++)
+        cr_expect(memcmp(a->of[i], b->of[i], sgt_model_floats(m) * sizeof(float)) == 0,
+                  "%s: state %d has other bits", what, i);
+}
+
+static void forget(numbers *n)
+{
+    for (int i = 0; i < STATES; i++) free(n->of[i]);
+}
+
+static sgt_backend *opened(const fixture *f, int threads, int no_overlap)
+{
+    sgt_backend_options o = f->options;
+    o.optim.bf16_moments = 1;
+    o.threads = threads;
+    o.no_overlap = no_overlap;
+    return fixture_open(f, &o);
+}
+
+static double step(const fixture *f, sgt_backend *b, uint64_t s)
+{
+    sgt_step_metrics m;
+    fixture_accumulate(f, b, s, f->batch);
+    fixture_finish(f, b, s, &m);
+    return m.loss;
+}
+
+/* Rounding changes m by at most 2^-7 of itself and the root of v by 2^-8, in each step before the
+ * last update: with a third such error for sums whose terms cancel, 3.5 % of the way. */
+static void expect_near_float32(const fixture *f, const numbers *got)
+{
+    double worst = 0, moved = 0;
+    for (size_t i = 0; i < sgt_model_floats(&f->model); i++) {
+        worst = fmax(worst, fabs((double)got->of[0][i] - f->final[i]));
+        moved = fmax(moved, fabs((double)f->initial[i] - f->final[i]));
+    }
+    cr_expect_leq(worst, 3 * (0x1p-7 + 0x1p-8) * moved, "parameters differ by %g and moved by %g",
+                  worst, moved);
+}
+
+static void bits_of(const char *name)
+{
+    fixture f;
+    fixture_load(&f, name, SGT_GELU_TANH);
+    numbers first = {{0}};
+    for (int i = 0; i < 3; i++) { /* one thread; two, deferred; two, at once */
+        sgt_backend *b = opened(&f, i ? 2 : 1, i == 2);
+        for (uint64_t s = 0; s < STEPS; s++) step(&f, b, s);
+        numbers n = numbers_of(b, &f.model);
+        if (i) expect_same(&first, &n, &f.model, i == 2 ? "updated at once" : "two threads");
+        else expect_near_float32(&f, &n);
+        if (i) forget(&n);
+        else first = n;
+        b->close(b);
+    }
+    forget(&first);
+    fixture_free(&f);
+}
+
+Test(moments, threads_and_deferring_do_not_change_bits) { bits_of("tiny_tanh"); }
+
+Test(moments, are_in_bf16)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend *b = opened(&f, 1, 0);
+    step(&f, b, 0);
+    numbers n = numbers_of(b, &f.model);
+    size_t set = 0, lower = 0;
+    for (int i = 1; i < STATES; i++)
+        for (size_t j = 0; j < sgt_model_floats(&f.model); j++) {
+            uint32_t bits;
+            memcpy(&bits, &n.of[i][j], sizeof bits);
+            set += bits != 0;
+            lower += (bits & 0xffff) != 0;
+        }
+    cr_expect_gt(set, 1000);
+    cr_expect_eq(lower, 0);
+    forget(&n);
+    b->close(b);
+    fixture_free(&f);
+}
+
+Test(moments, stored_and_loaded_they_continue_with_the_same_bits)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    f.options.precision = SGT_PRECISION_BF16;
+    sgt_backend *whole = opened(&f, 2, 0), *later = opened(&f, 1, 0);
+    for (uint64_t s = 0; s < 2; s++) step(&f, whole, s);
+    numbers n = numbers_of(whole, &f.model);
+    for (int i = 0; i < STATES; i++) put_flat(later, &f.model, (sgt_state)i, n.of[i]);
+    numbers loaded = numbers_of(later, &f.model);
+    expect_same(&n, &loaded, &f.model, "loaded");
+    forget(&n);
+    forget(&loaded);
+    cr_expect_eq(step(&f, whole, 2), step(&f, later, 2));
+    numbers a = numbers_of(whole, &f.model), b = numbers_of(later, &f.model);
+    expect_same(&a, &b, &f.model, "continued");
+    forget(&a);
+    forget(&b);
+    whole->close(whole);
+    later->close(later);
+    fixture_free(&f);
+}
+
+/* ---- ranks ---- */
+
+typedef struct job {
+    const fixture *f;
+    numbers of_rank[2];
+} job;
+
+static void of_a_rank(void *ctx, sgt_ranks *r)
+{
+    job *j = ctx;
+    const fixture *f = j->f;
+    sgt_backend *b;
+    sgt_backend_options o = f->options;
+    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
+    o.optim.bf16_moments = 1;
+    o.ranks = r;
+    o.batch = f->batch;
+    o.threads = 1;
+    cr_assert_eq(sgt_cpu_backend_open(&b, &o, NULL), 0);
+    put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
+    for (uint64_t s = 0; s < STEPS; s++) {
+        cr_assert_eq(b->micro_step(b, s, 0, &rows, 1, NULL), 0);
+        cr_assert_eq(b->update(b, s, 1e-3, NULL), 0);
+    }
+    j->of_rank[r->rank] = numbers_of(b, &f->model);
+    b->close(b);
+}
+
+Test(moments, ranks_have_the_same_bits_with_and_without_shared_memory)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    job memory = {.f = &f}, swapped = {.f = &f};
+    as_ranks(2, BY_MEMORY, of_a_rank, &memory);
+    as_ranks(2, BY_SWAP, of_a_rank, &swapped);
+    for (int i = 0; i < 2; i++) {
+        expect_same(&memory.of_rank[0], &memory.of_rank[i], &f.model, "another rank");
+        expect_same(&memory.of_rank[0], &swapped.of_rank[i], &f.model, "without shared memory");
+    }
+    for (int i = 0; i < 2; i++) forget(&memory.of_rank[i]), forget(&swapped.of_rank[i]);
+    fixture_free(&f);
+}
