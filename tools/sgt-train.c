@@ -18,6 +18,7 @@
 #include "tools/cli/wheels.h"
 #include "tools/cli/wrap.h"
 #include "tools/ranks/ranks.h"
+#include "tools/train/estimate.h"
 #include "tools/train/finetune.h"
 #include "tools/train/self_check.h"
 #include "train/paths.h"
@@ -25,10 +26,11 @@
 #define MAX_CONFIG ((size_t)1 << 20) /* largest --config file, in bytes */
 
 static sgt_settings s;
+static estimate_batches batches;
 static struct {
     const char *run, *config, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, estimate, stop_diverged, self_check,
-        no_self_check;
+    int resume, resume_or_start, force, quiet, verbose, json, estimate, rates, stop_diverged,
+        self_check, no_self_check;
 } o = {.run = "run"};
 
 /* Options that are not stored with a run. ROWS inserts those that are, from
@@ -62,7 +64,10 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without testing the paths of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print the memory that a step needs, by kind, and do not train"},
+     .help = "print the memory that a step needs, by kind, and do not train; with --batch-size "
+             "N,N,... one line per batch size"},
+    {"lr-table", 0, SGT_OPT_FLAG, &o.rates,
+     .help = "print learning rates by model size, as --lr auto chooses them, and do not train"},
     ROWS("Techniques, each of which can be turned off to measure what it brings", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
@@ -230,54 +235,13 @@ static void print_json(const sgt_train_result *r)
     json_decref(doc);
 }
 
-/* ---- --estimate-memory ---- */
-
-static void print_estimate(const sgt_train_estimate *e)
-{
-    char a[32];
-    const sgt_model *m = &e->model;
-    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers,
-           m->channels, m->heads, m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq,
-           sgt_precision_words[s.precision], strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
-    for (size_t i = 0; i < e->count; i++)
-        printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name,
-               sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
-               100 * (double)e->kinds[i].bytes / (double)e->total);
-    printf("  %-24s %12s", "in all", sgt_format_bytes(a, sizeof a, e->total));
-    if (e->available != UINT64_MAX)
-        printf("%s %s free now", e->total > e->available ? ", more than the" : " of",
-               sgt_format_bytes(a, sizeof a, e->available));
-    putchar('\n');
-    if (strcmp(e->device, "cuda") == 0 && e->checkpoint)
-        printf("  %-24s %12s of the host's memory\n", "checkpoint",
-               sgt_format_bytes(a, sizeof a, e->checkpoint));
-}
-
-static void print_estimate_json(const sgt_train_estimate *e)
-{
-    json_t *kinds = json_array();
-    for (size_t i = 0; i < e->count; i++)
-        json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
-                                               (json_int_t)e->kinds[i].bytes));
-    json_t *doc = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision",
-        sgt_precision_words[s.precision], "parameters", (json_int_t)sgt_model_parameters(&e->model),
-        "batch", (json_int_t)s.batch, "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes",
-        (json_int_t)e->total, "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
-        e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
-    json_dumpf(doc, stdout, 0);
-    putchar('\n');
-    json_decref(doc);
-}
+/* ---- the command line ---- */
 
 static int estimate(const sgt_train_options *options)
 {
     sgt_error err;
-    sgt_train_estimate e;
-    int rc = sgt_train_estimate_memory(&s, options, &e, &err);
+    int rc = estimate_print(&s, options, &batches, o.json, &err);
     if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
-    if (rc == SGT_OK && sgt_ranks_first(options->ranks))
-        (o.json ? print_estimate_json : print_estimate)(&e);
     return end(rc, &err, options->ranks);
 }
 
@@ -300,6 +264,7 @@ static void take_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_settings_default(&s);
+    estimate_take_batches(&batches, &program, argc, argv);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],
@@ -377,6 +342,7 @@ int main(int argc, char **argv)
     /* If it fails, reading a truncated shard ends the program. */
     sgt_loader_guard_sigbus(NULL);
     take_options(argc, argv);
+    if (o.rates) return estimate_print_rates(o.json), SGT_EXIT_OK;
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,
