@@ -9,6 +9,7 @@ export XDG_CACHE_HOME
 tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 2 --warmup 1 --rounds 1"
 cpu="$tiny --device cpu"
 rows() { sed -n '/"results"/,/\]/p' .stdout | sed -n 's/.*"technique": "\(.*\)".*/\1/p' | tr '\n' ' '; }
+holds() { jq -e "$1" .stdout > .jq; }
 losses() { sed -n 's/.*"loss": \([0-9.]*\),/\1/p' .stdout; }
 
 i=0
@@ -19,11 +20,13 @@ run 0 sgt-bench ablation $cpu --data out --rounds 3
 stderr_matches '^sgt-bench ablation: preload: [0-9.]+ ms/step$'
 check "three rounds" test "$(grep -c "ablation: tied: " .stderr)" -eq 3
 stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 3 x 2; a row has all above it'
-stdout_matches '^[* ] text +samples encoded as needed +[0-9.]+ +[0-9]+ +- +- +[0-9.]+ % +[0-9.]+ MiB$'
-stdout_matches '^[* ] tied +the head is the embedding +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ MiB$'
+stdout_matches '^[* ] text +samples encoded as needed +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +- +[0-9.]+ MiB$'
+stdout_matches '^[* ] tied +the head is the embedding +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +([0-9.]+|noise) +[0-9.]+ +[0-9.]+ MiB$'
+stdout_matches '^[* ] accum '
+stdout_matches '^[* ] recompute '
 stdout_matches '^tf32 +left out: no CPU has TF32$'
-table 'Peak: what a large product of matrices reaches'
-check 'one is the fastest' test "$(grep -cE '^\* (text|mmap|preload|simd|overlap|bf16|tied) ' .stdout)" -eq 1
+table ' % of the speed of a large matrix product.'
+check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
 # the method of making rows changes no loss; keeping the head's weight in another type does
 run 0 sgt-bench ablation $cpu --data out --quiet --json --plot a.svg --rows tied,preload,mmap,simd,overlap
@@ -47,6 +50,19 @@ picture a.svg 5 0 0
 
 grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
 
+# with several rounds, the range of each row, and whether it tells the row from the one above
+run 0 sgt-bench ablation $cpu --data out --quiet --json --rows mmap,preload --rounds 3
+check 'ranges' holds '.results | all(.ms_low <= .ms_per_step and .ms_per_step <= .ms_high)'
+check 'noise' holds '.results | (.[0].within_noise | not) and
+    .[1].within_noise == (.[0].ms_low <= .[1].ms_high and .[1].ms_low <= .[0].ms_high)'
+
+# micro-steps and recomputation change no loss but for rounding, and need less memory
+run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,accum,recompute --model 3x16x2 --batch-size 4 --seq-len 64
+check 'the same loss' holds '[.results[].loss] | max - min < 1e-4'
+check 'less memory' holds '[.results[].bytes] | .[0] > .[1] and .[1] > .[2]'
+run 1 sgt-bench ablation $cpu --data out --rows accum --batch-size 1
+stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be divided'
+
 # text that has the same tokens wherever it is cut gives the same rows
 awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
              for (i = 0; i < 9000; i++) {
@@ -60,7 +76,7 @@ check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
 # ---- shards of another vocabulary than GPT-2's have no text row ----
 data d
 run 0 sgt-bench ablation $cpu --data d --quiet --json
-check 'no text' test "$(rows | cut -c 1-13)" = 'mmap preload '
+check 'no text' test "$(rows | sed 's/cold //' | cut -c 1-13)" = 'mmap preload '
 stdout_has '"why": "the data has 256 ids, and is not GPT-2'"'"'s tokens"'
 run 1 sgt-bench ablation $cpu --data d --rows text,mmap
 stdout_is ''
@@ -74,9 +90,9 @@ stdout_is ''
 stderr_has 'nowhere/a.svg'
 run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation
 run_usage 'out: no operands here, only options' sgt-bench ablation out
-run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, '\
-'flash, padded, tied)' sgt-bench ablation --data out --rows tied,fast
-run_usage '--rows ,: expected one to 13 names with commas between them' sgt-bench ablation --data out --rows ,
+run_usage '--rows fast: no such technique (text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, '\
+'graphs, flash, padded, tied, accum, recompute)' sgt-bench ablation --data out --rows tied,fast
+run_usage '--rows ,: expected one to 16 names with commas between them' sgt-bench ablation --data out --rows ,
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
@@ -98,7 +114,7 @@ interrupt() { # OPTION...: SIGINT once the first row of two was measured
     [ "$(tail -1 .stderr)" = 'sgt-bench ablation: interrupted' ] || fail 'it does not say so'
 }
 interrupt
-stdout_matches '^[* ] mmap +shards mapped, token by token +[0-9.]+ +[0-9]+ +- +- '
+stdout_matches '^[* ] mmap +mapped, token by token +[0-9.]+ +([0-9]+ %|-) +[0-9.]+ +[0-9]+ +- +- '
 stdout_matches '^Interrupted: the measurements so far'
 interrupt --json
 stdout_has '"interrupted": true'

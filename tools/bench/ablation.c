@@ -32,7 +32,8 @@ static const sgt_option table[] = {
     BENCH_SEQ(shape, "64", 1 << 20),
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure, separated by commas",
      .def = "all",
-     .words = "text|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied"},
+     .words = "text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied|"
+              "accum|recompute"},
     BENCH_THREADS(shape),
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
@@ -56,10 +57,10 @@ static const sgt_program program = {
     .about = "Trains a few steps with each technique in turn, from text that is encoded within the "
              "loop to all that sgt\n"
              "has: every row has the techniques of those above it, and the same batches. "
-             "Techniques: text, mmap, preload,\n"
-             "simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied; those that a "
-             "device lacks are named,\n"
-             "with why.",
+             "Techniques: text, cold, mmap,\n"
+             "preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, and "
+             "two that save memory: accum\n"
+             "and recompute. Those that a device lacks are named, with why.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
@@ -67,8 +68,9 @@ static const sgt_program program = {
 
 static int no_technique(const char *name, sgt_error *err)
 {
-    static const char all[] =
-        "text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied";
+    static const char all[] = "text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
+                              "graphs, flash, padded, "
+                              "tied, accum, recompute";
     char hint[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(name, strlen(name));
     sgt_near_offer_all(&near, all);

@@ -16,6 +16,7 @@
 /* In the order in which they are switched on. */
 typedef enum technique {
     TECHNIQUE_TEXT,
+    TECHNIQUE_COLD,
     TECHNIQUE_MMAP,
     TECHNIQUE_PRELOAD,
     TECHNIQUE_SIMD,
@@ -28,6 +29,8 @@ typedef enum technique {
     TECHNIQUE_FLASH,
     TECHNIQUE_PADDED,
     TECHNIQUE_TIED,
+    TECHNIQUE_ACCUM,
+    TECHNIQUE_RECOMPUTE,
     TECHNIQUES
 } technique;
 

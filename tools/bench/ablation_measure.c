@@ -11,6 +11,15 @@
 
 static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
+/* Return the micro-steps of a step: the batch's smallest divisor above 1 from TECHNIQUE_ACCUM on. */
+static uint32_t micro_steps(const ablation *a, technique t)
+{
+    uint32_t n = 2;
+    if (t < TECHNIQUE_ACCUM || a->rows[TECHNIQUE_ACCUM].why[0]) return 1;
+    while (a->batch % n) n++;
+    return n;
+}
+
 /* ---- what a row is ---- */
 
 /* Choose the options with every technique up to `t`, whether or not it has a row of its own. */
@@ -26,7 +35,9 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
                                        .grad_clip = 1},
                              .batch = a->batch,
                              .seq = a->seq,
-                             .accum = 1,
+                             .accum = micro_steps(a, t),
+                             .recompute = t >= TECHNIQUE_RECOMPUTE ? SGT_RECOMPUTE_BLOCK
+                                                                   : SGT_RECOMPUTE_NONE,
                              .threads = a->threads,
                              .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
                              .cache = a->cache};
@@ -57,6 +68,33 @@ static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_err
 {
     return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err)
                                : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
+}
+
+/* Evict the shards from the page cache. */
+static int evict(const sgt_loader *l, sgt_error *err)
+{
+    sgt_loader_info info;
+    int rc = SGT_OK;
+    sgt_loader_get_info(l, &info);
+    for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
+        rc = bench_cache_evict(sgt_loader_shard_path(l, i), err);
+    return rc;
+}
+
+/* Open the loader, with the state of the page cache that the row is about. Mapped pages cannot be
+ * evicted, so shards are evicted before they are mapped, and once more after their headers were
+ * read. */
+static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
+                         sgt_error *err)
+{
+    int rc = open_loader(l, a, t, batch, err);
+    if (rc < 0 || t != TECHNIQUE_COLD) return rc;
+    rc = evict(*l, err);
+    if (rc < 0) return rc;
+    sgt_loader_close(*l);
+    *l = NULL;
+    rc = open_loader(l, a, t, batch, err);
+    return rc == SGT_OK ? evict(*l, err) : rc;
 }
 
 /* ---- which rows there are ---- */
@@ -95,6 +133,9 @@ static int settle_data(ablation *a, int named, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     a->model.vocab = info.vocab;
+    rc = evict(l, &why);
+    if (rc < 0) rc = left_out(a, TECHNIQUE_COLD, named, why.text, err);
+    if (rc < 0) return sgt_loader_close(l), rc;
     rc = bench_rows_text(&rows, l, &why);
     bench_rows_free(rows);
     sgt_loader_close(l);
@@ -160,7 +201,9 @@ int ablation_settle(ablation *a, int named, sgt_error *err)
     /* leave the other half of the memory to the user */
     if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
     if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
-    return rc == SGT_OK ? settle_batch(a, err) : rc;
+    if (rc == SGT_OK) rc = settle_batch(a, err);
+    if (rc < 0 || a->batch > 1) return rc;
+    return left_out(a, TECHNIQUE_ACCUM, named, "a batch of one row cannot be divided", err);
 }
 
 /* ---- measuring ---- */
@@ -178,7 +221,7 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
                     .steps = steps,
                     .sync_metrics = t < TECHNIQUE_ASYNC,
                     .stop = a->stop};
-    int rc = open_loader(&l, a, t, batch, err);
+    int rc = open_in_state(&l, a, t, batch, err);
     if (rc == SGT_OK) rc = open_rows(&rows, l, t, err);
     run.rows = rows;
     if (rc == SGT_OK) rc = bench_step_measure(r, &run, err);
@@ -189,12 +232,12 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
 
 enum { LEAST_STEPS = 3 }; /* steps of a median */
 
-/* Fit the measurement into `seconds`, by the time that a row of a micro-step took: first with fewer
+/* Fit the measurement into `seconds`, by the time that a row of the batch took in each of `micro` micro-steps: first with fewer
  * steps, then with fewer rows. */
-static void fit_in_time(const ablation *a, ablation_row *row, double seconds, unsigned *warmup,
-                        unsigned *steps)
+static void fit_in_time(const ablation *a, ablation_row *row, uint32_t micro, double seconds,
+                        unsigned *warmup, unsigned *steps)
 {
-    double one = row->r.ms * 1e-3 / a->batch, step = one * row->largest;
+    double one = row->r.ms * 1e-3 / a->batch * micro, step = one * row->largest;
     *warmup = a->warmup;
     *steps = a->steps;
     row->in_time = row->largest;
@@ -205,7 +248,8 @@ static void fit_in_time(const ablation *a, ablation_row *row, double seconds, un
         *steps = most < LEAST_STEPS ? LEAST_STEPS : most < *steps ? (unsigned)most : *steps;
     double rows = seconds / one / (*warmup + *steps);
     if (rows >= row->largest) return;
-    row->in_time = rows < a->batch ? a->batch : (uint32_t)rows;
+    uint32_t least = a->batch / micro;
+    row->in_time = rows < least ? least : (uint32_t)rows;
     if (row->in_time > row->largest) row->in_time = row->largest;
 }
 
@@ -215,7 +259,7 @@ static int measure_largest(ablation *a, technique t, double seconds, sgt_error *
     sgt_error why;
     unsigned warmup, steps;
     ablation_row *row = &a->rows[t];
-    fit_in_time(a, row, seconds, &warmup, &steps);
+    fit_in_time(a, row, micro_steps(a, t), seconds, &warmup, &steps);
     if (row->in_time < row->largest)
         sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for",
                 techniques[t].name, row->in_time, row->largest, a->seconds);
@@ -250,7 +294,8 @@ static int measure_round(ablation *a, unsigned round, sgt_error *err)
         ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
         step_result r = {0};
-        rc = measure_row(a, (technique)t, a->batch, a->warmup, a->steps, &r, err);
+        rc = measure_row(a, (technique)t, a->batch / micro_steps(a, (technique)t), a->warmup,
+                         a->steps, &r, err);
         if (rc < 0) return rc;
         row->r = r;
         row->ms[round] = r.ms;

@@ -43,19 +43,58 @@ static double factor(const ablation *a, int from, int to)
     return a->rows[from].r.ms / a->rows[to].r.ms;
 }
 
+/* ---- the range of the rounds ---- */
+
+typedef struct range {
+    double low, high; /* ms */
+} range;
+
+static range range_of(const ablation_row *row)
+{
+    range r = {row->ms[0], row->ms[0]};
+    for (unsigned i = 1; i < row->rounds; i++) {
+        if (row->ms[i] < r.low) r.low = row->ms[i];
+        if (row->ms[i] > r.high) r.high = row->ms[i];
+    }
+    return r;
+}
+
+/* Return whether the rounds of two rows do not tell which is faster: their ranges overlap. With one
+ * round nothing is known of noise. */
+static int within_noise(const ablation *a, int from, int to)
+{
+    range x = range_of(&a->rows[from]), y = range_of(&a->rows[to]);
+    return a->rows[from].rounds > 1 && a->rows[to].rounds > 1 && x.low <= y.high && y.low <= x.high;
+}
+
 /* ---- the table ---- */
 
 static void show_row(const ablation *a, int t)
 {
-    char bytes[32];
+    char bytes[32], wide[16] = "-";
     const ablation_row *row = &a->rows[t];
-    printf("%c %-8s %-30s %9.3f  %9.0f", t == best_row(a) ? '*' : ' ', techniques[t].name,
-           techniques[t].about, row->r.ms, row->r.tokens_per_s);
-    if (row_before(a, t) == t) printf("        -       -");
-    else printf("  %7.3f %7.2f", factor(a, row_before(a, t), t), factor(a, first_row(a), t));
-    if (row->r.peak_flops > 0) printf("  %5.1f %%", 100 * row->r.flops / row->r.peak_flops);
-    else printf("  %7s", "-");
-    printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
+    range r = range_of(row);
+    if (row->rounds > 1) snprintf(wide, sizeof wide, "%.0f %%", 50 * (r.high - r.low) / row->r.ms);
+    printf("%c %-9s %-25s %9.3f %5s %8.3f %8.0f", t == best_row(a) ? '*' : ' ', techniques[t].name,
+           techniques[t].about, row->r.ms, wide, row->r.wait_ms, row->r.tokens_per_s);
+    if (row_before(a, t) == t) printf("       -       -");
+    else if (within_noise(a, row_before(a, t), t)) printf("   noise");
+    else printf(" %7.3f", factor(a, row_before(a, t), t));
+    if (row_before(a, t) != t) printf(" %7.2f", factor(a, first_row(a), t));
+    printf(" %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
+}
+
+/* Name the kernels of a step with each technique that changes their number. */
+static void show_kernels(const ablation *a)
+{
+    unsigned before = 0;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        unsigned n = a->rows[t].wanted ? a->rows[t].r.launches_step : 0;
+        if (!n || n == before) continue;
+        printf("%s%u (%s)", before ? ", " : "Kernels of a step: ", n, techniques[t].name);
+        before = n;
+    }
+    if (before) printf("\n");
 }
 
 /* Return how many times as fast as the first row of the table row t is, each with its largest
@@ -97,7 +136,7 @@ static void show_largest(const ablation *a)
         if (!row->wanted) continue;
         measured_rows(row, rows, sizeof rows);
         snprintf(most, sizeof most, "%u", row->largest);
-        printf("%-8s %23s%-8s", techniques[t].name, row->largest ? most : "none",
+        printf("%-9s %22s%-8s", techniques[t].name, row->largest ? most : "none",
                *rows                           ? rows
                : row->largest == ABLATION_MOST ? " or more"
                                                : "");
@@ -117,12 +156,17 @@ void ablation_show(void *bench)
            r->level, r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
     printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n",
            a->model_name, a->batch, a->seq, a->rounds, a->steps);
-    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all",
-           "of peak", "memory");
+    printf("  %-35s %9s %5s %8s %8s %7s %7s %10s\n", "", "ms/step", "+-", "data ms", "tokens/s",
+           "faster", "in all", "memory");
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].wanted) show_row(a, t);
-    printf("\n* the fastest. Peak: what a large product of matrices reaches%s.\n",
-           r->peak_flops > 0 ? ", in the precision of the row" : ", which is not known here");
+    printf(
+        "\n* the fastest. +-: half the range of the rounds. data ms: of a step, waiting for rows.\n"
+        "noise: the ranges of this row and the one above overlap.\n");
+    if (r->peak_flops > 0)
+        printf("The last row reaches %.0f %% of the speed of a large matrix product.\n",
+               100 * r->flops / r->peak_flops);
+    show_kernels(a);
     show_largest(a);
     if (a->memory_limit)
         printf("\nLargest: what %s holds%s.\n",
@@ -134,7 +178,7 @@ void ablation_show(void *bench)
     int said = 0;
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].why[0])
-            printf("%s%-8s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
+            printf("%s%-9s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
 }
 
 /* ---- JSON ---- */
@@ -148,6 +192,16 @@ static json_t *row_json(const ablation *a, int t)
                   factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t),
                   "data_wait_ms", row->r.wait_ms, "loss", row->r.loss, "bytes",
                   (json_int_t)row->r.bytes, "largest_batch", (json_int_t)row->largest);
+    if (j && row->rounds > 1) {
+        range r = range_of(row);
+        json_object_set_new(j, "ms_low", json_real(r.low));
+        json_object_set_new(j, "ms_high", json_real(r.high));
+        json_object_set_new(
+            j, "within_noise",
+            json_boolean(row_before(a, t) != t && within_noise(a, row_before(a, t), t)));
+    }
+    if (j && row->r.launches_step)
+        json_object_set_new(j, "kernels_step", json_integer((json_int_t)row->r.launches_step));
     if (!j || !(row->at_largest.ms > 0)) return j;
     json_object_set_new(j, "largest_measured", json_integer((json_int_t)row->in_time));
     json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
