@@ -144,10 +144,10 @@ run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench a
 # ---- CUDA on the host: all rows, and the batches that fit ----
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
-run 0 sgt-bench ablation $cuda --json
+chain='mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied accum recompute '
+run 0 sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')" # where files are evicted, cold too
 stderr_is ''
-check 'the whole chain' test "$(rows)" = \
-    'mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied '
+check 'the whole chain' test "$(rows)" = "$chain"
 check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
 bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
 check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
