@@ -75,7 +75,7 @@ typedef struct gemm_trial {
     char *seen; /* pinned, 64 bytes: results copied back */
 } gemm_trial;
 
-/* Run the product by an algorithm, wait, and check some numbers of D. Returns SGT_EFORMAT if one is
+/* Run the product by an algorithm, wait, and check some numbers of D and of BGRAD's sums. Returns SGT_EFORMAT if one is
  * wrong. */
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err);
 

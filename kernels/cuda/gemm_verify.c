@@ -106,6 +106,43 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
     return rc;
 }
 
+/* Return the expected column sum j of op(B), the bias of BGRAD, and the allowed error: as `wanted`
+ * has it for a sum of k terms. */
+static double wanted_sum(const gemm_trial *t, size_t j, double *off)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double u = s->out == SGT_F32 ? 0x1p-24 : s->out == SGT_F16 ? 0x1p-11 : 0x1p-8;
+    double sum = 0, sizes = 0;
+    for (size_t l = 0; l < s->k; l++) {
+        double x = input(t, t->b, s->type, s->trans_b ? j * s->ldb + l : l * s->ldb + j);
+        sum += x;
+        sizes += fabs(x);
+    }
+    *off = 8 * sizes * 0x1p-24 * sqrt((double)s->k) + u * fabs(sum);
+    return sum;
+}
+
+/* Check some of BGRAD's column sums. Those of DGELU_BGRAD are sums of D's columns, which only the
+ * device has; the self-check checks them at a small size. */
+static int column_sums(const gemm_trial *t, sgt_error *err)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    size_t size = gemm_type_bytes(s->out);
+    for (size_t c = 0; c < COLUMNS; c++)
+        sgt_cuda_copy(t->stream, t->seen + c * size, t->bias + spread(c, COLUMNS, s->n) * size,
+                      size);
+    int rc = sgt_cuda_finish(t->stream, err);
+    for (size_t c = 0; c < COLUMNS && rc == SGT_OK; c++) {
+        size_t j = spread(c, COLUMNS, s->n);
+        double off, want = wanted_sum(t, j, &off), got = decode(s->out, t->seen + c * size);
+        if (!(fabs(got - want) <= off))
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: %s: an algorithm gives %.6g as the sum of column %zu, not %.6g",
+                          t->p->owner->library, t->p->key, got, j, want);
+    }
+    return rc;
+}
+
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -117,5 +154,5 @@ int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
                     : SGT_OK;
     for (size_t r = 0; r < ROWS && rc == SGT_OK; r++)
         rc = row(t, spread(r, ROWS, s->batch), spread(r, ROWS, s->m), err);
-    return rc;
+    return rc == SGT_OK && s->epilogue == SGT_EPILOGUE_BGRAD ? column_sums(t, err) : rc;
 }

@@ -1,6 +1,6 @@
 # sgt-train on two ranks, processes with CUDA on the host and NCCL's stand-in, started with torchrun's variables and by
 # mpirun: one rank's losses, checkpoints that either number of ranks resumes, one message if a rank fails, dies or is
-# rank fails, dies or is interrupted.
+# interrupted.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -10,7 +10,7 @@ ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-ac
 
 # ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
-    '--grad-clip 0.1 --recompute block --no-fuse'; do
+    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1 --variant gradients-written'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
     two 0 sgt-train $options --precision fp32 $variant --run two --force
     stderr_is ''

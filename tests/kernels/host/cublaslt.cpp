@@ -19,12 +19,12 @@
 namespace host
 {
 
-Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0};
+Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0};
 
 void lt_reset()
 {
     int alive = lt.alive;
-    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0};
+    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0};
 }
 
 namespace
@@ -226,7 +226,7 @@ void multiply(const Job &job, int32_t which)
     for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
         double sum = 0; /* [H] BGRADA: sums of A over k, one per row of D */
         for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
-        store(job.p.bias, d.type, i, sum);
+        store(job.p.bias, d.type, i, sum / (lt.wrong_bias >> job.algo & 1 ? 2 : 1));
     }
     if (job.p.epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD)
         for (uint64_t i = 0; i < d.rows; i++) store(job.p.bias, d.type, i, sums[i]);

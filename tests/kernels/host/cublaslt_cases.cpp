@@ -260,6 +260,16 @@ CUDA_CASE(cublaslt_wrong_results)
         f.expect_text(noticed.c_str(), ": an algorithm gives ");
         f.expect_text(noticed.c_str(), ": it is left out");
     }
+    check_at(t, "the column sums alone");
+    lt.wrong = 0;
+    lt.wrong_bias = 1 << host::LT_TENSOR;
+    sgt_cuda_gemm_shape sums = shape_of(40, 24, 72, SGT_BF16);
+    sums.trans_a = 1, sums.lda = sums.m, sums.epilogue = SGT_EPILOGUE_BGRAD;
+    noticed = "";
+    if (!f.open()) return;
+    const sgt_cuda_gemm *other = f.plan(sums);
+    if (!other || sgt_cuda_gemm_ms(other) < 1) check_fail(t, "the wrong one was taken");
+    f.expect_text(noticed.c_str(), " as the sum of column 0, not ");
     check_at(t, "all are");
     lt.wrong = ~0;
     const sgt_cuda_gemm *p;
