@@ -66,8 +66,9 @@ static const sgt_option table[] = {
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
      .max = 65536},
-    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX",
-     "regular expression that splits text before merging (PCRE2)",
+    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
+     "what splits text before merging: a regular expression (PCRE2), or gpt2, cl100k, o200k, "
+     "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none",
      "share of the documents used for validation, chosen by a hash of their path", .def = "none",

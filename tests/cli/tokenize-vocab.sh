@@ -32,6 +32,11 @@ check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 out/train_000000.bin 
 for name in r50k cl100k o200k; do
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "$(cat "$D/$name.pattern")"
 done
+# by name, and by PCRE2, which splits by any pattern that is not known by its text
+for name in cl100k o200k; do
+    ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "(?:$(cat "$D/$name.pattern"))"
+    ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern $name
+done
 cp -r out carried
 ids_are "$D/tiktoken-o200k.ids" --vocab carried/tokenizer.json
 # any number of threads and any size of a unit give the same bytes

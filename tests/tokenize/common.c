@@ -5,6 +5,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
+#include "tokenize/vocab/vocab.h"
 
 sgt_vocab *gpt2(void)
 {
@@ -20,6 +21,28 @@ sgt_encoder *new_encoder(const sgt_vocab *v)
     sgt_encoder *e = NULL;
     cr_assert_eq(sgt_encoder_new(&e, v, &err), SGT_OK, "%s", err.text);
     return e;
+}
+
+int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES])
+{
+    sgt_error err;
+    int count = 0;
+    for (const sgt_rule *r = NULL; !count || r; r = sgt_rule_at((size_t)count++)) {
+        cr_assert_lt(count, MOST_RULES);
+        cr_assert_eq(sgt_vocab_load(&vocabs[count], "gpt2", r ? r->text : NULL, &err), SGT_OK, "%s",
+                     err.text);
+        cr_assert_eq(sgt_vocab_known_rule(vocabs[count]), r);
+        encoders[count] = new_encoder(vocabs[count]);
+    }
+    return count;
+}
+
+void free_rules(sgt_vocab **vocabs, sgt_encoder **encoders, int count)
+{
+    for (int i = 0; i < count; i++) {
+        sgt_encoder_free(encoders[i]);
+        sgt_vocab_free(vocabs[i]);
+    }
 }
 
 uint64_t test_seed(void)

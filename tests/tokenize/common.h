@@ -15,6 +15,12 @@
 sgt_vocab *gpt2(void);
 sgt_encoder *new_encoder(const sgt_vocab *v);
 
+/* Fill in GPT-2's vocabulary by its own rule and by each rule of rules.h, with an encoder of each.
+ * Returns how many there are; free_rules frees them. */
+enum { MOST_RULES = 16 };
+int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES]);
+void free_rules(sgt_vocab **vocabs, sgt_encoder **encoders, int count);
+
 /* Return the environment's SEED, or 1; make torture sets many. Put it in every message of a random
  * test. */
 uint64_t test_seed(void);

@@ -8,6 +8,7 @@
 #include "tokenize/text/normalize.h"
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
+#include "tokenize/vocab/vocab.h"
 
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 
@@ -162,11 +163,14 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
 {
     rng r = {test_seed(), 0};
     sgt_normalizer z = {0}, parts = {0};
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    sgt_vocab *all[MOST_RULES];
+    sgt_encoder *encoders[MOST_RULES];
     uint8_t s[600];
     uint16_t whole[8000], cut[8000];
+    const int rules = every_rule(all, encoders);
     for (int i = 0; i < 3000; i++) {
+        sgt_encoder *e = encoders[i / 2 % rules];
+        const int newlines = !sgt_vocab_known_rule(all[i / 2 % rules]);
         size_t n = marked_text(&r, s, 16 + below(&r, sizeof s - 16)), got, count = 0;
         for (int f = 0; f < 2; f++) {
             uint8_t *want = NULL;
@@ -181,7 +185,7 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
         size_t ids = sgt_encode(e, out, got, whole), from = 0;
         while (from < n) {
             size_t len = 1 + below(&r, 60),
-                   to = from + len < n ? sgt_normalize_cut(s + from, len) : n - from;
+                   to = from + len < n ? sgt_normalize_cut(s + from, len, newlines) : n - from;
             if (!to) to = n - from;
             const uint8_t *part = normal(&parts, forms[i & 1], s + from, to, &got);
             count += sgt_encode(e, part, got, cut + count);
@@ -190,8 +194,7 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
         cr_assert(ids == count && !memcmp(whole, cut, ids * sizeof *cut),
                   "seed %llu, text %d in parts", (unsigned long long)r.key, i);
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
+    free_rules(all, encoders, rules);
     sgt_normalizer_free(&z);
     sgt_normalizer_free(&parts);
 }
@@ -216,11 +219,14 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
 
 Test(normalize, cuts_are_before_white_space_alone)
 {
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd ef", 8), 5);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab  ", 4), 2);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u3000\n", 4), 0); /* white space before it */
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u4E2D\n\u4E2D", 7), 3);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\xFF\n", 2), 1);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)" abc", 4), 0);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"", 0), 0);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd ef", 8, 1), 5);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab  ", 4, 1), 2);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u3000\n", 4, 1),
+                 0); /* white space before it */
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u4E2D\n\u4E2D", 7, 1), 3);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\xFF\n", 2, 1), 1);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)" abc", 4, 1), 0);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"", 0, 1), 0);
+    /* other rules let newlines end a piece */
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd!\nef", 9, 0), 2);
 }

@@ -253,15 +253,16 @@ Test(pipeline_parts, literals_are_never_cut)
     char *text = mixed_text(11, &n, 1);
     for (uint64_t i = 0; i < 3000; i++) {
         size_t from = sgt_philox_u64(1, i, 0) % (n - 200), len = 1 + sgt_philox_u64(2, i, 0) % 150;
-        size_t cut = sgt_unit_cut((const uint8_t *)text + from, len, NULL, "<|endoftext|>");
+        size_t cut = sgt_unit_cut((const uint8_t *)text + from, len, NULL, NULL, "<|endoftext|>");
         cr_assert_leq(cut, len);
         for (size_t back = 1; cut && back < 13 && back <= cut; back++)
             cr_assert(memcmp(text + from + cut - back, "<|endoftext|>", 13) != 0,
                       "a literal at %zu is cut", from + cut - back);
     }
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|>", 13, NULL, "<|endoftext|>"), 13);
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|", 12, NULL, "<|endoftext|>"), 0);
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"", 0, NULL, NULL), 0);
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|>", 13, NULL, NULL, "<|endoftext|>"),
+                 13);
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|", 12, NULL, NULL, "<|endoftext|>"), 0);
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"", 0, NULL, NULL, NULL), 0);
     free(text);
 }
 

@@ -19,7 +19,7 @@
 #include "tokenize/bpe/long_words.h"
 #include "tokenize/bpe/runs.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/split.h"
+#include "tokenize/text/rules.h"
 #include "tokenize/bpe/words.h"
 
 struct sgt_encoder {
@@ -29,8 +29,9 @@ struct sgt_encoder {
     sgt_long_words longs;
     sgt_runs runs;
     sgt_words words;
-    sgt_pattern *rule; /* pattern to split by; NULL: GPT-2's */
-    sgt_error failure; /* last failure of `rule` */
+    const sgt_rule *known; /* rule to split by; NULL: GPT-2's */
+    sgt_pattern *rule;     /* if set, the pattern to split by */
+    sgt_error failure;     /* last failure of `rule` */
 };
 
 static const sgt_words_level *words_level(void)
@@ -47,9 +48,11 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail_memory(err, "encoder");
     e->v = v;
+    e->known = sgt_vocab_known_rule(v);
     size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + SGT_RUN_MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
-    int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
+    const char *pattern = sgt_vocab_pattern(v);
+    int rc = pattern ? sgt_pattern_new(&e->rule, pattern, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
         sgt_encoder_free(e);
@@ -121,11 +124,11 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
                                : sgt_encode_long(&e->longs, s, n, ids);
 }
 
-/* Split by GPT-2's rule, and encode to ids in merge order. */
-static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+/* Split by GPT-2's rule or another of ours, and encode to ids in merge order. */
+static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
-    sgt_splitter sp = sgt_splitter_start(text, n);
+    sgt_splitter sp = sgt_splitter_by(e->known, text, n);
     uint32_t ends[SGT_WORDS];
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;
@@ -137,9 +140,9 @@ static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *
     return count;
 }
 
-/* Split by the vocabulary's own rule, and encode to ids in merge order. Returns SGT_ENCODE_FAILED
- * on error, with the cause in e->failure. */
-static size_t encode_by_rule(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+/* Split by the vocabulary's own pattern, and encode to ids in merge order. Returns
+ * SGT_ENCODE_FAILED on error, with the cause in e->failure. */
+static size_t encode_by_pattern(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
     size_t ends[256], from = 0, count = 0;
@@ -153,7 +156,7 @@ static size_t encode_by_rule(sgt_encoder *e, const void *text, size_t n, uint16_
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const sgt_vocab_file *f = e->v->file;
-    size_t count = e->rule ? encode_by_rule(e, text, n, ids) : encode_gpt2(e, text, n, ids);
+    size_t count = e->rule ? encode_by_pattern(e, text, n, ids) : encode_known(e, text, n, ids);
     if (f && f->ids && count != SGT_ENCODE_FAILED)
         for (size_t i = 0; i < count; i++) ids[i] = f->ids[ids[i]];
     return count;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tokenize/text/split.h"
+#include "tokenize/text/rules.h"
 
 /* bytes at the end that serve as look-ahead and go to the next part, or a quarter of the piece */
 #define AHEAD ((size_t)16 << 10)
@@ -12,7 +12,9 @@
 typedef struct extent {
     sgt_encoder *e;
     const sgt_vocab *v;
+    const sgt_rule *rule;
     const uint8_t *s; /* start of the piece */
+    size_t from;      /* bytes of text before it */
     size_t n;         /* least number of its bytes */
     size_t longest;   /* bytes of the longest token */
     uint16_t *ids;    /* (n): room for the ids of the piece */
@@ -36,9 +38,9 @@ static size_t in_sight(const uint8_t *text, size_t n)
 }
 
 /* Find the longest piece of text[n]. Returns its length, and its start in *from. */
-static size_t longest_piece(const uint8_t *text, size_t n, size_t *from)
+static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
 {
-    sgt_splitter sp = sgt_splitter_start(text, n);
+    sgt_splitter sp = sgt_splitter_by(r, text, n);
     uint32_t ends[320];
     size_t most = 0;
     for (size_t start = 0, count; (count = sgt_split(&sp, ends, 320)) > 0; start = sp.at)
@@ -72,7 +74,8 @@ static size_t find_border(const extent *x, size_t until)
     size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
     for (int tries = 0; count > 1 && tries < TRIES;) {
         b -= sgt_vocab_length(x->v, x->ids[--count]);
-        if (until - b < 2 * x->longest || !sgt_split_within(x->s, x->n, b)) continue;
+        if (until - b < 2 * x->longest || !sgt_rule_within(x->rule, x->s, x->n, b, x->from))
+            continue;
         for (size_t ahead = 2 * x->longest; b + ahead <= x->n; ahead *= 8)
             if (stands(x, b, x->ids[count - 1], b + ahead)) return b;
         tries++;
@@ -82,10 +85,10 @@ static size_t find_border(const extent *x, size_t until)
 
 size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n)
 {
-    extent x = {.e = e, .v = v, .longest = longest_token(v)};
-    size_t from = 0, ahead;
-    x.n = longest_piece(text, in_sight(text, n), &from);
-    x.s = text + from;
+    extent x = {.e = e, .v = v, .rule = sgt_vocab_known_rule(v), .longest = longest_token(v)};
+    size_t ahead;
+    x.n = longest_piece(x.rule, text, in_sight(text, n), &x.from);
+    x.s = text + x.from;
     /* the text behind a piece of white space may take its last character */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
@@ -94,5 +97,5 @@ size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, s
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);
-    return b ? from + b : 0;
+    return b ? x.from + b : 0;
 }

@@ -33,8 +33,8 @@ extern "C" {
 
 /* Return a safe cut (see sgt_split_cut) in the longest piece of text[n], or 0 if none was found.
  * The text starts at the beginning of a text or at a safe cut. Takes about as long as encoding the
- * text. e: an encoder of v, which must use GPT-2's rule. Only one thread at a time may use an
- * encoder. */
+ * text. e: an encoder of v, whose rule must be GPT-2's or one of rules.h. Only one thread at a time
+ * may use an encoder. */
 size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
 
 #ifdef __cplusplus

@@ -202,8 +202,8 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     }
     *good = 0;
     if (f->o.whole) return SGT_OK;
-    *good = f->o.normalized ? sgt_normalize_cut(text, n)
-                            : sgt_unit_cut(text, n, f->o.joins, f->o.special);
+    *good = f->o.normalized ? sgt_normalize_cut(text, n, !f->o.rule)
+                            : sgt_unit_cut(text, n, f->o.rule, f->o.joins, f->o.special);
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 

@@ -11,8 +11,8 @@
  * turns into documents. Every part has an offset in the stream of its file (unpacked if it is
  * packed), and a run can begin at any part. If the split rule gives no place to cut in a long text
  * (a mebibyte of one letter), the vocabulary's merges give one (bpe/extent.h). More than 1 GiB is
- * an error for a line, and for text that is not cut. Text is not cut if the vocabulary has a custom
- * rule, or if it is to be normalized and has neither white space nor only ASCII. */
+ * an error for a line, and for text that is not cut. Text is not cut if it is split by a
+ * pattern, or if it is to be normalized and has neither white space nor only ASCII. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -34,8 +34,9 @@ typedef struct sgt_text_feed_options {
     const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
-    const char *special; /* literal that is never cut; NULL: none */
-    /* documents are not cut at all, because the vocabulary has a custom rule */
+    const char *special;  /* literal that is never cut; NULL: none */
+    const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
+    /* documents are not cut at all, because they are split by a pattern */
     int whole;
     /* text is normalized before it is split, and cut only where that is safe */
     int normalized;

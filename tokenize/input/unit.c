@@ -108,9 +108,10 @@ static size_t begun_literal(const uint8_t *text, size_t n, const char *special, 
     return k;
 }
 
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special)
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
+                    const char *special)
 {
-    if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
+    if (!special) return n ? sgt_rule_cut(rule, text, n, joins) : 0;
     /* The text between two literals is encoded separately. So a cut just after a literal is always
      * safe; a cut in the text after the last one is safe unless it lies in a literal that has
      * begun. */
@@ -120,6 +121,6 @@ size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const 
     while ((found = memmem(text + after, n - after, special, bytes)))
         after = (size_t)(found - text) + bytes;
     size_t rest = n - after - begun_literal(text + after, n - after, special, bytes);
-    size_t cut = rest ? sgt_split_cut(text + after, rest, joins) : 0;
+    size_t cut = rest ? sgt_rule_cut(rule, text + after, rest, joins) : 0;
     return after + cut;
 }

@@ -12,6 +12,7 @@
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/text/normalize.h"
+#include "tokenize/text/rules.h"
 
 /* maximum parts read into a unit (documents may be empty); unfolding lines of JSONL makes more */
 #define SGT_UNIT_PARTS 4096
@@ -98,7 +99,8 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
  * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no
- * literal `special` (NULL: none) crosses the cut. */
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special);
+ * literal `special` (NULL: none) crosses the cut. rule: that text is split by, NULL: GPT-2's. */
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
+                    const char *special);
 
 #endif

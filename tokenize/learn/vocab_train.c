@@ -35,8 +35,9 @@ typedef struct line_count {
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    const char *rule;     /* pattern to split by; NULL: GPT-2's */
-    pthread_mutex_t lock; /* protects the fields below, and the calls of progress */
+    const char *rule;      /* pattern to split by; NULL: GPT-2's */
+    const sgt_rule *known; /* the same, if it is one of rules.h */
+    pthread_mutex_t lock;  /* protects the fields below, and the calls of progress */
     sgt_text_feed *feed;
     uint64_t ticket, documents, bytes, invalid, raw;
     line_count *lines;
@@ -73,7 +74,7 @@ static int count_text(counter *k, const uint8_t *s, size_t n, sgt_error *err)
     int rc = sgt_normalize_text(&k->unit.normal, k->c->o->normalize, s, n, &s, &n, err);
     if (rc < 0) return rc;
     if (k->pattern) return count_by_pattern(k, s, n, err);
-    sgt_splitter sp = sgt_splitter_start(s, n);
+    sgt_splitter sp = sgt_splitter_by(k->c->known, s, n);
     uint32_t ends[ENDS];
     for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
         if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(k->pieces, s + at, sp.at - at, 1, err);
@@ -200,7 +201,7 @@ static int start(counting *c, counter *all, size_t threads, sgt_error *err)
         all[i].c = c;
         rc = sgt_pieces_new(&all[i].pieces, err);
         if (!rc) rc = sgt_unit_new(&all[i].unit, err);
-        if (!rc && c->rule) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
+        if (!rc && c->rule && !c->known) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
     }
     /* The calling thread is the first, and does everything if no other can be started. */
     for (size_t i = 1; i < threads && !rc; i++)
@@ -273,13 +274,14 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(),
            units = corpus->bytes / PIECE + 1;
     if (!corpus->unsized && units < threads) threads = units;
-    counting c = {.o = o,
-                  .corpus = corpus,
-                  .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
+    const char *rule = sgt_rule_pattern(o->rule);
+    counting c = {.o = o, .corpus = corpus};
+    if (rule && !sgt_pattern_is_gpt2(rule)) c.known = sgt_rule_of(c.rule = rule);
     sgt_text_feed_options f = {.corpus = corpus,
                                .piece = PIECE,
                                .special = o->special_eot ? EOT : NULL,
-                               .whole = c.rule != NULL,
+                               .rule = c.known,
+                               .whole = c.rule && !c.known,
                                .normalized = o->normalize > SGT_NORMALIZE_NONE,
                                .stop = o->stop,
                                .threads = threads};
@@ -328,7 +330,7 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     *result = (sgt_train_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
+    if (o->rule && (rc = sgt_pattern_new(&pattern, sgt_rule_pattern(o->rule), err)) < 0) return rc;
     sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_of(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     if (!rc) sgt_vocab_say(*out, &o->notice);

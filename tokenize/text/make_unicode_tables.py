@@ -29,29 +29,42 @@ def group_kind(table, group):
     return {(0,): 0, (1,): 1}.get(tuple(members), 2)
 
 
-def main():
-    assert tiktoken.__version__ == "0.14.0", "another tiktoken may follow another Unicode: think before you pin it"
-    table = bytearray(0x110000)
-    for value, pattern in ((1, r"\p{L}"), (2, r"\p{N}"), (3, r"\s")):
-        for c in members(pattern):
-            assert not table[c]
-            table[c] = value
-    blocks, index = {}, []
+def put_blocks(name, index_name, table, bits):
+    """8 / bits code points to a byte, in blocks of 256 code points, each distinct block once."""
+    blocks, index, each = {}, [], 8 // bits
     for at in range(0, 0x110000, 256):
-        packed = bytes(sum(table[at + i + j] << 2 * j for j in range(4)) for i in range(0, 256, 4))
+        packed = bytes(sum(table[at + i + j] << bits * j for j in range(each)) for i in range(0, 256, each))
         index.append(blocks.setdefault(packed, len(blocks)))
     assert len(blocks) <= 256
-    print("/* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c")
-    print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
-    print('#include "tokenize/text/unicode.h"\n')
-    print(f"const uint8_t sgt_unicode_block[0x1100] = {{\n{rows(index)}\n}};\n")
-    print("const uint8_t sgt_unicode_classes[][64] = {")
+    print(f"const uint8_t {index_name}[0x1100] = {{\n{rows(index)}\n}};\n")
+    print(f"const uint8_t {name}[][{256 // each}] = {{")
     for b in blocks:
         print("    {\n" + rows(b) + "\n    },")
     print("};\n")
-    kinds = [group_kind(table, g) for g in range(1024)]
+
+
+def classified(*patterns):
+    """A number a code point: of the one pattern that matches it, from 1, or 0."""
+    table = bytearray(0x110000)
+    for value, pattern in enumerate(patterns, 1):
+        for c in members(pattern):
+            assert not table[c]
+            table[c] = value
+    return table
+
+
+def main():
+    assert tiktoken.__version__ == "0.14.0", "another tiktoken may follow another Unicode: think before you pin it"
+    table = classified(r"\p{L}", r"\p{N}", r"\s")
+    kinds = classified(r"\s", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Lt}", r"\p{Ll}", r"\p{Lm}", r"\p{Lo}")
+    print("/* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c")
+    print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
+    print('#include "tokenize/text/unicode.h"\n')
+    put_blocks("sgt_unicode_classes", "sgt_unicode_block", table, 2)
+    put_blocks("sgt_unicode_kinds", "sgt_unicode_kind_block", kinds, 4)
+    groups = [group_kind(table, g) for g in range(1024)]
     for name, values in (("two_letter", bits(table, {1})), ("two_rest", bits(table, {2, 3})),
-                         ("groups", [sum(kinds[g + i] << 2 * i for i in range(4)) for g in range(0, 1024, 4)])):
+                         ("groups", [sum(groups[g + i] << 2 * i for i in range(4)) for g in range(0, 1024, 4)])):
         print(f"const uint8_t sgt_unicode_{name}[256] = {{\n{rows(values)}\n}};" + ("" if name == "groups" else "\n"))
 
 

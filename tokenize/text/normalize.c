@@ -203,10 +203,11 @@ static int space_before(const uint8_t *text, size_t p)
     return 0;
 }
 
-size_t sgt_normalize_cut(const uint8_t *text, size_t n)
+size_t sgt_normalize_cut(const uint8_t *text, size_t n, int newlines)
 {
     for (size_t p = n; p-- > 1;)
-        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) && !space_before(text, p))
+        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) &&
+            (newlines || (text[p] != '\r' && text[p] != '\n')) && !space_before(text, p))
             return p;
     return 0;
 }

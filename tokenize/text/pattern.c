@@ -76,36 +76,52 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- classes by our table ---- */
 
-/* Append the ranges of `class`, or of its complement, in the form that stands between [ and ]. */
-static void put_ranges(FILE *f, sgt_class class, int negated)
+/* A set of kinds: bit k for sgt_kind k. */
+#define KIND(k) (1u << SGT_KIND_##k)
+#define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
+
+static int is_in(uint32_t cp, unsigned kinds) { return (int)(kinds >> sgt_unicode_kind(cp) & 1); }
+
+/* Append the ranges of these kinds, or of their complement, in the form that stands between [ and
+ * ]. */
+static void put_ranges(FILE *f, unsigned kinds, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
-        if ((sgt_unicode_class(from) == class) == negated) continue;
+        if (is_in(from, kinds) == negated) continue;
         uint32_t to = from;
-        while (to < 0x10FFFF && (sgt_unicode_class(to + 1) == class) != negated) to++;
+        while (to < 0x10FFFF && is_in(to + 1, kinds) != negated) to++;
         fprintf(f, "\\x{%x}-\\x{%x}", from, to);
         from = to;
     }
 }
 
-static void put_class(FILE *f, sgt_class class) { put_ranges(f, class, 0); }
-
-/* Return the length of \s, \S, \pL, \p{L}, \P{^N} or the like at p, and the class it means; 0 if p
- * holds anything else. */
-static size_t read_class(const char *p, sgt_class *class, int *negated)
+/* Return the kinds of the property called name[0..n), or 0 if it is none of ours. */
+static unsigned property(const char *name, size_t n)
 {
-    *class = SGT_CLASS_SPACE;
+    static const struct {
+        char name[3];
+        unsigned kinds;
+    } all[] = {{"L", LETTERS},   {"N", KIND(NUMBER)}, {"M", KIND(MARK)}, {"Lu", KIND(LU)},
+               {"Lt", KIND(LT)}, {"Ll", KIND(LL)},    {"Lm", KIND(LM)},  {"Lo", KIND(LO)}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strlen(all[i].name) == n && !memcmp(all[i].name, name, n)) return all[i].kinds;
+    return 0;
+}
+
+/* Return the length of \s, \S, \pL, \p{Lu}, \P{^N} or the like at p, and the kinds it means; 0 if p
+ * holds anything else. */
+static size_t read_class(const char *p, unsigned *kinds, int *negated)
+{
+    *kinds = KIND(SPACE);
     *negated = p[1] == 'S' || p[1] == 'P';
     if (p[1] == 's' || p[1] == 'S') return 2;
     if (p[1] != 'p' && p[1] != 'P') return 0;
-    const char *letter = p + 2 + (p[2] == '{');
-    if (p[2] == '{' && *letter == '^') {
-        *negated = !*negated;
-        letter++;
-    }
-    if ((*letter != 'L' && *letter != 'N') || (p[2] == '{' && letter[1] != '}')) return 0;
-    *class = *letter == 'L' ? SGT_CLASS_LETTER : SGT_CLASS_NUMBER;
-    return (size_t)(letter - p) + 1 + (p[2] == '{');
+    if (p[2] != '{') return p[2] && (*kinds = property(p + 2, 1)) ? 3 : 0;
+    const char *name = p + 3 + (p[3] == '^');
+    if (p[3] == '^') *negated = !*negated;
+    size_t n = strcspn(name, "}");
+    *kinds = name[n] ? property(name, n) : 0;
+    return *kinds ? (size_t)(name - p) + n + 1 : 0;
 }
 
 /* Return whether some (?flags) of the pattern names this flag. */
@@ -138,12 +154,12 @@ static size_t read_plain(const char *p, int in_class)
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
-    sgt_class class;
+    unsigned kinds;
     int in_class = 0, negated;
     for (size_t n; *p; p += n) {
-        if (*p == '\\' && (n = read_class(p, &class, &negated)) > 0) {
+        if (*p == '\\' && (n = read_class(p, &kinds, &negated)) > 0) {
             if (!in_class) fputs(caseless ? "(?-i:[" : "[", f);
-            put_ranges(f, class, negated);
+            put_ranges(f, kinds, negated);
             if (!in_class) fputs(caseless ? "])" : "]", f);
             continue;
         }
@@ -191,40 +207,9 @@ int sgt_pattern_is_gpt2(const char *pattern)
     return 0;
 }
 
-static void put_gpt2(FILE *f)
-{
-    fputs("'(?:[sdmt]|ll|ve|re)| ?[", f);
-    put_class(f, SGT_CLASS_LETTER);
-    fputs("]+| ?[", f);
-    put_class(f, SGT_CLASS_NUMBER);
-    fputs("]+| ?[^", f);
-    put_class(f, SGT_CLASS_SPACE);
-    put_class(f, SGT_CLASS_LETTER);
-    put_class(f, SGT_CLASS_NUMBER);
-    fputs("]+|[", f);
-    put_class(f, SGT_CLASS_SPACE);
-    fputs("]+(?![^", f); /* \S is the complement of \s */
-    put_class(f, SGT_CLASS_SPACE);
-    fputs("])|[", f);
-    put_class(f, SGT_CLASS_SPACE);
-    fputs("]+", f);
-}
-
 int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return sgt_fail_memory(err, "pattern");
-    put_gpt2(f);
-    int bad = ferror(f);
-    if (fclose(f) || bad) {
-        free(text);
-        return sgt_fail_memory(err, "pattern");
-    }
-    int rc = compile(out, text, err);
-    free(text);
-    return rc;
+    return sgt_pattern_new(out, SGT_PIECE_RULE, err);
 }
 
 /* ---- matching ---- */

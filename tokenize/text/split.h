@@ -26,6 +26,8 @@
 extern "C" {
 #endif
 
+typedef struct sgt_rule sgt_rule; /* another rule (rules.h) */
+
 /* State that the vector code carries from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
     uint64_t low, high, blank; /* previous block: the bits of its classes (sgt_class), U+0020 */
@@ -40,10 +42,11 @@ typedef struct sgt_splitter {
     size_t at; /* offset at which the next piece starts */
     /* NULL at first; if set, pieces are returned in parts, cut wherever these tables allow */
     const sgt_cuts *cuts;
+    const sgt_rule *rule; /* NULL: GPT-2's */
 
     /* The fields below belong to split.c, which takes 64 bytes at a time. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* end of the piece whose parts are being returned (sgt_split_ref only) */
+    /* end of the piece whose parts are being returned (sgt_split_ref and other rules) */
     size_t end;
     size_t block; /* offset of the next block to look at */
     /* piece starts in the previous block that were not returned yet */

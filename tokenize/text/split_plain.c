@@ -12,20 +12,6 @@ SPLIT_INLINE uint64_t top_bits(uint64_t w)
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Decode a character as sgt_utf8_unit does, but test for the usual cases first: two and three
- * bytes. */
-SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
-{
-    unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
-    if (a - 0xC2u < 0x1E && b < 0x40) {
-        *cp = (a & 0x1F) << 6 | b;
-        return 2;
-    }
-    *cp = (a & 0x0F) << 12 | b << 6 | c;
-    if (a >> 4 == 0xE && (b | c) < 0x40 && *cp >= 0x800 && *cp >> 11 != 0xD800 >> 11) return 3;
-    return (unsigned)sgt_utf8_unit(p, 4, cp);
-}
-
 /* Classify the non-ASCII characters one by one. Continuation bytes of a character begun in the
  * previous block are ill-formed here and have no class; the carried bits add them. */
 static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
@@ -35,7 +21,7 @@ static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
     while (left) {
         unsigned at = (unsigned)__builtin_ctzll(left);
         uint32_t cp;
-        unsigned len = unit_at(p + at, &cp);
+        unsigned len = sgt_utf8_unit_in_four(p + at, &cp);
         uint64_t bytes = ((uint64_t)1 << len) - 1;
         sgt_class class = sgt_unicode_class(cp);
         uint64_t class_low = class & 1 ? bytes : 0, class_high = class & 2 ? bytes : 0;

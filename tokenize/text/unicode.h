@@ -1,5 +1,5 @@
 /* unicode.h: the three character classes of the split rule: letter (\p{L}), number (\p{N}), white
- * space (\s).
+ * space (\s); and finer kinds, for rules that split by case.
  *
  * Pinned to Unicode 16.0, which tiktoken 0.14 follows (regex-syntax 0.8.11). The table is generated
  * by asking tiktoken about every code point. It covers all of them, because categories also change
@@ -25,10 +25,28 @@ typedef enum sgt_class {
     SGT_CLASS_SPACE
 } sgt_class;
 
+/* A character's kind: its class, but letters by their general category, and marks (\p{M}), which
+ * are of class "other". */
+typedef enum sgt_kind {
+    SGT_KIND_OTHER,
+    SGT_KIND_SPACE,
+    SGT_KIND_NUMBER,
+    SGT_KIND_MARK,
+    SGT_KIND_LU,
+    SGT_KIND_LT,
+    SGT_KIND_LL,
+    SGT_KIND_LM,
+    SGT_KIND_LO,
+    SGT_KINDS
+} sgt_kind;
+
 /* Defined in unicode_tables.c: four code points to a byte, low bits first, in blocks of 256 code
  * points; equal blocks are stored once. */
 extern const uint8_t sgt_unicode_block[0x1100];
 extern const uint8_t sgt_unicode_classes[][64];
+/* Likewise, with two code points to a byte. */
+extern const uint8_t sgt_unicode_kind_block[0x1100];
+extern const uint8_t sgt_unicode_kinds[][128];
 
 /* The same classes, arranged for vector code. The first two tables have one bit for each code point
  * below U+0800, low bits first: letters, then numbers and white space. The third has two bits for
@@ -44,6 +62,15 @@ static inline sgt_class sgt_unicode_class(uint32_t cp)
     return (sgt_class)(sgt_unicode_classes[sgt_unicode_block[cp >> 8]][cp >> 2 & 63] >>
                            (2 * (cp & 3)) &
                        3);
+}
+
+/* Return the kind of a code point. Values past U+10FFFF are SGT_KIND_OTHER. */
+static inline sgt_kind sgt_unicode_kind(uint32_t cp)
+{
+    if (cp > 0x10FFFF) return SGT_KIND_OTHER;
+    return (sgt_kind)(sgt_unicode_kinds[sgt_unicode_kind_block[cp >> 8]][cp >> 1 & 127] >>
+                          (4 * (cp & 1)) &
+                      15);
 }
 
 #ifdef __cplusplus

@@ -20,6 +20,20 @@ extern "C" {
  * SGT_UTF8_ILL_FORMED. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
+/* Do the same if four bytes can be read at p, with the usual cases first: characters of two and
+ * three bytes. */
+static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
+{
+    unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
+    if (a - 0xC2u < 0x1E && b < 0x40) {
+        *cp = (a & 0x1F) << 6 | b;
+        return 2;
+    }
+    *cp = (a & 0x0F) << 12 | b << 6 | c;
+    if (a >> 4 == 0xE && (b | c) < 0x40 && *cp >= 0x800 && *cp >> 11 != 0xD800 >> 11) return 3;
+    return (unsigned)sgt_utf8_unit(p, 4, cp);
+}
+
 /* Return the length of the well-formed start of s: n, or the offset of the first ill-formed
  * unit. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);

@@ -14,6 +14,7 @@
 #include "tokenize/vocab/pairs.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/text/cuts.h"
+#include "tokenize/text/rules.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +40,7 @@ typedef struct sgt_vocab_file {
     uint8_t *bytes;
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
     char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
+    const sgt_rule *known; /* the same, if it is one of rules.h */
     /* `rule` as Hugging Face's library reads it; NULL: it has no equivalent there (oniguruma.h) */
     char *regex;
     const char *ignored; /* settings of the file that sgt ignores, in words; NULL: none */
@@ -120,6 +122,18 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 
 /* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */
 const char *sgt_vocab_rule(const sgt_vocab *v);
+
+/* Return the rule of rules.h that v splits by; NULL: GPT-2's, or a pattern (below). */
+static inline const sgt_rule *sgt_vocab_known_rule(const sgt_vocab *v)
+{
+    return v->file ? v->file->known : NULL;
+}
+
+/* Return the pattern that only PCRE2 can split by, or NULL. */
+static inline const char *sgt_vocab_pattern(const sgt_vocab *v)
+{
+    return v->file && !v->file->known ? v->file->rule : NULL;
+}
 
 /* Return whether text is normalized at all. */
 static inline int sgt_vocab_normalizes(const sgt_vocab *v)

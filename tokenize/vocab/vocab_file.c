@@ -400,6 +400,7 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->added = calloc(b->size, 1);
     f->ignored = b->p->ignored;
     if (b->p->rule) f->rule = strdup(b->p->rule);
+    if (f->rule) f->known = sgt_rule_of(f->rule);
     if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule))
         return sgt_fail_memory(err, b->p->path);
     if (f->rule && sgt_pattern_translate(&f->regex, f->rule, SGT_TO_ONIGURUMA, NULL) == SGT_ENOMEM)

@@ -351,6 +351,7 @@ static int find_source(source *s, const char *path, sgt_error *err)
 
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
 {
+    rule = sgt_rule_pattern(rule);
     source s = {.parts = {.path = path, .rule = rule}};
     if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
     if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule)))

@@ -55,7 +55,9 @@ static int cut(bench_text *t, const sgt_vocab *vocab, const char *text, size_t n
 {
     size_t want = BENCH_PIECE;
     while (n) {
-        size_t at = n <= want ? n : sgt_split_cut(text, want, sgt_vocab_joins(vocab));
+        size_t at = n <= want ? n
+                              : sgt_rule_cut(sgt_vocab_known_rule(vocab), text, want,
+                                             sgt_vocab_joins(vocab));
         if (!at) {
             want *= 2;
             continue;

@@ -1,0 +1,103 @@
+/* rules.c: by each rule of rules.h, a text has the pieces of the regular expression, and may be cut
+ * where rules.h says, whatever follows. */
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/rules.h"
+
+enum { SOME = 7, RULES = 16 }; /* SOME: pieces a call: few, so that calls begin everywhere */
+
+static size_t *pattern_ends(size_t rule, const uint8_t *text, size_t n, size_t *count)
+{
+    static sgt_pattern *p[RULES];
+    sgt_error err;
+    size_t *ends = malloc((n + SOME) * sizeof *ends);
+    int got;
+    must(ends && rule < RULES, "there is memory");
+    must(p[rule] || sgt_pattern_new(&p[rule], sgt_rule_at(rule)->text, &err) == 0,
+         "the expression compiles");
+    must(sgt_pattern_start(p[rule], text, n, &err) == 0, "the expression takes any text");
+    *count = 0;
+    while ((got = sgt_pattern_split(p[rule], ends + *count, SOME, &err)) > 0) *count += (size_t)got;
+    must(got == 0, "the expression comes to an end");
+    return ends;
+}
+
+/* Ends of the pieces of text[from .. n), counted from the text's beginning. */
+static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
+                         size_t *ends)
+{
+    sgt_splitter sp = sgt_splitter_by(r, text + from, n - from);
+    uint32_t some[SOME];
+    size_t count = 0, got;
+    for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
+        for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
+    return count;
+}
+
+/* Cut at p, the pieces of the two parts are those of the whole, but that the cut may divide one. */
+static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p,
+                      const size_t *whole, size_t count, size_t *ends, int divides)
+{
+    size_t left = split_ends(r, text, 0, p, ends), ended = 0;
+    while (ended < count && whole[ended] < p) ended++;
+    must(divides || (ended < count && whole[ended] == p), "a piece ends at a cut");
+    must(left == ended + 1 && !memcmp(ends, whole, ended * sizeof *ends),
+         "pieces before a cut are those of the whole");
+    ended += whole[ended] == p;
+    size_t right = split_ends(r, text, p, n, ends);
+    must(ended + right == count && !memcmp(ends, whole + ended, right * sizeof *ends),
+         "and those after it");
+}
+
+/* Pieces of a part of the text may be cut where a longer text may be. */
+static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_t seen,
+                         const size_t *whole, size_t count, size_t *ends)
+{
+    size_t *view = malloc((seen + 1) * sizeof *view), tries = 0;
+    must(view != NULL, "there is memory");
+    size_t pieces = split_ends(r, text, 0, seen, view);
+    for (size_t i = 0; i < pieces; i++) {
+        size_t from = i ? view[i - 1] : 0;
+        for (size_t p = from + 1; p < view[i] && tries < 64; p++)
+            if (sgt_rule_within(r, text + from, view[i] - from, p - from, from))
+                check_cut(r, text, n, p, whole, count, ends, 1), tries++;
+    }
+    free(view);
+}
+
+static void check(size_t rule, const uint8_t *text, size_t n)
+{
+    const sgt_rule *r = sgt_rule_at(rule);
+    size_t want, *ends = malloc((n + 1) * sizeof *ends);
+    must(ends != NULL, "there is memory");
+    size_t *pattern = pattern_ends(rule, text, n, &want);
+    must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
+    must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
+    for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {
+        size_t cut = sgt_rule_cut(r, text, seen, NULL);
+        must(cut <= seen, "a cut is within the text");
+        if (cut) check_cut(r, text, n, cut, pattern, want, ends, 0);
+    }
+    if (n > 8) check_within(r, text, n, n - n / 4, pattern, want, ends);
+    free(pattern);
+    free(ends);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    /* memory of just so many bytes: reading past them is found by the sanitizer */
+    uint8_t *text = malloc(size ? size : 1);
+    must(text != NULL, "there is memory");
+    if (size) memcpy(text, data, size);
+    /* a long text by one rule, since PCRE2 takes its time */
+    size_t rules = 0;
+    while (sgt_rule_at(rules)) rules++;
+    if (size > 300) check(size % rules, text, size);
+    else
+        for (size_t rule = 0; rule < rules; rule++) check(rule, text, size);
+    free(text);
+    return 0;
+}

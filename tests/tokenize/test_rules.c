@@ -1,0 +1,371 @@
+/* test_rules.c: the rules of rules.h: the pieces of PCRE2, the ids of tiktoken and the pieces of
+ * Hugging Face's library (tests/data/vocab/rules.json), and texts cut at safe places. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tokenize/common.h"
+#include "tests/tokenize/splits.h"
+#include "tokenize/bpe/extent.h"
+#include "tokenize/text/oniguruma.h"
+#include "tokenize/text/rules.h"
+#include "tokenize/vocab/vocab.h"
+
+static size_t pieces_by_rule(const sgt_rule *r, const uint8_t *s, size_t n, size_t most,
+                             size_t *ends)
+{
+    uint32_t some[64];
+    sgt_splitter sp = sgt_splitter_by(r, s, n);
+    size_t count = 0, got, from;
+    while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0)
+        for (size_t i = 0; i < got; i++) ends[count++] = from + some[i];
+    return count;
+}
+
+static sgt_pattern *pattern_of(const sgt_rule *r)
+{
+    sgt_error err;
+    sgt_pattern *p = NULL;
+    cr_assert_eq(sgt_pattern_new(&p, r->text, &err), SGT_OK, "%s", err.text);
+    return p;
+}
+
+static void hold_to_pattern(const sgt_rule *r, sgt_pattern *p, const uint8_t *s, size_t n,
+                            size_t most, const char *what)
+{
+    size_t want[2048], have[2048];
+    char hex[4100] = "";
+    size_t count = pieces_by_pattern(p, s, n, want), got = pieces_by_rule(r, s, n, most, have);
+    if (got == count && !memcmp(have, want, count * sizeof *want)) return;
+    for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", s[i]);
+    cr_assert_fail("%s, %s: %zu pieces, not %zu: %s", r->text, what, got, count, hex);
+}
+
+/* What such rules look at: white space, quotes, case, marks, numbers, slashes, broken bytes. */
+static const char *const bits[] = {" ",
+                                   " ",
+                                   "  ",
+                                   "\n",
+                                   "\r\n",
+                                   "\n\n",
+                                   "\t",
+                                   "\xC2\x85",
+                                   "\xC2\xA0",
+                                   "\xE3\x80\x80",
+                                   "'",
+                                   "'",
+                                   "'s",
+                                   "'S",
+                                   "'\xC5\xBF",
+                                   "'ll",
+                                   "'LL",
+                                   "'Ve",
+                                   "'re",
+                                   "'d",
+                                   "'l",
+                                   "'v",
+                                   "a",
+                                   "b",
+                                   "the",
+                                   "The",
+                                   "THE",
+                                   "x",
+                                   "A",
+                                   "ZZ",
+                                   "abcdefgh",
+                                   "ABCDEFGH",
+                                   "\xC3\xA9",
+                                   "\xC3\x89",
+                                   "\xC7\x85",
+                                   "\xCA\xB0",
+                                   "\xC2\xAA",
+                                   "\xC5\xBF",
+                                   "\xE4\xB8\xAD",
+                                   "\xE6\x96\x87",
+                                   "\xCC\x81",
+                                   "\xCC\x80",
+                                   "\xE0\xB8\xB1",
+                                   "1",
+                                   "23",
+                                   "456",
+                                   "7890",
+                                   "\xD9\xA3",
+                                   "\xC2\xBD",
+                                   "/",
+                                   "//",
+                                   "/\n",
+                                   "\n/",
+                                   " \n",
+                                   "\n ",
+                                   ".",
+                                   "!",
+                                   "-",
+                                   "(",
+                                   "\xEF\xBF\xBD",
+                                   "\xF0\x9F\x98\x80",
+                                   "\xF0\x9D\x90\x80",
+                                   "\xF0\x9D\x90\x9A",
+                                   "\xE1\xBE\x88",
+                                   "\x80",
+                                   "\xE4\xB8",
+                                   "\xFF",
+                                   "\xC5"};
+enum { BITS = sizeof bits / sizeof *bits };
+
+/* Of all bits, or of a few; the broken ones, which are last, only if asked for. */
+static size_t rule_text(rng *r, uint8_t *out, size_t max, int ill_formed)
+{
+    const uint32_t all = ill_formed ? BITS : BITS - 4, few = 1 + below(r, 5);
+    uint32_t some[5];
+    size_t n = 0;
+    int mixed = below(r, 2) == 0;
+    for (int i = 0; i < 5; i++) some[i] = below(r, all);
+    for (size_t len; n < max; n += len) {
+        const char *bit = bits[mixed ? below(r, all) : some[below(r, few)]];
+        len = strlen(bit);
+        if (n + len > max) break;
+        memcpy(out + n, bit, len);
+    }
+    return n;
+}
+
+Test(rules, random_text_as_pcre2_has_it)
+{
+    uint64_t seed = test_seed();
+    char what[64];
+    for (size_t k = 0; sgt_rule_at(k); k++) {
+        const sgt_rule *r = sgt_rule_at(k);
+        sgt_pattern *p = pattern_of(r);
+        rng random = {seed, 0};
+        uint8_t text[600];
+        for (int i = 0; i < 12000; i++) {
+            size_t most = i % 10 ? 60 : sizeof text,
+                   n = i % 3 ? rule_text(&random, text, 1 + below(&random, (uint32_t)most), i & 1)
+                             : hard_text(&random, text, most, i & 1);
+            sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
+            hold_to_pattern(r, p, text, n, 1 + (size_t)i % 64, what);
+        }
+        sgt_pattern_free(p);
+    }
+}
+
+Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
+{
+    static const char context[] = "@ @a@b1@1'@@A@B'@\n@ @/@@ @\nx@'s@ a.@-@ 12@34@ ";
+    for (size_t k = 0; sgt_rule_at(k); k++) {
+        const sgt_rule *r = sgt_rule_at(k);
+        sgt_pattern *p = pattern_of(r);
+        for (uint32_t cp = 0; cp < 0x110000; cp += 16) {
+            uint8_t text[2048];
+            char what[32];
+            size_t n = 0;
+            /* beyond the many small scripts each by some rules: PCRE2 takes its time there */
+            if (cp >= 0x3000 && (cp / 16 + k) % 8) continue;
+            sprintf(what, "U+%04X and on", cp);
+            for (uint32_t i = 0; i < 16; i++)
+                for (const char *q = context; *q; q++)
+                    if (*q == '@') n += put_utf8(text + n, cp + i);
+                    else text[n++] = (uint8_t)*q;
+            hold_to_pattern(r, p, text, n, 5, what);
+        }
+        sgt_pattern_free(p);
+    }
+}
+
+/* ---- as others have it ---- */
+
+static void expect_ids(const sgt_encoder *encoder, const char *text, const json_t *want,
+                       const char *rule)
+{
+    uint16_t ids[600];
+    size_t n = strlen(text), count;
+    cr_assert_lt(n, 600);
+    count = sgt_encode((sgt_encoder *)encoder, text, n, ids);
+    cr_assert_eq(count, json_array_size(want), "%s: %s", rule, text);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(ids[i], json_integer_value(json_array_get(want, i)), "%s: id %zu: %s", rule, i,
+                     text);
+}
+
+static void expect_ends(const sgt_rule *r, const char *text, const json_t *want)
+{
+    size_t ends[600], count = pieces_by_rule(r, (const uint8_t *)text, strlen(text), 64, ends);
+    cr_assert_eq(count, json_array_size(want), "%s: %s", r->text, text);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(ends[i], (size_t)json_integer_value(json_array_get(want, i)), "%s: %s",
+                     r->text, text);
+}
+
+Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
+{
+    json_t *all = json_load_file("tests/data/vocab/rules.json", 0, NULL),
+           *rules = json_object_get(all, "rules"), *texts = json_object_get(all, "texts");
+    cr_assert(json_array_size(rules) == 6 && json_array_size(texts) == 63);
+    for (size_t k = 0; k < json_array_size(rules); k++) {
+        const char *regex = json_string_value(json_object_get(json_array_get(rules, k), "regex"));
+        const sgt_rule *r = sgt_rule_of(regex);
+        sgt_vocab *v;
+        sgt_error err;
+        char *rule;
+        cr_assert_not_null(r, "%s", regex);
+        cr_assert_eq(sgt_vocab_load(&v, "tests/data/vocab/ranks.tiktoken", regex, &err), SGT_OK,
+                     "%s", err.text);
+        sgt_encoder *e = new_encoder(v);
+        for (size_t i = 0; i < json_array_size(texts); i++) {
+            const json_t *row = json_array_get(texts, i),
+                         *ends = json_array_get(json_object_get(row, "ends"), k);
+            const char *text = json_string_value(json_object_get(row, "text"));
+            expect_ids(e, text, json_array_get(json_object_get(row, "ids"), k), regex);
+            if (json_array_size(ends)) expect_ends(r, text, ends);
+        }
+        sgt_encoder_free(e);
+        sgt_vocab_free(v);
+        /* a tokenizer.json that holds it is recognized, but for cl100k, whose {1,3}+ takes any
+         * number of digits there */
+        cr_assert_eq(sgt_pattern_translate(&rule, regex, SGT_FROM_ONIGURUMA, &err), SGT_OK);
+        cr_assert_eq(sgt_rule_of(rule), k ? r : NULL, "%s", rule);
+        free(rule);
+    }
+    json_decref(all);
+}
+
+Test(rules, have_names)
+{
+    static const char *const names[] = {"cl100k", "o200k", "llama3", "qwen2", "nanochat"};
+    for (size_t i = 0; i < 5; i++) {
+        const sgt_rule *r = sgt_rule_of(sgt_rule_pattern(names[i]));
+        cr_assert(r && r->name && !strcmp(r->name, names[i]), "%s", names[i]);
+    }
+    cr_assert(sgt_pattern_is_gpt2(sgt_rule_pattern("gpt2")));
+    cr_assert_null(sgt_rule_pattern(NULL));
+    cr_assert_str_eq(sgt_rule_pattern("gpt3"), "gpt3");
+    cr_assert_null(sgt_rule_of("\\p{L}+"));
+    cr_assert_null(sgt_rule_of(""));
+}
+
+/* ---- cuts ---- */
+
+static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what)
+{
+    uint16_t *whole = malloc((n + 1) * sizeof *whole), *parts = malloc((n + 1) * sizeof *parts);
+    size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
+    size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
+    cr_assert(got == want && !memcmp(parts, whole, want * sizeof *whole),
+              "%s, cut at %zu of %zu: %zu ids, not %zu", what, cut, n, got, want);
+    free(whole);
+    free(parts);
+}
+
+Test(rules, any_cutting_gives_the_same_ids)
+{
+    sgt_vocab *all[MOST_RULES];
+    sgt_encoder *encoders[MOST_RULES];
+    const int rules = every_rule(all, encoders);
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    char what[64];
+    for (int i = 0; i < 60000; i++) {
+        uint8_t text[160];
+        uint16_t whole[160], parts[160];
+        const int k = i % rules;
+        size_t n = i % 5 ? rule_text(&r, text, 1 + below(&r, 120), i & 1)
+                         : hard_text(&r, text, 120, i & 1),
+               from = 0, count = 0, want = sgt_encode(encoders[k], text, n, whole);
+        while (from < n) {
+            size_t block = 1 + below(&r, (uint32_t)(n - from)),
+                   cut = sgt_rule_cut(sgt_vocab_known_rule(all[k]), text + from, block,
+                                      sgt_vocab_joins(all[k]));
+            if (!cut) cut = block == n - from ? block : 0;
+            count += sgt_encode(encoders[k], text + from, cut, parts + count);
+            from += cut;
+        }
+        sprintf(what, "SEED=%llu, text %d, rule %d", (unsigned long long)seed, i, k);
+        cr_assert(count == want && !memcmp(whole, parts, want * sizeof *whole), "%s", what);
+    }
+    free_rules(all, encoders, rules);
+}
+
+/* Long pieces of one kind, cut by their tokens, whatever follows. */
+Test(rules, cutting_long_pieces_changes_nothing)
+{
+    static const char *const kinds[][4] = {{"a"},
+                                           {"="},
+                                           {" "},
+                                           {"\n"},
+                                           {"A"},
+                                           {"a", "b", "th"},
+                                           {"-", "="},
+                                           {"\n", " "},
+                                           {"/"},
+                                           {"\xE4\xB8\xAD"},
+                                           {"\xE4\xB8\xAD", "\xE6\x96\x87"},
+                                           {"\xC3\xA9"},
+                                           {"'"},
+                                           {"A", "a"},
+                                           {"\xEF\xBF\xBD"},
+                                           {" ", "\t"}};
+    enum { KINDS = sizeof kinds / sizeof *kinds, MOST = 2600 };
+    sgt_vocab *all[MOST_RULES];
+    sgt_encoder *encoders[MOST_RULES];
+    const int rules = every_rule(all, encoders);
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    char what[64];
+    uint8_t text[MOST + 900];
+    size_t found[MOST_RULES] = {0};
+    for (int i = 0; i < 40 * KINDS; i++) {
+        const int kind = i % KINDS, k = i / KINDS % rules;
+        size_t n = rule_text(&r, text, below(&r, 40), 1), count = 0, view;
+        while (count < 4 && kinds[kind][count]) count++;
+        for (size_t until = 2200 + below(&r, 300); n < until;)
+            for (const char *s = kinds[kind][below(&r, (uint32_t)count)]; *s;)
+                text[n++] = (uint8_t)*s++;
+        view = n - below(&r, 200);
+        size_t cut = sgt_extent_cut(encoders[k], all[k], text, view);
+        sprintf(what, "SEED=%llu, text %d, rule %d", (unsigned long long)seed, i, k);
+        cr_assert_lt(cut, view, "%s", what);
+        if (!cut) continue;
+        found[k]++;
+        expect_same(encoders[k], text, cut, view, what);
+        expect_same(encoders[k], text, cut, n, what);
+        for (int more = 0; more < 8; more++)
+            expect_same(encoders[k], text, cut, n + rule_text(&r, text + n, 80, 1), what);
+    }
+    for (int k = 0; k < rules; k++)
+        cr_assert_geq(found[k], 50, "SEED=%llu: rule %d: %zu", (unsigned long long)seed, k,
+                      found[k]);
+    free_rules(all, encoders, rules);
+}
+
+/* Time is linear, also where the expressions backtrack. */
+Test(rules, long_runs_take_linear_time, .timeout = 20)
+{
+    static const char *const runs[] = {"a",
+                                       "A",
+                                       "\xE4\xB8\xAD"
+                                       "A",
+                                       "aA",
+                                       "\xCC\x81",
+                                       "\xCC\x81"
+                                       "A",
+                                       " ",
+                                       "\n ",
+                                       "/\n",
+                                       "!",
+                                       "1",
+                                       "'",
+                                       "'s"};
+    const size_t n = 2u << 20;
+    uint8_t *text = malloc(n);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const size_t len = strlen(runs[i]);
+        for (size_t at = 0; at < n; at++) text[at] = (uint8_t)runs[i][at % len];
+        for (size_t k = 0; sgt_rule_at(k); k++) {
+            sgt_splitter sp = sgt_splitter_by(sgt_rule_at(k), text, n);
+            uint32_t ends[64];
+            while (sgt_split(&sp, ends, 64) > 0) continue;
+            cr_assert_eq(sp.at, n);
+        }
+    }
+    free(text);
+}

@@ -1,0 +1,60 @@
+/* rules.h: split rules in common use beside GPT-2's: cl100k, o200k, Llama 3's, Qwen 2's and
+ * nanochat's. They are recognized by their text, and split by code of our own (split_rule.c), which
+ * gives the pieces of PCRE2 (pattern.h) several times as fast.
+ *
+ *     const sgt_rule *r = sgt_rule_of(pattern);           // NULL: only PCRE2 can split by it
+ *     sgt_splitter sp = sgt_splitter_by(r, text, n);      // then as in split.h
+ *
+ * Such a rule takes the first of these that fits; L, N and O are letters, numbers and what is
+ * neither these nor white space:
+ *
+ *     '(?i:[sdmt]|ll|ve|re)   a contraction, not with `cased`
+ *     [^\r\n\p{L}\p{N}]?L+    a word, with one character before it; with `cased` a word by case,
+ *                             as below
+ *     N{1,digits}
+ *      ?O+[\r\n]*             with `cased` [\r\n/]*
+ *     \s+$                    with `whole_end` only
+ *     \s*[\r\n]+|\s+(?!\S)|\s+
+ *
+ * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt), l
+ * lower case (Ll); other letters and marks (Lm, Lo, M) are both. */
+#ifndef SGT_RULES_H
+#define SGT_RULES_H
+
+#include "tokenize/text/split.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sgt_rule {
+    const char *name; /* as --pattern has it; NULL: another spelling of a rule */
+    const char *text; /* as PCRE2 reads it */
+    uint8_t digits, cased, whole_end;
+};
+
+/* Return the rule that a PCRE2 pattern is the text of, or NULL. The result lives for ever. */
+const sgt_rule *sgt_rule_of(const char *pattern);
+
+/* Return the pattern that a name stands for (gpt2, cl100k, o200k, llama3, qwen2, nanochat), or what
+ * was given: NULL too. */
+const char *sgt_rule_pattern(const char *name_or_pattern);
+
+/* Return rule i of the table, for tests; NULL: there are no more. */
+const sgt_rule *sgt_rule_at(size_t i);
+
+/* Return a splitter by a rule; NULL: GPT-2's. Pieces and cuts are as in split.h. */
+sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
+
+/* Return a safe cut as sgt_split_cut does, for text that is split by a rule. NULL: GPT-2's, and
+ * only for it `joins` counts. */
+size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
+
+/* Do as sgt_split_within for a rule, NULL: GPT-2's. A piece must start at s[0], and `ahead` bytes
+ * of text are before it. May return 0 where a cut would do. */
+int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

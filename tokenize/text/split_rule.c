@@ -1,0 +1,306 @@
+/* split_rule.c: where the pieces of rules.h end, in plain C: characters one at a time, and runs of
+ * ASCII letters eight bytes at a time.
+ *
+ * The regular expressions backtrack; this code does not. It looks at a character and at the one
+ * behind it, and then runs to the end of a class. Only two things look further: white space, which
+ * ends at its last newline, and a word by case, which ends at the last letter that may be lower
+ * case. Both read a run at most twice. */
+#include <string.h>
+
+#include "tokenize/text/rules.h"
+#include "tokenize/text/split_words.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
+
+/* Sets of characters. Every character is in one. */
+enum {
+    OTHER = 1,
+    MARK = 2,
+    UPPER = 4,
+    LOWER = 8,
+    BOTH = 16, /* letters without case */
+    NUMBER = 32,
+    SPACE = 64, /* all but the newlines \r and \n */
+    NEWLINE = 128,
+
+    LETTERS = UPPER | LOWER | BOTH,
+    OTHERS = OTHER | MARK,
+    BLANKS = SPACE | NEWLINE,
+    MAY_BE_UPPER = UPPER | BOTH | MARK,
+    MAY_BE_LOWER = LOWER | BOTH | MARK
+};
+
+static const uint8_t ascii[128] = {
+#define O OTHER
+#define S SPACE
+#define B NEWLINE
+#define N NUMBER
+#define U UPPER
+#define L LOWER
+    O, O, O, O, O, O, O, O, O, S, B, S, S, B, O, O, O, O, O, O, O, O, O, O, O, O,
+    O, O, O, O, O, O, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N,
+    N, N, N, N, N, N, O, O, O, O, O, O, O, U, U, U, U, U, U, U, U, U, U, U, U, U,
+    U, U, U, U, U, U, U, U, U, U, U, U, U, O, O, O, O, O, O, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O
+#undef O
+#undef S
+#undef B
+#undef N
+#undef U
+#undef L
+};
+
+static const uint8_t sets[SGT_KINDS] = {
+    [SGT_KIND_OTHER] = OTHER, [SGT_KIND_SPACE] = SPACE, [SGT_KIND_NUMBER] = NUMBER,
+    [SGT_KIND_MARK] = MARK,   [SGT_KIND_LU] = UPPER,    [SGT_KIND_LT] = UPPER,
+    [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
+};
+
+/* Return the set of the character at s, with n >= 1 bytes left, and its length. */
+static inline unsigned look(const uint8_t *s, size_t n, size_t *len)
+{
+    uint32_t cp;
+    *len = 1;
+    if (s[0] < 0x80) return ascii[s[0]];
+    *len = n >= 4 ? sgt_utf8_unit_in_four(s, &cp) : sgt_utf8_unit(s, n, &cp);
+    return sets[sgt_unicode_kind(cp)];
+}
+
+/* Return the end of a run of characters of these sets from i on. */
+static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
+{
+    for (size_t len; i < n && (look(s + i, n - i, &len) & of); i += len) continue;
+    return i;
+}
+
+/* The same for sets that hold all ASCII letters, or the lower ones (`fold` 0). */
+static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
+{
+    for (; n - i >= 8; i += 8) {
+        uint64_t w;
+        memcpy(&w, s + i, sizeof w);
+        uint64_t in = word_within((w & WORD_OF(0x7F)) | fold, 'a', 26) & ~w & WORD_OF(0x80);
+        if (in == WORD_OF(0x80)) continue;
+        i += (size_t)__builtin_ctzll(~in & WORD_OF(0x80)) >> 3;
+        if (s[i] < 0x80) return i;
+        break;
+    }
+    return run_end(s, n, i, of);
+}
+
+/* Return the length of the contraction at s, where s[0] is a quote, or 0. Case is ignored, so that
+ * U+017F is an s as well. */
+static size_t contraction(const uint8_t *s, size_t n)
+{
+    if (n < 2) return 0;
+    uint8_t a = s[1] | 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    if (n < 3) return 0;
+    uint8_t b = s[2] | 0x20;
+    if ((a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e')) return 3;
+    return s[1] == 0xC5 && s[2] == 0xBF ? 3 : 0;
+}
+
+/* \s*[\r\n]+|\s+(?!\S)|\s+ from a character of white space on, and before them \s+$ */
+static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
+{
+    size_t i = at, last = at, newline = 0, len;
+    for (unsigned set; i < n && ((set = look(s + i, n - i, &len)) & BLANKS); i += len) {
+        last = i;
+        if (set == NEWLINE) newline = i + len;
+    }
+    if (i == n && r->whole_end) return n;
+    if (newline) return newline;
+    return i == n || last == at ? i : last;
+}
+
+/* O+[\r\n]*, of which the first is before i */
+static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
+{
+    i = run_end(s, n, i, OTHERS);
+    while (i < n && (s[i] == '\r' || s[i] == '\n' || (r->cased && s[i] == '/'))) i++;
+    return i;
+}
+
+static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
+{
+    size_t len;
+    for (unsigned more = r->digits; more && i < n && look(s + i, n - i, &len) == NUMBER; more--)
+        i += len;
+    return i;
+}
+
+/* A word by case from i on: U*l+, or else U+, or else nothing. Sets *lower for the first. U* takes
+ * what it can, and gives back only as much as l+ needs: all behind the last that may be lower. */
+static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
+{
+    size_t last = 0, len;
+    unsigned set = 0;
+    for (; i < n && ((set = look(s + i, n - i, &len)) & MAY_BE_UPPER); i += len)
+        if (set != UPPER) last = i + len;
+    *lower = 1;
+    if (i < n && set == LOWER) return letters_end(s, n, i, MAY_BE_LOWER, 0);
+    if (last) return last;
+    *lower = 0;
+    return i;
+}
+
+/* Return the end of the word by case at `at`, where a character of that set and length begins, or
+ * `at`. A mark may be the character before a word, or a word by itself. */
+static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, size_t len)
+{
+    int lower;
+    size_t from = at + (set & LETTERS ? 0 : len), end = cased_end(s, n, from, &lower);
+    if (set == MARK && !lower) end = from;
+    else if (end == from) return at;
+    return end < n && s[end] == '\'' ? end + contraction(s + end, n - end) : end;
+}
+
+static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
+{
+    size_t len, next_len, end;
+    unsigned set = look(s + at, n - at, &len), next;
+    if (set == NUMBER) return number_end(r, s, n, at);
+    if (set == NEWLINE) return blank_end(r, s, n, at);
+    if (r->cased) {
+        if ((end = cased_word(s, n, at, set, len)) > at) return end;
+    } else {
+        if (set & LETTERS) return letters_end(s, n, at + len, LETTERS, WORD_OF(0x20));
+        if (s[at] == '\'' && (end = contraction(s + at, n - at)) > 0) return at + end;
+    }
+    if (at + len == n) return n;
+    next = look(s + at + len, n - at - len, &next_len);
+    if (!r->cased && (next & LETTERS))
+        return letters_end(s, n, at + len + next_len, LETTERS, WORD_OF(0x20));
+    if (set == SPACE && (s[at] != ' ' || !(next & OTHERS))) return blank_end(r, s, n, at);
+    return other_end(r, s, n, at + len);
+}
+
+/* ---- pieces ---- */
+
+/* Return whether s[from..to) holds a byte that is not ASCII. */
+static int is_wide(const uint8_t *s, size_t from, size_t to)
+{
+    uint64_t any = 0, w;
+    for (; to - from >= 8; from += 8) memcpy(&w, s + from, sizeof w), any |= w;
+    for (; from < to; from++) any |= s[from];
+    return (any & WORD_OF(0x80)) != 0;
+}
+
+/* Return the end of the next piece, or of its next part if there are cuts. */
+static size_t part_end(sgt_splitter *sp)
+{
+    if (sp->end <= sp->at) {
+        sp->end = piece_end(sp->rule, sp->text, sp->n, sp->at);
+        if (!sp->cuts || !is_wide(sp->text, sp->at, sp->end)) return sp->end;
+    }
+    size_t end = sp->at + 1;
+    while (end < sp->end && !sgt_cuts_at(sp->cuts, sp->text + end)) end++;
+    return end;
+}
+
+static size_t split_rule(sgt_splitter *sp, uint32_t *ends, size_t max)
+{
+    size_t count = 0, from = sp->at;
+    while (count < max && sp->at < sp->n) {
+        size_t end = part_end(sp);
+        if (end - from >= UINT32_MAX && count) break;
+        sp->at = end;
+        ends[count++] = end - from >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - from);
+        if (end - from >= UINT32_MAX) break;
+    }
+    return count;
+}
+
+sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
+{
+    sgt_splitter s = sgt_splitter_start(text, n);
+    s.rule = r;
+    if (r) s.split = split_rule;
+    return s;
+}
+
+/* ---- safe cuts ---- */
+
+/* Return the set of the character that ends at p > 0, and its length. One must end there. */
+static unsigned look_before(const uint8_t *s, size_t p, size_t *len)
+{
+    size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
+    while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
+    unsigned set = look(s + lead, p - lead, len);
+    if (lead + *len == p) return set;
+    *len = 1; /* the last byte is an ill-formed unit of its own */
+    return OTHER;
+}
+
+/* Return whether two characters that are neither letters nor blanks end at p, so that one piece
+ * holds both, and ends at p if a letter follows. One alone might begin a word. A mark can be part
+ * of a word by case, and what follows \n/ may begin a piece. */
+static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
+{
+    const unsigned of = r->cased ? OTHER : OTHERS;
+    size_t len, before;
+    if (!(look_before(s, p, &len) & of) || p == len) return 0;
+    p -= len;
+    return (look_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
+}
+
+/* Return whether a piece ends at p, 0 < p < n, whatever precedes and follows s[0..n), and whether
+ * the text before p has the same pieces if it ends there. The rules look at nothing before a
+ * piece, so that the text from p on has the same pieces by itself. */
+static int ends_at(const sgt_rule *r, const uint8_t *s, size_t n, size_t p)
+{
+    size_t len;
+    if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) return 0;
+    unsigned a = look_before(s, p, &len), b = look(s + p, n - p, &len);
+    if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
+    if (a == SPACE) return 0;
+    if (a == NUMBER) return b != NUMBER || r->digits == 1;
+    if (a & LETTERS) return !(b & LETTERS) && !(r->cased && (b == MARK || s[p] == '\''));
+    return b == NUMBER || b == SPACE || ((b & LETTERS) && two_others(r, s, p));
+}
+
+size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins)
+{
+    if (!r) return sgt_split_cut(text, n, joins);
+    for (size_t p = n; p-- > 1;)
+        if (ends_at(r, text, n, p)) return p;
+    return 0;
+}
+
+/* White space can be cut where the left part stays one piece: after a newline, or if it holds none
+ * and no white space before it, to which a newline in the text that follows might join it. */
+static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
+{
+    if (run_end(s, p, 0, BLANKS) < p) return 0;
+    return a == NEWLINE || (!(before & BLANKS) && run_end(s, p, 0, SPACE) == p);
+}
+
+/* A word by case can be cut between two characters of one set, if that leaves the left part one
+ * piece, and the right part ends where the whole does. Upper case may belong to a longer piece, if
+ * a letter without case is before it and another follows. */
+static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
+{
+    size_t len;
+    size_t from = look(s, p, &len) & LETTERS ? 0 : len;
+    if (a == LOWER) return 1;
+    if (a == BOTH) return run_end(s, p, from, MAY_BE_UPPER) == p;
+    return run_end(s, p, from, UPPER) == p && (from || !(before & (LETTERS | MARK))) &&
+           look(s, p, &len) != MARK;
+}
+
+int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
+{
+    size_t len;
+    if (!r) return sgt_split_within(s, n, p);
+    if ((s[p] & 0xC0) == 0x80 || n - p < 8) return 0;
+    unsigned a = look_before(s, p, &len), b = look(s + p, n - p, &len),
+             next = look(s + p + len, n - p - len, &len),
+             before = ahead ? look_before(s - ahead, ahead, &len) : 0;
+    if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
+    if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
+    if (a & LETTERS) return (b & LETTERS) != 0;
+    /* without a third, the second might begin a word */
+    const unsigned of = r->cased ? OTHER : OTHERS;
+    return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
+}
