@@ -16,13 +16,14 @@
 #include "tools/bench/subcommand.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/bench/tokenize_text.h"
+#include "tools/bench/tokenize_ways.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
 #define LIMIT_TURNS 3
 
 static struct {
-    const char *cpu, *peer, *disk;
+    const char *cpu, *peer, *disk, *vocab, *pattern;
     uint64_t threads, turns;
     bench_output output;
 } o = {.cpu = "auto", .turns = 3};
@@ -35,8 +36,13 @@ static const sgt_option table[] = {
      "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with gigatoken and tiktoken, run by this interpreter in alternating turns"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each program, with --peer or --disk",
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, where there are several",
      .def = "3", .min = 1, .max = TOKENIZE_TURNS},
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
+     .def = "gpt2, built in"},
+    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
+     "pattern, likewise; one with a name is compared with PCRE2 and with GPT-2's",
+     .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "measure whole commands instead, from files to 16-bit ids on disk; the output goes "
              "below FOLDER"},
@@ -54,6 +60,7 @@ static const sgt_program program = {
     .examples = "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench tokenize --threads 1 --json corpus/\n"
                 "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
+                "  sgt-bench tokenize --threads 1 --pattern llama3 corpus/\n"
                 "  sgt-bench tokenize --disk /tmp --peer python3 corpus/"};
 
 typedef struct text_bench {
@@ -68,6 +75,7 @@ typedef struct text_bench {
     tokenize_turn turn;
     char *work, *out; /* --disk: a temporary folder, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
+    tokenize_ways ways;
     sgt_vocab *vocab;
     sgt_encoder **encoders;
     uint16_t **ids;
@@ -117,15 +125,15 @@ static void free_encoders(text_bench *b)
     }
 }
 
-/* Run one turn of ours, with new encoders. */
-static int encode_all(text_bench *b, double *seconds, sgt_error *err)
+/* Run one turn with new encoders of this vocabulary. */
+static int encode_all(text_bench *b, const sgt_vocab *v, double *seconds, sgt_error *err)
 {
     uint64_t units;
     bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
     int rc = SGT_OK;
     free_encoders(b);
     for (int t = 0; t < b->threads && rc == SGT_OK; t++)
-        rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
+        rc = sgt_encoder_new(&b->encoders[t], v, err);
     b->next = b->tokens = 0;
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
@@ -191,22 +199,36 @@ static int take_limit(text_bench *b, sgt_error *err)
 static int take_ours(text_bench *b, double *seconds, sgt_error *err)
 {
     sgt_error why;
-    if (!o.disk) return encode_all(b, seconds, err);
+    if (!o.disk) return encode_all(b, b->vocab, seconds, err);
     int rc = bench_tokenize_ours(seconds, &b->tokens, &b->turn, err);
     sgt_remove_tree(b->out, &why);
     return rc;
 }
 
-/* Alternate between ours and the peers. A peer that the interpreter lacks is left out with a
+/* Run turn i of the other ways. */
+static int take_ways(text_bench *b, int i, sgt_error *err)
+{
+    uint64_t ours = b->tokens;
+    int rc = SGT_OK;
+    for (tokenize_way *w = b->ways.all; w < b->ways.all + b->ways.count && rc == SGT_OK; w++) {
+        rc = encode_all(b, w->vocab, &w->seconds[i], err);
+        w->tokens = b->tokens;
+    }
+    b->tokens = ours;
+    return rc;
+}
+
+/* Alternate between ours, the other ways and the peers. A peer that the interpreter lacks is left out with a
  * notice. */
 static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
-    int turns = o.peer || o.disk ? (int)o.turns : 1, rc = SGT_OK;
+    int turns = o.peer || o.disk || b->ways.count ? (int)o.turns : 1, rc = SGT_OK;
     /* read the files into the page cache for all programs */
     if (o.disk) rc = take_ours(b, ours, err);
     for (int i = 0; i < turns && rc == SGT_OK; i++) {
         rc = take_ours(b, &ours[i], err);
+        if (rc == SGT_OK) rc = take_ways(b, i, err);
         for (int p = 0; o.peer && p < TOKENIZE_PEERS && rc == SGT_OK; p++) {
             tokenize_peer *peer = &b->peers[p];
             if (!peer->left_out) rc = bench_tokenize_peer(peer, i, &b->turn, err);
@@ -217,7 +239,9 @@ static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
             rc = SGT_OK;
         }
     }
-    if (rc == SGT_OK) b->seconds = bench_median(ours, (size_t)turns);
+    if (rc != SGT_OK) return rc;
+    b->seconds = bench_median(ours, (size_t)turns);
+    bench_tokenize_ways_settle(&b->ways, turns);
     return rc;
 }
 
@@ -255,7 +279,12 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
     b->peers[0] = (tokenize_peer){.kind = "gigatoken", .best = 1};
     b->peers[1] = (tokenize_peer){.kind = "tiktoken"};
-    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 ||
+    if ((o.vocab || o.pattern) && (o.peer || o.disk))
+        return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
+                        o.peer ? "--peer" : "--disk", o.vocab ? "--vocab" : "--pattern");
+    const char *vocab = o.vocab ? o.vocab : "gpt2";
+    if ((rc = sgt_vocab_load(&b->vocab, vocab, o.pattern, err)) < 0 ||
+        (rc = bench_tokenize_ways(&b->ways, b->vocab, vocab, err)) < 0 ||
         (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0)
         return rc;
     if ((o.peer || o.disk) && b->corpus->stream)
@@ -289,6 +318,7 @@ static void release(void *bench)
     bench_text_free(&b->text);
     sgt_corpus_free(b->corpus);
     sgt_vocab_free(b->vocab);
+    bench_tokenize_ways_free(&b->ways);
 }
 
 /* ---- results ---- */
@@ -322,6 +352,7 @@ static json_t *to_json(void *bench)
                             (json_int_t)b->bytes, "tokens", (json_int_t)b->tokens, "seconds",
                             b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
     if (top && o.peer) add_peers(top, b);
+    if (top && b->ways.count) bench_tokenize_ways_add(top, &b->ways, b->bytes, b->seconds);
     return top;
 }
 
@@ -339,6 +370,8 @@ static void show_row(const text_bench *b, uint64_t tokens, double seconds, int b
 static double fastest(text_bench *b)
 {
     double best = b->seconds;
+    for (int i = 0; i < b->ways.count; i++)
+        if (b->ways.all[i].seconds[0] < best) best = b->ways.all[i].seconds[0];
     for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++)
         if (!b->peers[i].left_out && peer_seconds(&b->peers[i]) < best)
             best = peer_seconds(&b->peers[i]);
@@ -363,6 +396,11 @@ static void show(void *bench)
     printf("                           threads           tokens  bytes/token    seconds       MB/s "
            "  Mtokens/s\n");
     show_row(b, b->tokens, b->seconds, b->seconds <= best, "sgt");
+    for (int i = 0; i < b->ways.count; i++) {
+        const tokenize_way *w = &b->ways.all[i];
+        show_row(b, w->tokens, w->seconds[0], w->seconds[0] <= best, w->name);
+        printf("  ours is %.2f times as fast\n", w->seconds[0] / b->seconds);
+    }
     for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
         tokenize_peer *p = &b->peers[i];
         double s = p->left_out ? 0 : peer_seconds(p);
@@ -372,9 +410,9 @@ static void show(void *bench)
     }
     printf("\n* the fastest. Limit, %s: %.0f MB/s; ours is %.2f %% of that.\n", limit_text(),
            (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / b->seconds);
-    if (o.peer)
+    if (o.peer || b->ways.count)
         printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
-               o.disk ? "" : ", and the best turn of gigatoken");
+               o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
 }
 
 static int plot(void *bench, const char *path, sgt_error *err)
