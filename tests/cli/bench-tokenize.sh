@@ -39,6 +39,33 @@ for threads in 1 2 3; do
     check 'as many tokens' test "$(field tokens .stdout)" -eq $((whole - 1))
 done
 
+# other vocabularies: those whose pattern has a name are compared with PCRE2, which gives as many tokens
+V=$ROOT/tests/data/vocab
+run 0 sgt-bench tokenize --turns 1 --vocab "$V/o200k" "$V/text.txt"
+table 'the same by PCRE2'
+stdout_has "by GPT-2's pattern"
+stdout_has 'turns: 1; medians'
+run 0 sgt-bench tokenize --turns 1 --pattern llama3 --json "$V/text.txt"
+check 'as many tokens' python3 -c "
+import json, sys
+d = json.load(open('.stdout'))
+assert [w['split'] for w in d['ways']] == ['the same by PCRE2', \"by GPT-2's pattern\"], d
+assert d['ways'][0]['tokens'] == d['tokens'] > 0 and d['ways'][1]['seconds'] > 0, d
+"
+run 0 sgt-bench tokenize --pattern '\p{L}+|\P{L}' --json in
+stdout_has '"tokens": 6'
+check 'PCRE2 alone' sh -c '! grep -q ways .stdout'
+run 2 sgt-bench tokenize --pattern llama3 --peer python3 in
+stderr_is "sgt-bench tokenize: --peer: measured with GPT-2's vocabulary (not with --pattern)
+try 'sgt-bench tokenize --help'"
+run 2 sgt-bench tokenize --vocab "$V/o200k" --disk . in
+stderr_is "sgt-bench tokenize: --disk: measured with GPT-2's vocabulary (not with --vocab)
+try 'sgt-bench tokenize --help'"
+run 2 sgt-bench tokenize --pattern '(' in
+stderr_has 'pattern: at byte 1: missing closing parenthesis'
+run 1 sgt-bench tokenize --vocab nowhere in
+stderr_is 'sgt-bench tokenize: nowhere: No such file or directory'
+
 run 1 sgt-bench tokenize nowhere
 stdout_is ''
 stderr_is 'sgt-bench tokenize: nowhere: No such file or directory'

@@ -88,6 +88,7 @@ static void check(size_t rule, const uint8_t *text, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    take_level();
     /* memory of just so many bytes: reading past them is found by the sanitizer */
     uint8_t *text = malloc(size ? size : 1);
     must(text != NULL, "there is memory");

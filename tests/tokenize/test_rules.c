@@ -4,18 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/bpe/extent.h"
 #include "tokenize/text/oniguruma.h"
 #include "tokenize/text/rules.h"
+#include "tokenize/text/split_levels.h"
 #include "tokenize/vocab/vocab.h"
 
-static size_t pieces_by_rule(const sgt_rule *r, const uint8_t *s, size_t n, size_t most,
-                             size_t *ends)
+enum { MOST = 200 }; /* pieces a call: enough for blocks of 64 */
+
+/* By a level of the CPU, or by "ref": one character at a time. */
+static size_t pieces_by_rule(const sgt_rule *r, const char *level, const sgt_cuts *cuts,
+                             const uint8_t *s, size_t n, size_t most, size_t *ends)
 {
-    uint32_t some[64];
+    uint32_t some[MOST];
+    sgt_error err;
+    const int ref = !strcmp(level, "ref");
+    cr_assert_eq(sgt_cpu_limit(ref ? "auto" : level, &err), SGT_OK, "%s", err.text);
     sgt_splitter sp = sgt_splitter_by(r, s, n);
+    if (ref) sp.split = sgt_split_rule;
+    sp.cuts = cuts;
+    cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
     size_t count = 0, got, from;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0)
         for (size_t i = 0; i < got; i++) ends[count++] = from + some[i];
@@ -35,10 +46,26 @@ static void hold_to_pattern(const sgt_rule *r, sgt_pattern *p, const uint8_t *s,
 {
     size_t want[2048], have[2048];
     char hex[4100] = "";
-    size_t count = pieces_by_pattern(p, s, n, want), got = pieces_by_rule(r, s, n, most, have);
-    if (got == count && !memcmp(have, want, count * sizeof *want)) return;
-    for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", s[i]);
-    cr_assert_fail("%s, %s: %zu pieces, not %zu: %s", r->text, what, got, count, hex);
+    const size_t count = pieces_by_pattern(p, s, n, want);
+    for (const char *const *level = split_levels(); *level; level++) {
+        size_t got = pieces_by_rule(r, *level, NULL, s, n, most, have);
+        if (got == count && !memcmp(have, want, count * sizeof *want)) continue;
+        for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", s[i]);
+        cr_assert_fail("%s, %s, %s: %zu pieces, not %zu: %s", r->text, what, *level, got, count,
+                       hex);
+    }
+}
+
+/* With cuts, all levels have the parts of the definition. */
+static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s, size_t n,
+                       size_t most, const char *what)
+{
+    size_t want[2048], have[2048], count = pieces_by_rule(r, "ref", cuts, s, n, most, want);
+    for (const char *const *level = split_levels(); *level; level++) {
+        size_t got = pieces_by_rule(r, *level, cuts, s, n, most, have);
+        cr_assert(got == count && !memcmp(have, want, count * sizeof *want), "%s, %s, %s", r->text,
+                  what, *level);
+    }
 }
 
 /* What such rules look at: white space, quotes, case, marks, numbers, slashes, broken bytes. */
@@ -132,6 +159,7 @@ static size_t rule_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 Test(rules, random_text_as_pcre2_has_it)
 {
     uint64_t seed = test_seed();
+    sgt_vocab *v = gpt2();
     char what[64];
     for (size_t k = 0; sgt_rule_at(k); k++) {
         const sgt_rule *r = sgt_rule_at(k);
@@ -143,10 +171,12 @@ Test(rules, random_text_as_pcre2_has_it)
                    n = i % 3 ? rule_text(&random, text, 1 + below(&random, (uint32_t)most), i & 1)
                              : hard_text(&random, text, most, i & 1);
             sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
-            hold_to_pattern(r, p, text, n, 1 + (size_t)i % 64, what);
+            hold_to_pattern(r, p, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
+            hold_parts(r, &v->cuts, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
         }
         sgt_pattern_free(p);
     }
+    sgt_vocab_free(v);
 }
 
 Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
@@ -160,13 +190,13 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
             char what[32];
             size_t n = 0;
             /* beyond the many small scripts each by some rules: PCRE2 takes its time there */
-            if (cp >= 0x3000 && (cp / 16 + k) % 8) continue;
+            if (cp >= 0x3000 && (cp / 16 + k) % 32) continue;
             sprintf(what, "U+%04X and on", cp);
             for (uint32_t i = 0; i < 16; i++)
                 for (const char *q = context; *q; q++)
                     if (*q == '@') n += put_utf8(text + n, cp + i);
                     else text[n++] = (uint8_t)*q;
-            hold_to_pattern(r, p, text, n, 5, what);
+            hold_to_pattern(r, p, text, n, cp % 32 ? MOST : 5, what);
         }
         sgt_pattern_free(p);
     }
@@ -189,7 +219,8 @@ static void expect_ids(const sgt_encoder *encoder, const char *text, const json_
 
 static void expect_ends(const sgt_rule *r, const char *text, const json_t *want)
 {
-    size_t ends[600], count = pieces_by_rule(r, (const uint8_t *)text, strlen(text), 64, ends);
+    size_t ends[600],
+        count = pieces_by_rule(r, "auto", NULL, (const uint8_t *)text, strlen(text), MOST, ends);
     cr_assert_eq(count, json_array_size(want), "%s: %s", r->text, text);
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(ends[i], (size_t)json_integer_value(json_array_get(want, i)), "%s: %s",
@@ -304,14 +335,14 @@ Test(rules, cutting_long_pieces_changes_nothing)
                                            {"A", "a"},
                                            {"\xEF\xBF\xBD"},
                                            {" ", "\t"}};
-    enum { KINDS = sizeof kinds / sizeof *kinds, MOST = 2600 };
+    enum { KINDS = sizeof kinds / sizeof *kinds, BYTES = 2600 };
     sgt_vocab *all[MOST_RULES];
     sgt_encoder *encoders[MOST_RULES];
     const int rules = every_rule(all, encoders);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     char what[64];
-    uint8_t text[MOST + 900];
+    uint8_t text[BYTES + 900];
     size_t found[MOST_RULES] = {0};
     for (int i = 0; i < 40 * KINDS; i++) {
         const int kind = i % KINDS, k = i / KINDS % rules;
@@ -357,14 +388,16 @@ Test(rules, long_runs_take_linear_time, .timeout = 20)
                                        "'s"};
     const size_t n = 2u << 20;
     uint8_t *text = malloc(n);
+    uint32_t ends[MOST];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const size_t len = strlen(runs[i]);
         for (size_t at = 0; at < n; at++) text[at] = (uint8_t)runs[i][at % len];
         for (size_t k = 0; sgt_rule_at(k); k++) {
-            sgt_splitter sp = sgt_splitter_by(sgt_rule_at(k), text, n);
-            uint32_t ends[64];
-            while (sgt_split(&sp, ends, 64) > 0) continue;
-            cr_assert_eq(sp.at, n);
+            sgt_splitter sp = sgt_splitter_by(sgt_rule_at(k), text, n), ref = sp;
+            ref.split = sgt_split_rule;
+            while (sgt_split(&sp, ends, MOST) > 0) continue;
+            while (sgt_split(&ref, ends, MOST) > 0) continue;
+            cr_assert(sp.at == n && ref.at == n);
         }
     }
     free(text);

@@ -1,6 +1,6 @@
 /* rules.h: split rules in common use beside GPT-2's: cl100k, o200k, Llama 3's, Qwen 2's and
- * nanochat's. They are recognized by their text, and split by code of our own (split_rule.c), which
- * gives the pieces of PCRE2 (pattern.h) several times as fast.
+ * nanochat's. They are recognized by their text, and split by code of our own (split_rule.c and
+ * split_rule_blocks.h), which gives the pieces of PCRE2 (pattern.h) several times as fast.
  *
  *     const sgt_rule *r = sgt_rule_of(pattern);           // NULL: only PCRE2 can split by it
  *     sgt_splitter sp = sgt_splitter_by(r, text, n);      // then as in split.h

@@ -32,6 +32,10 @@ typedef struct sgt_rule sgt_rule; /* another rule (rules.h) */
 typedef struct sgt_split_carry {
     uint64_t low, high, blank; /* previous block: the bits of its classes (sgt_class), U+0020 */
     uint64_t clear, set;       /* next block: piece starts that a contraction removes and adds */
+    /* other rules (split_rule_blocks.h): a bit each of the previous block's last byte, and how many
+     * numbers its last piece has; `blank` is such a bit too */
+    uint64_t takes, blanks, line, other, letter, plain, lower, newline, number;
+    unsigned digits;
 } sgt_split_carry;
 
 /* A splitter's position and state. It owns no memory, so nothing is freed, and a copy continues
@@ -48,7 +52,8 @@ typedef struct sgt_splitter {
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
     /* end of the piece whose parts are being returned (sgt_split_ref and other rules) */
     size_t end;
-    size_t block; /* offset of the next block to look at */
+    size_t base, hard; /* other rules: where the blocks begin, and up to where they do not go on */
+    size_t block;      /* offset of the next block to look at */
     /* piece starts in the previous block that were not returned yet */
     uint64_t starts;
     sgt_split_carry carry;

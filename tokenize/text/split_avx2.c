@@ -1,11 +1,10 @@
 /* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
  * joined. */
-#include "tokenize/text/split_blocks.h"
+#include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_rule_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#include "tokenize/text/split_levels.h"
 
 #define BYTES(x) _mm256_set1_epi8((char)(x))
 
@@ -185,10 +184,21 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
         }
 }
 
+SPLIT_INLINE uint64_t equal_bytes(const uint8_t *p, char x) { return equal(load(p), x); }
+
+SPLIT_INLINE uint64_t upper(const uint8_t *p) { return within(load(p), 'A', 26); }
+
+static const split_level level = {look,        look_wide, contractions, flatten, split_cut_bytes,
+                                  equal_bytes, upper};
+
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, look_wide, contractions, flatten, split_cut_bytes};
     return split_blocks(&level, s, ends, max);
+}
+
+size_t sgt_split_rule_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    return rule_split(&level, s, ends, max);
 }
 #else
 typedef int nothing_here;

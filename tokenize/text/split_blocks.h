@@ -57,6 +57,9 @@ typedef struct split_level {
     /* Return the first bytes of characters in p[0..64) before which a piece may be cut. from: 0 if
      * p[-1] can be read, 1 if p[0] starts the text. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
+    /* For other rules: find the bytes x, and A to Z, in p[0..64). */
+    uint64_t (*equal)(const uint8_t *p, char x);
+    uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
 /* 1: white space; 2: first byte of longer characters, some of which are white space */

@@ -1,7 +1,7 @@
 /* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
  * a time, with a flag in the top bit of each. */
-#include "tokenize/text/split_blocks.h"
 #include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_rule_blocks.h"
 #include "tokenize/text/split_words.h"
 #include "tokenize/text/utf8.h"
 
@@ -72,8 +72,35 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
     for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
 }
 
+SPLIT_INLINE uint64_t equal_bytes(const uint8_t *p, char x)
+{
+    uint64_t mask = 0, w;
+    for (unsigned i = 0; i < 64; i += 8) {
+        memcpy(&w, p + i, sizeof w);
+        mask |= top_bits(word_equal(w, x)) << i;
+    }
+    return mask;
+}
+
+SPLIT_INLINE uint64_t upper(const uint8_t *p)
+{
+    uint64_t mask = 0, w;
+    for (unsigned i = 0; i < 64; i += 8) {
+        memcpy(&w, p + i, sizeof w);
+        mask |= top_bits(word_within(w & WORD_OF(0x7F), 'A', 26) & ~w) << i;
+    }
+    return mask;
+}
+
+static const split_level level = {look,        look_wide, contractions, flatten, split_cut_bytes,
+                                  equal_bytes, upper};
+
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, look_wide, contractions, flatten, split_cut_bytes};
     return split_blocks(&level, s, ends, max);
+}
+
+size_t sgt_split_rule_plain(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    return rule_split(&level, s, ends, max);
 }

@@ -1,5 +1,6 @@
-/* split_rule.c: where the pieces of rules.h end, in plain C: characters one at a time, and runs of
- * ASCII letters eight bytes at a time.
+/* split_rule.c: where the pieces of rules.h end, one character at a time (runs of ASCII letters
+ * eight bytes at a time), and where text may be cut. Programs mostly take 64 bytes at a time
+ * (split_rule_blocks.h); the text between such blocks that split by case is left to this code.
  *
  * The regular expressions backtrack; this code does not. It looks at a character and at the one
  * behind it, and then runs to the end of a class. Only two things look further: white space, which
@@ -7,7 +8,9 @@
  * case. Both read a run at most twice. */
 #include <string.h>
 
+#include "loader/base/cpu.h"
 #include "tokenize/text/rules.h"
+#include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_words.h"
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
@@ -90,7 +93,7 @@ static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned 
 
 /* Return the length of the contraction at s, where s[0] is a quote, or 0. Case is ignored, so that
  * U+017F is an s as well. */
-static size_t contraction(const uint8_t *s, size_t n)
+size_t sgt_rule_contraction(const uint8_t *s, size_t n)
 {
     if (n < 2) return 0;
     uint8_t a = s[1] | 0x20;
@@ -153,7 +156,7 @@ static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, si
     size_t from = at + (set & LETTERS ? 0 : len), end = cased_end(s, n, from, &lower);
     if (set == MARK && !lower) end = from;
     else if (end == from) return at;
-    return end < n && s[end] == '\'' ? end + contraction(s + end, n - end) : end;
+    return end < n && s[end] == '\'' ? end + sgt_rule_contraction(s + end, n - end) : end;
 }
 
 static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
@@ -166,7 +169,7 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
         if ((end = cased_word(s, n, at, set, len)) > at) return end;
     } else {
         if (set & LETTERS) return letters_end(s, n, at + len, LETTERS, WORD_OF(0x20));
-        if (s[at] == '\'' && (end = contraction(s + at, n - at)) > 0) return at + end;
+        if (s[at] == '\'' && (end = sgt_rule_contraction(s + at, n - at)) > 0) return at + end;
     }
     if (at + len == n) return n;
     next = look(s + at + len, n - at - len, &next_len);
@@ -199,10 +202,11 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-static size_t split_rule(sgt_splitter *sp, uint32_t *ends, size_t max)
+/* Split up to `until`, or to the end of the piece that reaches it. */
+static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
-    while (count < max && sp->at < sp->n) {
+    while (count < max && (sp->at < until || sp->at < sp->end)) {
         size_t end = part_end(sp);
         if (end - from >= UINT32_MAX && count) break;
         sp->at = end;
@@ -212,11 +216,37 @@ static size_t split_rule(sgt_splitter *sp, uint32_t *ends, size_t max)
     return count;
 }
 
+size_t sgt_split_rule(sgt_splitter *sp, uint32_t *ends, size_t max)
+{
+    return split_until(sp, sp->n, ends, max);
+}
+
+size_t sgt_split_rule_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
+{
+    size_t count = split_until(sp, sp->hard, ends, max);
+    if (sp->at < sp->hard || sp->at < sp->end) return count;
+    /* the rules look at nothing before a piece, so that blocks may begin anew at one */
+    sp->base = sp->block = sp->at;
+    sp->carry = (sgt_split_carry){0};
+    sp->in[0] = sp->in[1] = 0;
+    return count;
+}
+
+int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len)
+{
+    return (look(s, n, len) & BLANKS) != 0;
+}
+
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
 {
     sgt_splitter s = sgt_splitter_start(text, n);
+    if (!r) return s;
     s.rule = r;
-    if (r) s.split = split_rule;
+    s.split = sgt_split_rule_plain;
+#if defined(__x86_64__)
+    if (sgt_cpu() >= SGT_CPU_AVX2)
+        s.split = sgt_cpu_vbmi2() ? sgt_split_rule_avx512 : sgt_split_rule_avx2;
+#endif
     return s;
 }
 

@@ -1,11 +1,10 @@
 /* split_vbmi2_avx512.c: the split rule with AVX-512, using VBMI's look-ups in 128 bytes and VBMI2's
  * compression. */
-#include "tokenize/text/split_blocks.h"
+#include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_rule_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#include "tokenize/text/split_levels.h"
 
 #define BYTES(x) _mm512_set1_epi8((char)(x))
 
@@ -216,10 +215,26 @@ SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
         firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
 }
 
+SPLIT_INLINE uint64_t equal_bytes(const uint8_t *p, char x)
+{
+    return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p), BYTES(x));
+}
+
+SPLIT_INLINE uint64_t upper(const uint8_t *p)
+{
+    return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(_mm512_loadu_si512(p), BYTES('A')), BYTES(26));
+}
+
+static const split_level level = {look, look_wide, contractions, flatten, cut, equal_bytes, upper};
+
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, look_wide, contractions, flatten, cut};
     return split_blocks(&level, s, ends, max);
+}
+
+size_t sgt_split_rule_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    return rule_split(&level, s, ends, max);
 }
 #else
 typedef int nothing_here;

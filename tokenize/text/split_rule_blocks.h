@@ -1,0 +1,226 @@
+/* split_rule_blocks.h: the rules of rules.h over 64 bytes at a time, as algebra on bit masks, on the
+ * functions of split_blocks.h's levels. Bit i of a mask is byte i of the block.
+ *
+ * A piece starts at a byte
+ *   - that begins a run of letters, unless white space other than a newline is before it, or one
+ *     character alone that is neither letter, number nor white space: a word takes that along;
+ *   - that begins a run of such characters, unless U+0020 is before it, which they take along;
+ *   - that begins a run of numbers, and after each `digits` of them;
+ *   - that begins a run of white space, without the newlines that such characters take along;
+ *   - behind the last newline in a run of white space;
+ *   - that begins the last white-space character before another class, unless it is a newline;
+ *   - behind a contraction.
+ * By case, a piece also starts at upper case behind lower case, and a contraction belongs to the
+ * word before it. Only ASCII is split by case here: a block with other characters, or with a slash
+ * behind a newline, is hard. It is left to split_rule.c, after which the next blocks begin anew
+ * where a piece does. */
+#ifndef SGT_SPLIT_RULE_BLOCKS_H
+#define SGT_SPLIT_RULE_BLOCKS_H
+
+#include "tokenize/text/rules.h"
+#include "tokenize/text/split_blocks.h"
+#include "tokenize/text/split_levels.h"
+#include "tokenize/text/utf8.h"
+
+/* Return whether white space without a newline leads from offset `at` to a newline, or to the end of
+ * the text if that counts. */
+static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
+{
+    for (; at < s->n; at++) {
+        uint8_t x = s->text[at];
+        if (x == '\n' || x == '\r') return 1;
+        if (x == ' ' || (x >= '\t' && x <= '\r')) continue;
+        if (x < 0x80) return 0;
+        size_t len;
+        if (!sgt_rule_is_space(s->text + at, s->n - at, &len)) return 0;
+        at += len - 1;
+    }
+    return s->rule->whole_end;
+}
+
+/* Of places behind newlines, return those behind which no newline follows in the same white space.
+ * space: white space but newlines. */
+static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
+                                  uint64_t newline, size_t next)
+{
+    uint64_t kept = 0;
+    for (; lines; lines &= lines - 1) {
+        uint64_t line = lines & -lines, end = ~space & ~(line - 1);
+        int goes_on = end ? ((end & -end) & newline) != 0 : rule_line_goes_on(s, next);
+        if (!goes_on) kept |= line;
+    }
+    return kept;
+}
+
+/* Return the starts of pieces of numbers. before: number bytes, moved up by one. */
+static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
+                                    uint64_t before, sgt_split_carry *c)
+{
+    uint64_t starts = 0;
+    unsigned count = c->digits;
+    for (; number; number &= number - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(number);
+        if ((p[at] & 0xC0) == 0x80) continue;
+        if (!(before >> at & 1) || count == digits) count = 0;
+        if (!count++) starts |= (uint64_t)1 << at;
+    }
+    c->digits = count;
+    return starts;
+}
+
+SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, const split_block *b,
+                                         uint64_t number, sgt_split_carry *c)
+{
+    uint64_t before = number << 1 | c->number, longer = number & before;
+    /* runs of more bytes than a piece has numbers: rare */
+    for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
+    int begun = (c->number & number) != 0;
+    c->number = number >> 63;
+    if (longer || begun || (number & b->wide)) return rule_numbers(p, digits, number, before, c);
+    c->digits = number == ~(uint64_t)0 ? 64 : (unsigned)__builtin_clzll(~number);
+    return number & ~before;
+}
+
+/* Return the bytes behind these characters; what is past the block goes into *carry. */
+SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
+{
+    uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
+    *carry = narrow >> 63;
+    for (uint64_t left = starts & wide; left; left &= left - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(left);
+        uint32_t cp;
+        unsigned next = at + sgt_utf8_unit_in_four(p + at, &cp);
+        if (next < 64) behind |= (uint64_t)1 << next;
+        else *carry |= (uint64_t)1 << (next - 64);
+    }
+    return behind;
+}
+
+/* Return the places behind contractions at these quotes. by_case: those that another contraction
+ * ends at begin a word instead; the others are taken out of *starts. */
+SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
+                                        uint64_t *starts, uint64_t *carry)
+{
+    uint64_t behind = *carry;
+    *carry = 0;
+    for (; quotes; quotes &= quotes - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(quotes), len;
+        if (by_case && (behind >> at & 1)) continue;
+        if (!(len = (unsigned)sgt_rule_contraction(p + at, 4))) continue;
+        if (by_case) *starts &= ~(quotes & -quotes);
+        if (at + len < 64) behind |= (uint64_t)1 << (at + len);
+        else *carry |= (uint64_t)1 << (at + len - 64);
+    }
+    return behind;
+}
+
+/* Return the piece starts in p[0..64), the block at offset `at`. Sets *hard if the block is. */
+SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
+                                  sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
+                                  int by_case, int *hard)
+{
+    split_block b = {0};
+    level->look(p, &b);
+    if (b.wide && by_case) return *hard = 1, 0;
+    if (b.wide) level->look_wide(p, in, &b);
+    const uint64_t newline = level->equal(p, '\n') | level->equal(p, '\r');
+    const uint64_t space = b.low & b.high, letter = b.low & ~b.high, other = ~(b.low | b.high),
+                   plain = space & ~newline;
+    if (by_case && (level->equal(p, '/') & (newline << 1 | c->newline))) return *hard = 1, 0;
+
+    /* newlines behind others: the sum carries through their run */
+    const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes))),
+                   blanks = space & ~taken;
+    uint64_t starts = blanks & ~(blanks << 1 | c->blanks);
+    uint64_t lines = plain & ((newline & ~taken) << 1 | c->line);
+    if (lines && ((newline & plain << 1) || plain >> 63))
+        lines = rule_lines(s, lines, plain, newline,
+                           at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
+    uint64_t next = sgt_split_space[p[64]];
+    if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
+    starts |= lines | (b.narrow_space & ~newline & ~(space >> 1 | next << 63));
+    if (b.wide_space) starts |= split_last_wide(p, &b);
+
+    uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
+    const uint64_t behind = rule_behind(p, others, b.wide, &c->clear),
+                   after_letter = letter << 1 | c->letter;
+    starts |= letter & ~after_letter & ~(plain << 1 | c->plain) & ~behind;
+    uint64_t quotes = b.quote & (by_case ? after_letter : others);
+    starts |= rule_number_starts(p, s->rule->digits, &b, b.high & ~b.low, c);
+    if (quotes | c->set) starts |= rule_contractions(p, quotes, by_case, &others, &c->set);
+    starts |= others;
+    if (by_case) {
+        const uint64_t upper = level->upper(p), lower = letter & ~upper;
+        starts |= upper & (lower << 1 | c->lower);
+        c->lower = lower >> 63;
+        c->newline = newline >> 63;
+    }
+    c->takes = (other | taken) >> 63;
+    c->blanks = blanks >> 63;
+    c->line = (newline & ~taken) >> 63;
+    c->other = other >> 63;
+    c->blank = b.blank >> 63;
+    c->letter = letter >> 63;
+    c->plain = plain >> 63;
+    if (s->cuts && b.wide) starts |= level->cut(s->cuts, p, at == s->base);
+    return starts;
+}
+
+/* As split_block_at does. */
+SPLIT_INLINE uint64_t rule_block_at(const split_level *level, const sgt_splitter *s,
+                                    sgt_split_carry *c, uint64_t in[2], size_t at, int by_case,
+                                    int *hard)
+{
+    const uint8_t *p = s->text + at;
+    size_t left = s->n - at;
+    unsigned begin = at == s->base;
+    uint8_t room[1 + 2 * SPLIT_READ];
+    if (left < SPLIT_READ) p = split_end(room, p, left, !begin);
+    uint64_t starts = rule_starts(level, s, c, in, p, at, by_case, hard);
+    if (left < 64) starts = (starts & (((uint64_t)1 << left) - 1)) | (uint64_t)1 << left;
+    return starts & ~(uint64_t)begin;
+}
+
+/* As split_blocks does, but ends before a hard block, which it notes in s->hard. */
+SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
+                                size_t max, int by_case)
+{
+    size_t from = s->at, count = split_take(s, ends, max);
+    if (s->starts) return count;
+    sgt_split_carry c = s->carry;
+    uint64_t in[2] = {s->in[0], s->in[1]};
+    size_t at = s->block;
+    int hard = 0;
+    for (; at <= s->n && max - count >= 64 && at - from < UINT32_MAX - 64; at += 64) {
+        uint64_t starts = rule_block_at(level, s, &c, in, at, by_case, &hard);
+        if (hard) break;
+        level->flatten(ends + count, starts, (uint32_t)(at - from));
+        count += (size_t)__builtin_popcountll(starts);
+    }
+    if (count) {
+        s->at = from + ends[count - 1];
+    } else {
+        for (; at <= s->n && !s->starts && !hard; at += hard ? 0 : 64)
+            s->starts = rule_block_at(level, s, &c, in, at, by_case, &hard);
+        if (hard) s->starts = 0;
+    }
+    if (hard) s->hard = at + 64 < s->n ? at + 64 : s->n;
+    s->block = at;
+    s->carry = c;
+    s->in[0] = in[0];
+    s->in[1] = in[1];
+    return count ? count : split_take(s, ends, max);
+}
+
+SPLIT_INLINE size_t rule_split(const split_level *level, sgt_splitter *s, uint32_t *ends,
+                               size_t max)
+{
+    if (!s->rule->cased) return rule_blocks(level, s, ends, max, 0);
+    if (s->at >= s->hard && s->at >= s->end) {
+        size_t count = rule_blocks(level, s, ends, max, 1);
+        if (count || s->at >= s->hard) return count;
+    }
+    return sgt_split_rule_hard(s, ends, max);
+}
+
+#endif
