@@ -1,5 +1,5 @@
-/* split_rule_blocks.h: the rules of rules.h over 64 bytes at a time, as algebra on bit masks, on the
- * functions of split_blocks.h's levels. Bit i of a mask is byte i of the block.
+/* split_rule_blocks.h: the rules of rules.h over 64 bytes at a time, as algebra on bit masks, by
+ * the functions of split_blocks.h's levels. Bit i of a mask is byte i of the block.
  *
  * A piece starts at a byte
  *   - that begins a run of letters, unless white space other than a newline is before it, or one
@@ -22,8 +22,8 @@
 #include "tokenize/text/split_levels.h"
 #include "tokenize/text/utf8.h"
 
-/* Return whether white space without a newline leads from offset `at` to a newline, or to the end of
- * the text if that counts. */
+/* Return whether white space without a newline leads from offset `at` to a newline, or to the end
+ * of the text if that counts. */
 static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
 {
     for (; at < s->n; at++) {
@@ -114,6 +114,28 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
     return behind;
 }
 
+/* Return the starts of pieces of white space. space: it, taken: newlines that belong to the piece
+ * before. */
+SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
+                                        const uint64_t in[2], const uint8_t *p, size_t at,
+                                        const split_block *b, uint64_t newline, uint64_t taken)
+{
+    const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
+                   ends = newline & ~taken;
+    uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
+    /* is white space before a newline, or may one follow in the next block? */
+    if (lines && ((newline & plain << 1) || plain >> 63))
+        lines = rule_lines(s, lines, plain, newline,
+                           at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
+    if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
+    uint64_t starts = (blanks & ~(blanks << 1 | c->blanks)) | lines |
+                      (b->narrow_space & ~newline & ~(space >> 1 | next << 63));
+    if (b->wide_space) starts |= split_last_wide(p, b);
+    c->blanks = blanks >> 63;
+    c->line = ends >> 63;
+    return starts;
+}
+
 /* Return the piece starts in p[0..64), the block at offset `at`. Sets *hard if the block is. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
@@ -123,30 +145,20 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     level->look(p, &b);
     if (b.wide && by_case) return *hard = 1, 0;
     if (b.wide) level->look_wide(p, in, &b);
-    const uint64_t newline = level->equal(p, '\n') | level->equal(p, '\r');
-    const uint64_t space = b.low & b.high, letter = b.low & ~b.high, other = ~(b.low | b.high),
-                   plain = space & ~newline;
+    const uint64_t newline = level->equal(p, '\n') | level->equal(p, '\r'),
+                   letter = b.low & ~b.high, other = ~(b.low | b.high),
+                   plain = b.low & b.high & ~newline;
     if (by_case && (level->equal(p, '/') & (newline << 1 | c->newline))) return *hard = 1, 0;
 
     /* newlines behind others: the sum carries through their run */
-    const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes))),
-                   blanks = space & ~taken;
-    uint64_t starts = blanks & ~(blanks << 1 | c->blanks);
-    uint64_t lines = plain & ((newline & ~taken) << 1 | c->line);
-    if (lines && ((newline & plain << 1) || plain >> 63))
-        lines = rule_lines(s, lines, plain, newline,
-                           at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
-    uint64_t next = sgt_split_space[p[64]];
-    if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
-    starts |= lines | (b.narrow_space & ~newline & ~(space >> 1 | next << 63));
-    if (b.wide_space) starts |= split_last_wide(p, &b);
-
+    const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
+    uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
     const uint64_t behind = rule_behind(p, others, b.wide, &c->clear),
                    after_letter = letter << 1 | c->letter;
     starts |= letter & ~after_letter & ~(plain << 1 | c->plain) & ~behind;
-    uint64_t quotes = b.quote & (by_case ? after_letter : others);
     starts |= rule_number_starts(p, s->rule->digits, &b, b.high & ~b.low, c);
+    const uint64_t quotes = b.quote & (by_case ? after_letter : others);
     if (quotes | c->set) starts |= rule_contractions(p, quotes, by_case, &others, &c->set);
     starts |= others;
     if (by_case) {
@@ -156,8 +168,6 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         c->newline = newline >> 63;
     }
     c->takes = (other | taken) >> 63;
-    c->blanks = blanks >> 63;
-    c->line = (newline & ~taken) >> 63;
     c->other = other >> 63;
     c->blank = b.blank >> 63;
     c->letter = letter >> 63;

@@ -218,8 +218,8 @@ static int take_ways(text_bench *b, int i, sgt_error *err)
     return rc;
 }
 
-/* Alternate between ours, the other ways and the peers. A peer that the interpreter lacks is left out with a
- * notice. */
+/* Alternate between ours, the other ways and the peers. A peer that the interpreter lacks is left
+ * out with a notice. */
 static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
