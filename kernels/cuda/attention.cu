@@ -1,7 +1,7 @@
 // attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64
-// or 128 queries and walks over the keys before them, from their first document's on, 64 or 32 at a
-// time. The next keys are copied while these are computed. The softmax uses a running maximum and
-// sum, so that no row of T scores is ever stored.
+// or 128 queries and walks over the keys that they may see, 64 or 32 at a time: from the start of
+// the first query's document to the last query. The next tile of keys is copied while this one is
+// computed. The softmax uses a running maximum and sum, so that no row of T scores is ever stored.
 #include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
@@ -9,9 +9,9 @@ using namespace sgt;
 // Rows of a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Groups of 16 queries per warp. With two, each read of the keys' tile from shared memory, which
-// takes longer than the products of one group, serves both. Wider heads, and drawing for dropout,
-// leave no registers for that.
+// Groups of 16 queries per warp. Reading the tile of keys from shared memory takes longer than one
+// group's products, so two groups share each read. Wider heads and dropout leave too few registers
+// for a second group.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -23,7 +23,7 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// Process a tile of keys of which the warp's queries see some.
+// Add a tile of keys to the sums `out` and r. Some of the warp's queries see some of its keys.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,
@@ -32,7 +32,8 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
-    DEV_UNROLL_FOR (int m = 0; m < M; m++) // drawn first, while few registers are in use
+    // dropout's draws come first, while few registers are in use
+    DEV_UNROLL_FOR (int m = 0; m < M; m++)
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
     bool masked = key < sight.first_key(query + 16 * M - 1);
@@ -42,7 +43,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        // after the sum: the softmax covers all keys
+        // after soften, because the softmax's sum covers dropped keys too
         if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     // longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M,
         query = first + mine;
-    int begin = sight.first_key(first) / N * N; // keys that any of these queries sees
+    // first key that any of these queries sees, rounded down to a tile
+    int begin = sight.first_key(first) / N * N;
     int end = first + QUERIES < a.length ? first + QUERIES : a.length;
     T *own = (T *)dev::dyn_smem(), *keys = own + TILE<T, DP, QUERIES>, *values = keys + 2 * TILE_N;
     start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld,
@@ -77,7 +79,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
         if (key < query + 16 * M &&
-            key + N > sight.first_key(query)) // else its queries see none of them
+            // else its queries see none of the tile
+            key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
                                values + now, query, key);
         dev::block_sync(); // all have read it before the next copies overwrite it

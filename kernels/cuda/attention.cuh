@@ -1,15 +1,15 @@
 // attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and
 // attention_backward.cu. attention_hopper.cuh also uses the functions on rows of scores.
 //
-// A tile holds rows of a head, DP numbers each (D of them, then zeros), with 16 bytes between rows:
-// successive rows then start in other banks, and ldmatrix reads 8 of them at once without conflict.
-// A block has four warps; each takes one or two groups of 16 rows of the block's own tile against
-// all rows of the other tile. With g = lane/4, t = lane%4, an accumulator c[n] holds elements (g,
-// 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+// A tile holds rows of one head. A row has DP numbers: the head's D, then zeros. 16 unused bytes
+// follow each row, so that successive rows start in different banks and ldmatrix reads 8 of them
+// without a bank conflict. A block has four warps; each takes one or two groups of 16 rows of the
+// block's own tile against all rows of the other tile. With g = lane/4, t = lane%4, an accumulator
+// c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 //
-// The type T says how numbers lie in memory and how they are multiplied: bf16, f16, and two ways to
-// take float32. For every type, one step of a product covers 32 bytes of a tile's row: 16 or 8
-// columns.
+// The type T says how numbers are stored and multiplied: bf16, f16, or one of two ways to multiply
+// float32 (Tf32, Tf32x3). For every type, one step of a product covers 32 bytes of a tile's row: 16
+// or 8 columns.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -18,23 +18,27 @@ namespace sgt
 {
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-// The maximum of no scores. It is finite, so that masked scores get weight 0 and not NaN.
+// The running maximum before the first score. It is finite, so that masked scores get weight 0 and
+// not NaN.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
-// A float32 that is rounded to TF32's 11 bits: one product with a relative error of 2^-10.
+// A float32 that is rounded to TF32's 11 bits before it is multiplied. A product has a relative
+// error of up to 2^-10.
 struct Tf32 {
     float x;
 };
-// A float32 as two parts of 11 bits each: big, and the remainder small, but for a last bit. Three
-// products give one of float32: big with big, big with small and small with big. They leave out at
-// most 2^-21 of the product: small with small, 2^-22, and the last bit of either number, 2^-23.
+// A float32 as a sum of two parts of 11 bits each, `big` and the remainder `small`, which may lose
+// the last bit. A product is the sum of big*big, big*small and small*big. Its error is at most
+// 2^-21 of the product: 2^-22 for small*small, which is left out, and 2^-23 for the last bit of
+// each factor.
 struct Tf32x3 {
     float x;
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores ignore
 template <class T>
-constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // tensor-core products per product
+// tensor-core products that one product takes
+constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
 {
@@ -49,17 +53,21 @@ template <class T> struct Heads {
     const T *dout;
     T *dqkv;
     int length, heads, D;
-    const int32_t *start, *end; // (B, T) of documents, or NULL
+    // (B, T) start and end of each position's document; NULL: one document
+    const int32_t *start, *end;
     // scale_log2: scale * log2(e), because exponentials are taken to base 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from one query to the next
+    // limit: sgt_dropout_limit of the rate; pitch: elements of dropout from one query to the next
+    uint32_t limit, pitch;
     float keep;
 };
 
 // One head of one sequence: where its rows start, and their strides.
 struct Head {
-    size_t packed, packed_ld, plain, plain_ld, row; // in qkv; in out and dout; in lse and delta
+    // first row's offset: packed in qkv, plain in out and dout, row in lse and delta; _ld: row
+    // strides
+    size_t packed, packed_ld, plain, plain_ld, row;
 
     template <class T> DEV Head(const Heads<T> &a, int which)
     {
@@ -72,11 +80,12 @@ struct Head {
     }
 };
 
-// Which positions of one row see each other. Starts and ends never fall from one position to the
-// next; positions past the row have the last one's. They are read when needed, to save registers.
+// Which positions of one row of the batch see each other, by their documents. Starts and ends never
+// decrease along the row; positions past its end get its last position's. They are read at each
+// use, to save registers.
 template <class T> struct Sight {
     const Heads<T> &a;
-    int row; // its first position in the batch
+    int row; // index in the batch of the row's first position
 
     DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
     {
@@ -92,8 +101,8 @@ template <class T> struct Sight {
     }
 };
 
-// Set scores of accumulators to -infinity: in each row, the columns before limit(row), or unless
-// BEFORE, the columns from limit(row) on. Rows and columns count from the tile's first.
+// Set scores to -infinity: in each row of the accumulators, the columns before limit(row) if
+// BEFORE, else those from limit(row) on. Rows and columns are counted from the tile's first.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -105,19 +114,20 @@ template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F
     }
 }
 
-// Mask the keys of earlier documents, for queries in rows and keys in columns.
+// Set the scores of keys of earlier documents to -infinity, for queries in rows and keys in
+// columns.
 template <int N, class T>
 DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
 {
     mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
-// Which probabilities of one head are kept. A kernel without dropout has DROP false and pays
-// nothing.
+// Which probabilities of one head dropout keeps. In a kernel without dropout, DROP is false and the
+// struct costs nothing.
 template <bool DROP> struct Kept {
     uint64_t seed, draw, first; // first: the element of query 0 and key 0
     uint32_t limit, pitch;
-    float keep; // factor of the kept ones
+    float keep; // factor of the kept probabilities
 
     template <class T> DEV Kept(const Heads<T> &a, int which)
     {
@@ -132,23 +142,25 @@ template <bool DROP> struct Kept {
         limit = a.limit;
     }
 
-    // Return a mask of four keys of a query: bit j for key + j; key is a multiple of 4.
+    // Return a mask that says which of four keys dropout keeps for a query: bit j for key + j.
+    // `key` is a multiple of 4.
     DEV uint32_t four(int query, int key) const
     {
         return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
     }
 };
 
-// Which elements of a warp's accumulators are kept, with queries in rows or in columns. Four keys
-// share one draw, but a lane holds only one or two of them. Each lane therefore draws for its
-// neighbours too, one word with four bits per column block, and the lanes exchange words.
+// Which elements of a warp's accumulators dropout keeps, with queries in rows or in columns. One
+// draw decides four keys, but a lane holds only one or two of them. So each lane makes one draw per
+// block of 8 columns, for its neighbours too; it packs the results in a word, and the lanes
+// exchange words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Draw with queries in rows: lane t draws keys 8n + 4 (t/2) .. of row g, or of row g + 8 if t
-    // is odd.
+    // Draw with queries in rows: lane t draws for keys 8n + 4 (t/2) .. 8n + 4 (t/2) + 3 of row g,
+    // or of row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -163,8 +175,8 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Draw with keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws
-    // for element m of each.
+    // Draw with keys in rows: four lanes hold four consecutive keys of a column; of these, lane m =
+    // g%4 draws for element m of all four.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -178,7 +190,7 @@ template <int N> struct KeptTile {
     DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
 };
 
-// Set the elements that are not kept to 0.
+// Set the elements that dropout does not keep to 0.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
     DEV_UNROLL_FOR (int n = 0; n < N; n++)
@@ -187,9 +199,10 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
 }
 
 template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
-template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>; // numbers
+// numbers in a tile of ROWS rows
+template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
-// Start copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
+// Start copying ROWS rows into a tile. Rows from `present` on, and columns from D on, become 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -203,10 +216,10 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 
 // The left operand of one step, or the right operand of two blocks of 8 columns, in mma's layout.
 template <class T> struct Operand {
-    uint32_t big[4], small[4]; // small: only for Tf32x3
+    uint32_t big[4], small[4]; // parts of each number; only Tf32x3 has `small`
 
-    // With two parts no NaN check is needed, which would cost as much as the rest: small has the
-    // NaN.
+    // Tf32x3 needs no check for NaN, which would cost as much as the rest: if x is NaN, so is
+    // small.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -217,7 +230,8 @@ template <class T> struct Operand {
         }
     }
 
-    // Load four 8x8 matrices of 16 bits, or 8x4 of floats; each lane gives the address of a row.
+    // Load four matrices: 8x8 of 16-bit numbers, or 8x4 of floats. Each lane passes the address of
+    // one row.
     DEV void read(const T *row)
     {
         dev::ldmatrix_x4(big, row);
@@ -226,8 +240,8 @@ template <class T> struct Operand {
     }
 };
 
-// For M groups of 16 rows: blocks n and n + 1 of c[m] += a[m] b. Of three products the small ones
-// come first.
+// For each of M groups of 16 rows, add a[m] b to blocks n and n + 1 of c[m]. For Tf32x3, the
+// products with `small` come first.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -253,8 +267,8 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// For M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows of a
-// tile, which is one step of own x tile^T. All groups share what is read of the tile.
+// For each of M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows
+// of a tile, which is one step of own x tile^T. All groups share each read of the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -267,7 +281,7 @@ DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile
     }
 }
 
-// c[m] (16, N*8) = own rows from row + 16m on  x  tile^T, summed over DP columns.
+// For each m: c[m] (16, N*8) = 16 rows of `own` from row + 16m on x tile^T, summed over DP columns.
 template <class T, int DP, int M, int N>
 DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 {
@@ -275,7 +289,7 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
         DEV_UNROLL_FOR (int n = 0; n < N; n++)
             c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     constexpr int STEPS = DP / (2 * PER16<T>);
-    // with two parts each, unrolling all steps would take too many registers
+    // for Tf32x3, unrolling all steps would take too many registers
     DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS)
     for (int k = 0; k < STEPS; k++) {
         Operand<T> a[M];
@@ -284,9 +298,9 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     }
 }
 
-// Take step k of p's accumulators as the left operand. In 16 bits they have mma's layout. In
-// float32 a lane has columns 2t and 2t + 1 instead of t and t + 4. The sum is the same in any order
-// of columns, as long as the tile's rows have that order too.
+// Make step k of the accumulators p a left operand. In 16 bits, they already have mma's layout. In
+// float32, a lane holds columns 2t and 2t + 1, where mma expects t and t + 4. The order of a sum's
+// columns does not matter, as long as right_of reads the tile's rows in the same order.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -296,9 +310,9 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand: see left_of.
-// ldmatrix transposes only 16-bit numbers. Floats are read one by one, without conflict, as rows 2t
-// lie 8 banks apart.
+// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand, in left_of's
+// order. ldmatrix transposes only 16-bit numbers. Floats are read one by one, without bank
+// conflicts, as rows 2t start 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
@@ -312,7 +326,7 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
     }
 }
 
-// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded as T is.
+// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded to T.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
@@ -337,7 +351,8 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Store rows g and g + 8 of the warp's 16, from `first` on, times their factors.
+// Store rows g and g + 8 of the warp's 16 rows, the first of which is row `first` of `length`.
+// Multiply row g by by_g, and row g + 8 by by_g8.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -353,7 +368,8 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 
 // ---- the forward pass: a running softmax ----
 
-// A warp's running softmax over rows g and g + 8: maxima in log2, and this lane's part of the sums.
+// A warp's running softmax over rows g and g + 8: maxima in log2 units, and this lane's part of the
+// sums of exponentials.
 struct Running {
     float max[2], sum[2];
 };
@@ -365,7 +381,8 @@ DEV float quad_max(float x)
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Mask keys after the query: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
+// Set the scores of keys after their query to -infinity. s[n][e] belongs to key + 8n + 2t + (e & 1)
+// and to row g + 8 (e >> 1) from `query` on.
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -374,8 +391,8 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors for what was
-// summed under the old ones.
+// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors that scale sums
+// made with the old maxima to the new ones.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -445,15 +462,15 @@ Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t len
             sgt_dropout_keep(d.rate)};
 }
 
-// Call f(true or false, as a type): whether dropout is on.
+// Call f(std::true_type()) if dropout is on, else f(std::false_type()).
 template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
 {
     if (drop && drop->rate > 0) f(std::true_type());
     else f(std::false_type());
 }
 
-// Call f(T(), DP) with the least DP that holds D. float32, which is not meant for speed, has only
-// two.
+// Call f(T(), DP) with the least DP of the kernels that holds D. float32, which is not meant for
+// speed, has only DP = 64 and 128.
 template <class F> void by_head_size(sgt_cuda_type type, bool tf32, size_t D, F f)
 {
     auto wide = [&](auto zero) {

@@ -5,23 +5,23 @@
 // where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of
 // f_ij p_ij v_j. There are two kernels: one keeps keys and walks over the queries after them, the
 // other keeps queries and walks over the keys before them, within documents. Both compute the
-// scores, which makes seven products out of five. Each sum is computed by one warp without atomics,
-// so the bits are the same each time. (With five, dq's sums would go through memory tile by tile in
-// float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order would also need all keys of a head in
-// one block.) Both kernels compute p with the kept rows on the left, so that p's accumulators are
-// already the left operand of the sums.
+// scores and dp, so there are seven matrix products instead of five. One warp computes each sum,
+// without atomics, so the bits are the same each time. (With five, dq's sums would go through
+// memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order would also
+// need all keys of a head in one block.) Both kernels compute p with the kept rows on the left, so
+// that p's accumulators are already the left operand of the sums.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
-// Rows of the walked tile: fewer if a row's sums take up the registers or its numbers the shared
-// memory.
+// Rows of the walked tile: fewer if a wide head's sums need the registers, or float32 tiles need
+// the shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where the walked queries' lse and delta are: after all tiles; for float32, whose tiles can fill a
-// block's shared memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta
-// DELTA further, the next tile's TURN further.
+// Where the lse and delta of the walked queries are in shared memory: after all tiles, or for
+// float32, whose tiles can fill it, in the gaps between the rows of q. Query i's lse is at stats[i
+// * STEP], its delta at stats[i * STEP + DELTA]. The next tile's are TURN further.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -32,8 +32,8 @@ template <class T, int DP> struct Stats {
 
 // ---- dk and dv ----
 
-// Start copying the walked queries: q, dout, and for each lse in log2 and delta. Past the last
-// query lse is infinite, so that p is 0 there.
+// Start copying a tile of walked queries: q, dout, and each query's lse (in log2) and delta. Past
+// the last query, lse is infinite, so that p is 0 there.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
@@ -50,7 +50,7 @@ DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *s
     stats[Stats<T, DP>::DELTA] = there ? a.delta[h.row + query + i] : 0;
 }
 
-// Add a walked tile of queries to the two sums, with p and dout.v in registers.
+// Add a walked tile of queries to the sums dk and dv. p and dp = dout.v stay in registers.
 template <class T, int DP, bool DROP>
 DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a,
                      const Kept<DROP> &kept, const Sight<T> &sight, const T *keys, const T *values,
@@ -60,7 +60,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     constexpr int N = WALKED<T, DP>;
     int mine = threadIdx.x / 32 * 16;
     float p[1][N / 8][4], dp[1][N / 8][4];
-    KeptTile<N / 8> tile; // drawn first, while few registers are in use
+    KeptTile<N / 8> tile; // dropout's draws come first, while few registers are in use
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
     if (a.end && query + N > sight.after_queries(key + mine))
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
-    int end = sight.after_queries(key + OWN - 1); // queries that see any of these keys
+    int end = sight.after_queries(key + OWN - 1); // end of the queries that see any of these keys
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>,
       *q = values + TILE<T, DP, OWN>;
     T *dout = q + 2 * TILE_N;
@@ -113,8 +113,9 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
                                  query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // this tile's copies and numbers are there
-        if (query < sight.after_queries(key + mine + 15)) // else they see none of the warp's keys
+        dev::block_sync(); // this tile's copies and statistics are there
+        // else they see none of the warp's keys
+        if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
                                stats + turn * At::TURN, key, query);
         dev::block_sync(); // all have read it before the next copies overwrite it
@@ -143,7 +144,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
-    int begin = sight.first_key(query) / N * N; // keys that any of these queries sees
+    // first key that any of these queries sees, rounded down to a tile
+    int begin = sight.first_key(query) / N * N;
     int end = query + OWN < a.length ? query + OWN : a.length;
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<T, DP, OWN>, *keys = dout + TILE<T, DP, OWN>;
     T *values = keys + 2 * TILE_N;
@@ -191,8 +193,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     walk_keys<T, DP, false>(a);
 }
 
-// Drawing takes registers: request two blocks per multiprocessor, or the compiler aims at three and
-// spills.
+// Dropout's draws take registers: request two blocks per multiprocessor, or the compiler aims at
+// three and spills.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {

@@ -1,4 +1,4 @@
-/* attention_cudnn.c: plans of cuDNN's fused attention, and running them. */
+/* attention_cudnn.c: makes and runs cuDNN's plans of fused attention. */
 #include "kernels/cuda/attention_cudnn.h"
 
 #include <assert.h>
@@ -19,9 +19,10 @@ struct sgt_cudnn_attention {
     sgt_cudnn_handle handle;
     sgt_cudnn_graph forward_graph, backward_graph;
     sgt_cudnn_plan forward, backward;
-    float scale, masked, kept; /* scalars of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
-    int clear_sums;            /* zero dQ's sums before each backward pass */
-    sgt_error failed;          /* failure of the first run that was refused */
+    /* scalar inputs of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
+    float scale, masked, kept;
+    int clear_sums;   /* zero dQ's sums before each backward pass */
+    sgt_error failed; /* error of the first run that cuDNN refused */
 };
 
 /* ---- options ---- */
@@ -45,7 +46,7 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "cuDNN: fused attention takes 2 tokens or more, not 1");
-    size_t most = (size_t)1 << 62; /* pairs, and packed rows, in numbers */
+    size_t most = (size_t)1 << 62; /* most numbers in (B, H, T, T), and in qkv */
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
@@ -63,7 +64,8 @@ static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options
     return SGT_OK;
 }
 
-/* Plan both graphs: for the handle's device, or without a handle for the device described. */
+/* Plan both graphs: for the handle's device, or if there is no handle, for the device that `json`
+ * describes. */
 static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
 {
     const sgt_cudnn_attention_options *o = &a->o;
@@ -143,7 +145,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
     free(a);
 }
 
-/* ---- workspace: backward's sums first, then the engine's own ---- */
+/* ---- workspace: backward's sums first, then the engine's own memory ---- */
 
 static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
@@ -167,7 +169,7 @@ size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a)
 /* ---- runs ---- */
 
 typedef struct pack {
-    int64_t uid[UIDS]; /* each at most once */
+    int64_t uid[UIDS]; /* each id at most once */
     void *at[UIDS];
     int count;
 } pack;
@@ -176,7 +178,7 @@ static void put(pack *p, enum uid uid, const void *at)
 {
     assert(p->count < UIDS);
     p->uid[p->count] = uid;
-    /* cuDNN takes no const pointers, but does not change what a graph only reads */
+    /* cuDNN takes no const pointers, but does not write to a graph's inputs */
     p->at[p->count++] = (void *)at;
 }
 
@@ -208,8 +210,8 @@ static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
     return status;
 }
 
-/* Run a plan. A variant pack cannot be changed once it is finalized, so each run makes one; that
- * takes 0.3 us and only host memory. */
+/* Run a plan. A variant pack cannot be changed once it is finalized, so each run makes a new one,
+ * which takes 0.3 us and only host memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s,
                 const sgt_cudnn_plan *plan, const pack *p, void *workspace)
 {

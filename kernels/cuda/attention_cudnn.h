@@ -35,42 +35,43 @@ typedef struct sgt_cudnn_attention_options {
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Returns SGT_EUSAGE for invalid options;
- * SGT_EUNSUPPORTED: "cuDNN: libcudnn.so.9 is not on this machine", "cuDNN: no execution plan for
- * ...", or the type, head size or length that the graphs do not support; SGT_ENOMEM. */
+ * SGT_ENOMEM; or SGT_EUNSUPPORTED if cuDNN is not on this machine, has no execution plan, or does
+ * not support the type, head size or length. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);
-/* Close it. Waits for the device, as cuDNN does; a may be NULL. */
+/* Wait for the device, as cuDNN does, and free the attention; `a` may be NULL. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
-/* Return the bytes of device memory, 256-byte aligned, of any content, that either pass needs: the
- * engines' own, and for backward the sums of dout*out (B, H, T) and of dQ (B, H, T, D). Nothing in
- * it is kept between passes. */
+/* Return the bytes of workspace that either pass needs: the engines' own, and for backward the sums
+ * of dout*out (B, H, T) and of dQ (B, H, T, D). It is device memory, 256-byte aligned, with any
+ * content; nothing in it is kept between passes. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
-/* Put kernels on the stream and return. They allocate no device memory and wait for nothing, so a
- * stream may capture them. Inputs are not changed. */
+/* Launch a pass's kernels on the stream and return. They allocate no device memory and wait for
+ * nothing, so a stream may capture them. Inputs are not changed. */
 void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse,
                                  const void *qkv, void *workspace);
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv,
                                   const void *dout, const void *out, const float *lse,
                                   const void *qkv, void *workspace);
 
-/* Set whether backward passes first zero dQ's sums (by default they do). According to NVIDIA's
- * frontend, engines of 9.6 and later zero them themselves. That is an assumption, which is tested
- * on each GPU (train/cuda/attention.c). Returns the setting in effect: always 1 before 9.6. */
+/* Set whether backward passes first zero dQ's sums (by default they do). NVIDIA's frontend assumes
+ * that engines of cuDNN 9.6 and later zero them; this is tested on each GPU
+ * (train/cuda/attention.c). Returns the setting in effect: always 1 before 9.6. */
 int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear);
 
-/* Return where in the workspace dQ's sums are, for a test of the above; NULL if there are none
- * (deterministic). */
+/* Return where dQ's sums are in the workspace, for a test of sgt_cudnn_attention_clear_sums, and
+ * set their size; return NULL if there are none (deterministic). */
 void *sgt_cudnn_attention_sums(const sgt_cudnn_attention *a, void *workspace, size_t *bytes);
 
-/* Return NULL, or cuDNN's message for the first pass that it refused. sgt_cuda_check reports it
- * too. */
+/* Return cuDNN's message for the first pass that it refused, or NULL if it refused none.
+ * sgt_cuda_check reports it too. */
 const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a);
 
-/* What cuDNN would do on an absent device, described by its device properties in JSON. */
+/* Result of sgt_cudnn_attention_survey: what cuDNN would do on a device that this machine lacks,
+ * described by its device properties in JSON. */
 typedef struct sgt_cudnn_attention_offer {
-    int forward, backward; /* engine configurations offered for each pass */
+    int forward, backward; /* number of engine configurations offered for each pass */
     size_t workspace;      /* sgt_cudnn_attention_workspace with the first of them */
 } sgt_cudnn_attention_offer;
 int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,

@@ -25,7 +25,7 @@ static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
                    .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF)};
 }
 
-/* Describe a third of qkv (B, T, 3, H, D). */
+/* Describe q, k or v, a third of qkv (B, T, 3, H, D). */
 static sgt_cudnn_desc packed(const shape *s, enum uid uid)
 {
     int64_t row = 3 * s->H * s->D;
@@ -35,7 +35,7 @@ static sgt_cudnn_desc packed(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, row, 1}});
 }
 
-/* Describe the same, transposed: (D, T) of each head. */
+/* Describe q, k or v with each head transposed, as (D, T). */
 static sgt_cudnn_desc packed_transposed(const shape *s, enum uid uid)
 {
     int64_t row = 3 * s->H * s->D;
@@ -55,7 +55,7 @@ static sgt_cudnn_desc joined(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, row, 1}});
 }
 
-/* Describe a number per row, (B, H, T) float: in memory, or with uid 0 only inside the graph. */
+/* Describe one float per row, (B, H, T): in memory, or if uid is 0, only inside the graph. */
 static sgt_cudnn_desc rows(const shape *s, int uid)
 {
     return sgt_cudnn_tensor(s->g,
@@ -66,7 +66,7 @@ static sgt_cudnn_desc rows(const shape *s, int uid)
                                                .stride = {s->H * s->T, s->T, 1, 1}});
 }
 
-/* Describe a number per query and key, (B, H, T, T), which is never in memory. */
+/* Describe one number per query and key, (B, H, T, T), which exists only inside the graph. */
 static sgt_cudnn_desc pairs(const shape *s, int type)
 {
     int64_t head = s->T * s->T;
@@ -76,7 +76,7 @@ static sgt_cudnn_desc pairs(const shape *s, int type)
                                                      .stride = {s->H * head, head, s->T, 1}});
 }
 
-/* Describe the same by key and query: the transpose of a matrix over (T, T). */
+/* Describe one number per key and query: the matrices (T, T) of pairs, transposed. */
 static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
 {
     int64_t head = s->T * s->T;
@@ -125,7 +125,7 @@ static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt
     return y;
 }
 
-/* x if query >= key, else -inf */
+/* Return x where query >= key, else -inf. */
 static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
 {
     sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
@@ -154,8 +154,8 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
 
 /* ---- the two graphs ---- */
 
-/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities have 16 bits
- * when they are multiplied with V. */
+/* Describe out = softmax(causal(scale Q K')) V, and the logarithm of the sum of exponentials of
+ * each row (lse). The probabilities have 16 bits when they are multiplied with V. */
 void sgt_cudnn_attention_describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
 {
     const shape sizes = shape_of(g, o), *s = &sizes;
@@ -175,8 +175,8 @@ void sgt_cudnn_attention_describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_at
     sgt_cudnn_matmul(g, p, v, joined(s, O));
 }
 
-/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph that it recognizes
- * has a factor for dropout there: 1. */
+/* Describe delta_i = dout_i.out_i, which cuDNN keeps in the caller's workspace. The graph that
+ * cuDNN recognizes multiplies it by a factor for dropout, which is 1 here. */
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
@@ -188,8 +188,9 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* dQ = dS K. Either it is added in float in the caller's memory, by blocks of keys in any order. Or
- * it is written at once from a dS in the engine's workspace, always in the same order. */
+/* Describe dQ = dS K. If deterministic, it is written at once, in a fixed order, from a dS in the
+ * engine's workspace. Otherwise blocks of keys add to it, in any order, as floats in the caller's
+ * workspace. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
@@ -205,7 +206,8 @@ static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, in
     sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
 }
 
-/* P = exp(causal(scale Q K' - lse)), * between elements:
+/* Describe the gradients, with * between elements and ' for a transpose:
+ *   P = exp(causal(scale Q K' - lse))
  *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
 void sgt_cudnn_attention_describe_backward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
 {

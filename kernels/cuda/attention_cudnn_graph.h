@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-/* Tensors with memory or a value, by unique id. */
+/* Unique ids of the tensors that have memory or a value. */
 enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 
-/* Add the operations of a pass to an empty graph; the graph keeps a failure until it is planned. */
+/* Add the operations of a pass to an empty graph. The graph keeps an error until it is planned. */
 void sgt_cudnn_attention_describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o);
 void sgt_cudnn_attention_describe_backward(sgt_cudnn_graph *g,
                                            const sgt_cudnn_attention_options *o);

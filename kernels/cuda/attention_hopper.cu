@@ -1,16 +1,16 @@
 // attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A
 // block keeps 128 queries and walks over the keys before them, 128 at a time, from the diagonal
-// down. Two things overlap. While a consumer turns one tile's scores into probabilities, the tensor
-// cores compute its next scores. While one consumer computes exponentials, the other uses the
-// tensor cores; they take turns.
+// down. Two things overlap. While a consumer (a group of 128 threads) turns one tile's scores into
+// probabilities, the tensor cores compute its next scores. The two consumers take turns: one
+// computes exponentials while the other uses the tensor cores.
 #include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
 
 enum { KEYS = 128 };
 
-// A block's shared memory. Keys and values have separate rings, so that scores need not wait for
-// values.
+// A block's shared memory. Keys and values have separate rings, so that the scores need not wait
+// for a copy of values.
 template <class T, int D> struct Forward {
     uint64_t *queries;
     Ring *keys, *values;
@@ -49,8 +49,8 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Turn scores of a tile into probabilities, not yet divided by their sum. `down` receives the
-// factors for what was summed so far.
+// Turn scores of a tile into probabilities that are not yet divided by their sum. `down` receives
+// the factors for the sums so far, as from soften.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
@@ -58,7 +58,7 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // after the sum: the softmax covers all keys
+    draws.drop(s); // after soften, because the softmax's sum covers dropped keys too
 }
 
 template <class T, int D, bool DROP>
@@ -71,7 +71,7 @@ DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &ke
     float s[N][4], down[2];
     uint32_t p[N / 2][4];
     Draws<DROP, N> draws;
-    if (group == CONSUMERS - 1) dev::turn_pass(1, 256); // the first turn is group 0's
+    if (group == CONSUMERS - 1) dev::turn_pass(1, 256); // so that group 0 has the first turn
     dev::mbar_wait(f.queries, 0);
     f.keys->wait_full(0);
     dev::wgmma_fence(out);
@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     // longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
     static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
-    int begin = sight.first_key(first) / KEYS * KEYS; // keys that any of these queries sees
+    // first key that any of these queries sees, rounded down to a tile
+    int begin = sight.first_key(first) / KEYS * KEYS;
     make_barriers(f.queries, f.keys, f.values);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();

@@ -1,6 +1,6 @@
-// attention_hopper.cuh: what attention_hopper.cu and attention_hopper_backward.cu, the attention
-// kernels for sm_90, have in common. A block has three groups of 128 threads. Two are consumers:
-// each keeps 64 rows of the block's own 128 and multiplies them with the walked tiles by wgmma. The
+// attention_hopper.cuh: code shared by attention_hopper.cu and attention_hopper_backward.cu, the
+// attention kernels for sm_90. A block has three groups of 128 threads. Two are consumers: each
+// keeps 64 rows of the block's own 128 and multiplies them with the walked tiles by wgmma. The
 // third is the producer: one thread of it has TMA copy tiles into a ring of stages. Accumulators
 // have the layout of attention.cuh's, so its softmax and masks serve here too.
 //
@@ -24,13 +24,13 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 of 65,536
-    BARRIERS = 1024           // bytes before the tiles, which begin at multiples of 1,024
+    CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 = 64,512 of 65,536
+    BARRIERS = 1024           // bytes before the tiles, which begin at a multiple of 1,024
 };
 
-template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers
+template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers in a tile
 
-// The barriers of a ring of stages. The producer's i-th tile goes into stage i % STAGES.
+// The barriers of a ring of stages. The producer copies the i-th tile into stage i % STAGES.
 struct Ring {
     uint64_t full[STAGES], empty[STAGES];
 
@@ -38,7 +38,7 @@ struct Ring {
     {
         for (int i = 0; i < STAGES; i++) {
             dev::mbar_init(full + i, 1);
-            dev::mbar_init(empty + i, CONSUMERS * 4); // a lane of each warp arrives
+            dev::mbar_init(empty + i, CONSUMERS * 4); // one lane of each consumer warp arrives
         }
     }
     DEV uint64_t *bar(int i) { return full + i % STAGES; }
@@ -47,19 +47,19 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    DEV void release(int i) // after this warp's products have read it
+    DEV void release(int i) // to be called after this warp's products have read tile i
     {
         dev::warp_sync(); // every lane has seen it full and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    DEV void skip(int i) // release a tile that this group does not need
+    DEV void skip(int i) // pass over a tile that this group does not need
     {
         wait_full(i);
         release(i);
     }
 };
 
-// Make a block's barriers: one for its own tile, and its rings.
+// Initialize a block's barriers: `own` for its own tile, and those of its rings.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
@@ -81,7 +81,8 @@ DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column
                           plane);
 }
 
-// s (64, N*8) = rows `row`.. of an own tile (BOTH, D)  x  tile (N*8, D)^T; issued and committed.
+// Start s (64, N*8) = 64 rows from `row` on of an own tile (BOTH, D) x tile (N*8, D)^T; the
+// products are issued and committed.
 template <class T, int D, int N>
 DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
 {
@@ -93,7 +94,7 @@ DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
     dev::wgmma_commit();
 }
 
-// sum (64, D) += p (64, 16 K)  x  tile (16 K, D); issued and committed.
+// Start sum (64, D) += p (64, 16 K)  x  tile (16 K, D); the products are issued and committed.
 template <class T, int D, int K>
 DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
 {
@@ -110,7 +111,7 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// Dropout of N column blocks; empty without DROP.
+// What dropout keeps in N blocks of 8 columns; does nothing without DROP.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
 
@@ -137,8 +138,8 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// Where a block's head is for TMA: its sequence's plane, and the first column of its q and of its
-// out.
+// Coordinates of a block's head for TMA: `plane`, its sequence; `plain`, the first column of its q
+// in qkv and of its rows in out; `width`, columns from q to k and from k to v.
 struct Columns {
     int plane, plain, width;
 
@@ -151,8 +152,8 @@ struct Columns {
 
 // ---- on the host ----
 
-// Make the map of (B, T, columns) for boxes of BOX rows. On failure return false; the next
-// sgt_cuda_check then reports it.
+// Make the tensor map of (B, T, columns) for boxes of BOX rows. Return false on failure, which the
+// next sgt_cuda_check reports.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
 {
@@ -161,7 +162,8 @@ bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_
     return made;
 }
 
-// Call f(T(), D, whether dropout is on) for the supported head sizes.
+// Call f(T(), D, dropping) with D and `dropping` (whether dropout is on) as constant types. D is 64
+// or 128.
 template <class F>
 void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
 {

@@ -10,8 +10,8 @@
 using namespace sgt;
 
 // A block's shared memory in both kernels: tiles of its own rows, a ring of walked tiles of ROWS
-// rows, and STATS floats for each stage of the ring. Products of an own tile _s with a walked tile
-// _s are scores (q and k); those of tiles _dp are dp (dout and v).
+// rows, and STATS floats for each stage of the ring. Products of own_s with a tile of ring_s are
+// scores (q and k); products of own_dp with a tile of ring_dp are dp (dout and v).
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -46,11 +46,11 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
 
 enum { QUERIES = 64 }; // rows of a walked tile
 
-// The stages' statistics are the queries' lse (in log2), then their delta.
+// The statistics of a stage are its queries' lse (in log2), then their delta.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
-// Run by one warp: its lanes load lse and delta, and lane 0 starts TMA copies of the rest. Past the
-// last query lse is infinite, so that p is 0 there.
+// Copy tiles of queries into the ring. One warp runs this: its lanes load lse and delta, and lane 0
+// starts TMA copies of q and dout. Past the last query, lse is infinite, so that p is 0 there.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -64,7 +64,7 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
         load_rows<D, BOTH>(m.own_dp, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
-        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before the wait
+        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before the wait for a free stage
         DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
             lse[j] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
@@ -86,12 +86,12 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
 template <class T, int D, bool DROP> struct KeySums {
     static constexpr int N = QUERIES / 8;
     float dk[D / 8][4], dv[D / 8][4];
-    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the products that make the sums
+    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the products that are added to dv and dk
 };
 
-// Add a tile of queries of which some see the group's keys. The first sum's product runs while the
-// second's operand is computed. No product is pending at the end: ptxas would serialize products
-// that a loop carries over.
+// Add a tile of queries, some of which see the group's keys. The product for dv runs while the
+// operand for dk is computed. No product is pending at the end, because ptxas would serialize
+// products that a loop carries over.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
                         const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
@@ -137,7 +137,8 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    int seen = sight.after_queries(first + row + MINE - 1); // queries before it see my keys
+    // end of the queries that see the group's keys
+    int seen = sight.after_queries(first + row + MINE - 1);
     int i = 0, query = first;
     DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
         DEV_UNROLL_FOR (int e = 0; e < 4; e++) sums.dk[n][e] = sums.dv[n][e] = 0;
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // queries that see any of these keys
+    // end of the queries that see any of these keys
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 
 // ---- dq ----
 
-// Rows of a walked tile: fewer if the sums of a row need the registers.
+// Rows of a walked tile: fewer for D = 128, where the sums of a row need the registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
 template <class T, int D> using QueriesShared = Tiles<T, D, WALKED_KEYS<D>, 0>;
@@ -217,7 +218,8 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
     int row = threadIdx.x / 128 * MINE, query = first + threadIdx.x / 32 * 16, i = 0, key = begin;
-    int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>; // the group's first
+    // first key that the group sees
+    int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>;
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);
     float dq[D / 8][4] = {};

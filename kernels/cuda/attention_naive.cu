@@ -1,6 +1,6 @@
-// attention_naive.cu: what attention by whole T x T matrices (--attention naive) needs besides its
-// products: splitting rows into heads and merging them again, and the causal softmax over stored
-// scores. A warp takes a row of scores.
+// attention_naive.cu: kernels for attention by whole T x T matrices (--attention naive), apart from
+// the matrix products: they split rows into heads, merge them again, and compute the causal softmax
+// of stored scores. A warp processes one row of scores.
 #include "kernels/cuda/dropout.cuh"
 #include "kernels/cuda/softmax.cuh"
 
@@ -8,7 +8,7 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
-// ---- (B, T, parts, H, D) and `parts` arrays of (B, H, T, D) ----
+// ---- convert between (B, T, parts, H, D) and `parts` arrays of (B, H, T, D) ----
 
 template <class T> struct Parts {
     T *part[3], *packed;
@@ -77,8 +77,8 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, cons
     move_heads(s, type, false, 1, part, out, B, T, H, D);
 }
 
-// ---- rows of scores: in row r of (B, H, T), keys 0 .. r % T count, or those from its document's
-// start on ----
+// ---- rows of scores: row r of (B, H, T) sees keys 0 .. r % T, or from its document's start on
+// ----
 
 template <class T> struct Scores {
     T *x; // scores that become probabilities; their gradient; or drop_probs's output
@@ -87,11 +87,12 @@ template <class T> struct Scores {
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
-    // (B, T), or NULL; keys that do not count have probability 0, and gradients of any value
+    // (B, T) start of each position's document, or NULL. Keys that a query does not see have
+    // probability 0; their gradient may have any value.
     const int32_t *start;
 };
 
-// Compute the factors of V keys from `key` on, in row r.
+// Compute dropout's factors of V keys from `key` on, in row r.
 template <class T, int V>
 DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {
@@ -157,7 +158,8 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load a lane's numbers of one row: p, and the gradient after dropout, times dropout's factor.
+// Load a lane's numbers of row r from column c on: the probabilities p, and dp, the gradient after
+// dropout times dropout's factor.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {

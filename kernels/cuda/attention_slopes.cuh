@@ -1,6 +1,6 @@
-// attention_slopes.cuh: turns scores and products into gradients in the backward pass, for
-// attention_backward.cu and attention_hopper_backward.cu. Accumulators have the layout that
-// attention.cuh describes; include that file first.
+// attention_slopes.cuh: the element-wise steps of the backward pass, from scores to the gradients
+// of scores, for attention_backward.cu and attention_hopper_backward.cu. Accumulators have the
+// layout that attention.cuh describes; include that file first.
 #pragma once
 
 namespace sgt
@@ -10,7 +10,8 @@ namespace sgt
 template <class T>
 __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
-    size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32; // of (B, T, H)
+    // index in (B, T, H)
+    size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32;
     if (i >= rows) return;
     size_t h = i % a.heads, place = i / a.heads;
     float sum = 0;
@@ -21,7 +22,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, si
         a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
 }
 
-// Mask the queries of later documents, for keys in rows and queries in columns.
+// Set the scores of queries of later documents to -infinity, for keys in rows and queries in
+// columns.
 template <int N, class T>
 DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
 {
@@ -55,8 +57,8 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// The same two for queries in rows and keys in columns. lse (in log2) and delta hold the numbers of
-// the lane's rows, g and g + 8.
+// soften_rows and times_slope_rows do the same for queries in rows and keys in columns. lse (in
+// log2) and delta hold the values of the lane's rows, g and g + 8.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {

@@ -1,13 +1,13 @@
 // attention_tiled.cu: causal attention for head sizes that the tensor-core kernels do not support:
-// no multiple of 8, or over 128. It works by tiles of floats in shared memory. A block keeps 16
-// rows and walks over the others 32 at a time; eight neighbouring lanes share a row. T x T is never
-// stored, and one thread computes each sum.
+// those that are no multiple of 8, or over 128. Tiles in shared memory hold floats. A block keeps
+// 16 rows (queries or keys) and walks over those that they are multiplied with, 32 at a time; eight
+// neighbouring lanes share a row. T x T is never stored, and one thread computes each sum.
 #include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
 
 enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 184 };
-// pitch of the weights: an odd number of banks, as between the rows of a tile
+// floats from one row of weights to the next: odd, so that rows start in different banks
 enum { WEIGHTS = WALK + 1 };
 
 // Read rows of D numbers as floats, D + 1 apart; rows from `present` on become 0.
@@ -97,7 +97,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
         dev::block_sync(); // all have read tiles and weights before the next ones are written
     }
     sum = row_sum(sum);
-    if (query >= a.length) return; // no collective follows
+    if (query >= a.length) return; // no barrier or shuffle follows
     for (int d = part; d < D; d += SHARE)
         a.out[h.plain + query * h.plain_ld + d] = dev::from_float<T>(out[d] / sum);
     if (part == 0) a.lse[h.row + query] = (max + dev::log2_fast(sum)) * LN2;
@@ -108,7 +108,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
 template <class T>
 __global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t rows)
 {
-    size_t i = (size_t)blockIdx.x * ROWS + threadIdx.x / SHARE; // of (B, T, H)
+    size_t i = (size_t)blockIdx.x * ROWS + threadIdx.x / SHARE; // index in (B, T, H)
     float sum = 0;
     if (i < rows)
         for (int d = threadIdx.x % SHARE; d < a.D; d += SHARE)
@@ -126,7 +126,7 @@ template <class T> struct Pair {
     size_t first_ld, second_ld;
 };
 
-// Eight blocks leave 64 registers per thread; aiming at more blocks, the compiler spills.
+// Eight blocks leave 64 registers per thread; if the compiler aims at more blocks, it spills.
 template <class T, bool DROP, bool KEYS>
 __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
 {
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
     Sight<T> sight(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = blockIdx.y * ROWS, mine = first + row, width = a.heads * D;
-    // queries before it, or keys from it on
+    // queries before `seen` see key `mine`, or query `mine` sees keys from `seen` on
     int seen = KEYS ? sight.after_queries(mine) : sight.first_key(mine);
     const T *q = a.qkv + h.packed;
     Pair<T> queries = {q, a.dout + h.plain, h.packed_ld, h.plain_ld};
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
         if (KEYS) weigh(sum[1], 1, weights[1], tile[1], D);
         dev::block_sync(); // all have read tiles and weights before the next ones are written
     }
-    if (mine >= a.length) return; // no collective follows
+    if (mine >= a.length) return; // no barrier or shuffle follows
     T *to = a.dqkv + h.packed + mine * h.packed_ld + (KEYS ? width : 0);
     for (int d = part; d < D; d += SHARE) {
         to[d] = dev::from_float<T>(sum[0][d] * a.scale);

@@ -1,10 +1,10 @@
-// bias.cu: the gradient of a bias, which is added to every row: a sum over rows, first within
-// slices of rows, then over the slices, each in one order.
+// bias.cu: the gradient of a bias: the sum of dout over rows. Rows are summed within slices, then
+// the slices' sums are added, both in a fixed order.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 
-/* ROWS: rows that a block has in flight, one per warp */
+/* ROWS: rows that a block reads at once, one per warp */
 enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
 // partial[slice][c] = sum of the slice's rows. A block has 32 * V columns; a warp takes every

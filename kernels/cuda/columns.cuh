@@ -7,12 +7,13 @@
 namespace sgt
 {
 
-// The arrays of C floats that are summed at once.
+// The gradients, arrays of C floats, that fold_columns adds to in one call.
 struct ColumnSums {
     float *out[3];
 };
 
-// to.out[p][c] += the sum of partial[block][p][c] over blocks, in one order, for p < wanted
+// For p < wanted, add to to.out[p][c] the sum over blocks of partial[block][p][c], in a fixed
+// order.
 //   partial (blocks, parts, C)
 void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
                   const float *partial, unsigned blocks, size_t C);

@@ -1,12 +1,16 @@
 // cross_entropy.cu: the classifier: the loss, and the logits' gradient in place, one row per block.
-// If a row fits shared memory, it is read from global memory once (a 50,304-wide row of 16-bit
-// numbers has 100 KB). A thread keeps and rereads only its own elements, which need no barrier. The
-// warps' sums are in front of the row.
+// A row that fits in shared memory is read from global memory only once (a 50,304-wide row of
+// 16-bit numbers has 100 KB). A thread rereads from shared memory only elements that it stored
+// there itself, so no barrier is needed. The warps' sums come before the row in shared memory.
 #include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
 
-enum { THREADS = 512, WARPS = THREADS / 32, SUMS = 2 * WARPS * (int)sizeof(float) /* bytes */ };
+enum {
+    THREADS = 512,
+    WARPS = THREADS / 32,
+    SUMS = 2 * WARPS * (int)sizeof(float) /* bytes */
+};
 
 template <class T, int V, bool KEEP>
 __global__ void __launch_bounds__(THREADS)
@@ -24,12 +28,12 @@ __global__ void __launch_bounds__(THREADS)
         if (KEEP) store(kept + c, x);
         add_exps(s, x);
     }
-    if (whole + (int)threadIdx.x < V_) { // columns of a vector that reaches past V
+    if (whole + (int)threadIdx.x < V_) { // the last columns, which fill no whole vector of V
         float x[1];
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // read before any thread overwrites it: see the barrier
+    // read before any thread overwrites it: block_combine's barrier comes between
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
@@ -76,7 +80,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits,
     });
 }
 
-// One block: at most a thousand losses per thread, summed in double, in one order.
+// Sum the losses in one block, in double and in a fixed order: at most a thousand losses per
+// thread.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

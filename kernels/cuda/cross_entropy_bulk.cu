@@ -1,9 +1,9 @@
 // cross_entropy_bulk.cu: the classifier for sm_90a. There is one block per multiprocessor, and each
 // takes row after row. One thread starts a bulk copy of a whole row into shared memory, and of the
 // next row as soon as one has been read. This keeps as many bytes in flight as shared memory holds.
-// At 50,304 logits of 16 bits that is one row of 100 KB while another is computed; loads by the
-// threads themselves keep 8 KB in flight. Not yet run on a GPU, which has to confirm cp.async.bulk
-// and its barriers.
+// With 50,304 logits of 16 bits, one row of 100 KB is copied while another is computed; loads by
+// the threads themselves keep 8 KB in flight. Not yet run on a GPU, which has to confirm
+// cp.async.bulk and its barriers.
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/softmax.cuh"
 
@@ -15,8 +15,8 @@ enum {
     MOST_STAGES = 4,
     MULTIPROCESSORS = 132 /* of an H100 */
 };
-// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in total,
-// on sm_90.
+// Bytes of shared memory. BARRIERS: for the barriers. HEAD: for the barriers and the warps' sums, a
+// multiple of 128. HOPPER_SHARED: the most that a block has on sm_90.
 enum {
     BARRIERS = 128,
     HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float),
@@ -33,11 +33,11 @@ template <class T> struct BulkRows {
     int pitch;         // bytes from row to row in shared memory
 };
 
-// Return the numbers of a row rounded up to whole 16 bytes; ld is a multiple of that, so they
-// exist.
+// Return how many numbers of a row are copied: V, rounded up to a multiple of 16 bytes. ld is such
+// a multiple, so the numbers past V exist.
 template <class T> DEV int copied(int V) { return (V + PER16<T> - 1) / PER16<T> * PER16<T>; }
 
-// Start copying `row` to its stage, in one thread.
+// Start copying `row` to its stage; one thread calls it.
 template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stage)
 {
     uint64_t *bar = (uint64_t *)dev::dyn_smem() + stage;
@@ -46,7 +46,8 @@ template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stag
     dev::bulk_load(dev::dyn_smem() + HEAD + stage * a.pitch, a.logits + row * a.ld, bar, bytes);
 }
 
-// Load PER16<T> logits from c on; those past V become so low that they add nothing.
+// Load PER16<T> logits from column c on. Those past V become LOWEST, which adds nothing to a sum of
+// exponentials.
 template <class T> DEV void load_logits(float (&x)[PER16<T>], const T *kept, int c, int V)
 {
     load(x, kept + c);

@@ -1,11 +1,11 @@
-/* cublaslt.c: the table of cuBLASLt's functions, from the machine's library. Not yet run on a
- * GPU. */
+/* cublaslt.c: loads cuBLASLt from the machine and fills the table of its functions. Not yet run on
+ * a GPU. */
 #include "kernels/cuda/cublaslt.h"
 
 #include "loader/base/library.h"
 
-/* Newest version first; we use only what both have. Last come a toolkit's folders that the loader
- * may not know. */
+/* Names of the library, newest version first; we use only functions that both versions have. The
+ * last two are a toolkit's folder, which the dynamic linker may not search. */
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so.13",
                                     "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};

@@ -20,12 +20,13 @@
 extern "C" {
 #endif
 
-struct sgt_lt_algo { /* may be kept in a file, for the same version of the library */
+/* an algorithm, which may be saved to a file for the same version of the library */
+struct sgt_lt_algo {
     uint64_t data[8];
 };
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
-    size_t workspace; /* bytes it needs */
+    size_t workspace; /* bytes of workspace that it needs */
     int state;        /* 0: the other fields are valid */
     float waves;
     int reserved[4];
@@ -33,8 +34,8 @@ struct sgt_lt_result {
 
 #ifndef SGT_LT_TYPES /* the check against cublasLt.h defines these as that header's types */
 typedef struct sgt_lt_context *sgt_lt_handle;
-typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* which product: types, transposes, epilogue */
-typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* how a matrix lies in memory */
+typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* a product: types, transposes, epilogue */
+typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
 typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
 typedef struct sgt_lt_algo sgt_lt_algo;
 typedef struct sgt_lt_result sgt_lt_result;
@@ -62,7 +63,7 @@ enum { SGT_LT_POINTER_MODE_HOST = 0 };
 enum { /* cublasLtMatmulDescAttributes_t */
        SGT_LT_DESC_COMPUTE_TYPE = 0,
        SGT_LT_DESC_SCALE_TYPE = 1,
-       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta are */
+       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: whether alpha and beta are on the host */
        SGT_LT_DESC_TRANSA = 3,       /* int32_t */
        SGT_LT_DESC_TRANSB = 4,       /* int32_t */
        SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
@@ -92,7 +93,7 @@ enum { /* cublasLtMatrixLayoutAttribute_t */
 enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
        SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
        SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
-       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, as the next three; 256 by default */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, like the next three; 256 by default */
        SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
        SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
@@ -142,8 +143,8 @@ typedef struct sgt_cublaslt {
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* Return the complete table, which stays valid while the program runs; if the library is missing,
- * return NULL with SGT_EUNSUPPORTED. Any thread may call it. */
+/* Load cuBLASLt. Returns the complete table, which stays valid while the program runs; if the
+ * library is missing, returns NULL with SGT_EUNSUPPORTED. Any thread may call it. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* cuda.h: the table of CUDA kernels, mirroring kernels.h. Each has one name, one signature, and a
- * line of mathematics and shapes; kernels/ref is the definition.
+/* cuda.h: the table of CUDA kernels, mirroring kernels.h. Each kernel has one name, one signature,
+ * and a line with its mathematics and shapes. kernels/ref defines the results.
  *
  *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C,
  *                                 1e-5f, NULL);
@@ -7,9 +7,9 @@
  * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the
  * given type (activations and the parameters' working copies). Statistics, losses, parameter
  * gradients and sums are float32, and so is all arithmetic in between. "+=" means that the kernel
- * adds to the output. A call puts work on a stream and returns. It allocates nothing, waits for
- * nothing and uses no floating-point atomics, so the same call gives the same bits. A launch that
- * the driver refuses shows in cudaGetLastError.
+ * adds to the output. A call puts work on a stream and returns. It allocates nothing and waits for
+ * nothing. No kernel uses floating-point atomics, so the same call gives the same bits. A launch
+ * that the driver refuses is reported by cudaGetLastError.
  *
  * Every kernel also runs on the host (tests/kernels/host), where it is compared with kernels/ref.
  * Not yet run on a GPU. */
@@ -29,35 +29,39 @@ extern "C" {
 typedef enum sgt_cuda_type { SGT_F32, SGT_BF16, SGT_F16 } sgt_cuda_type;
 typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
-/* State that controls a step without the host waiting for it; it lives in device memory. Initialize
- * it to zeros, except growth_interval and the loss scaler's numbers. */
+/* State that controls a step, in device memory, so that the host need not wait for results.
+ * Initialize it to zeros, except growth_interval and the loss scaler's fields. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
     /* factor of each target's loss, about 1/targets; set by sgt_cuda_begin_micro_step */
     float micro_scale;
-    /* 1 if the precision needs none; else halved on overflow, doubled after growth_interval */
+    /* 1 if the precision needs no loss scaling; else halved on overflow, doubled after
+     * growth_interval good steps */
     float loss_scale;
     float dlogits_scale;      /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
     uint32_t good_steps;      /* steps without overflow since the scale last changed */
     uint32_t growth_interval; /* good steps before the scale doubles; 0: the scale stays */
-    uint64_t step;            /* updates done */
-    uint64_t skipped;         /* updates skipped for an overflow or a spike */
-    double loss, targets;     /* of this step: sum of losses, count of targets not ignored */
-    /* sum of squares of gradients; ranks add up these three adjacent fields */
+    uint64_t step;            /* number of updates done */
+    uint64_t skipped;         /* number of updates skipped for an overflow or a spike */
+    /* of this step: sum of the losses, and number of targets that are not ignored */
+    double loss, targets;
+    /* sum of squared gradients; ranks all-reduce loss, targets and squares together */
     double squares;
-    double norm;       /* of the averaged gradient, before clipping */
-    float grad_scale;  /* factor of gradients in the update: average, unscale, clip */
-    int32_t found_inf; /* a gradient was infinite or NaN: this update is skipped */
+    double norm;       /* norm of the averaged gradient, before clipping */
+    float grad_scale;  /* factor of gradients in the update: it averages, unscales and clips */
+    int32_t found_inf; /* 1 if a gradient is infinite or NaN, so that this update is skipped */
     double c1, c2;     /* AdamW's bias corrections of this update */
-    double last_loss, last_targets, last_norm; /* of the previous step, for the host to read */
+    /* results of the previous step, for the host to read */
+    double last_loss, last_targets, last_norm;
     float last_loss_scale;
     int32_t last_found_inf;
-    int32_t spike;   /* this update is skipped for a spike, set by sgt_cuda_spikes */
-    uint64_t spikes; /* updates skipped for spikes */
+    int32_t spike;   /* 1 if this update is skipped for a spike; set by sgt_cuda_spikes */
+    uint64_t spikes; /* number of updates skipped for spikes */
 } sgt_cuda_control;
 
-/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew
- * each time it runs. Row b of this micro-step is row + b*ranks of the step. */
+/* Dropout as kernels/dropout.h defines it. sgt_cuda_place says which random numbers to draw; it is
+ * in device memory, so that a CUDA graph draws new ones each time it runs. Row b of this micro-step
+ * is row + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -67,7 +71,7 @@ typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
     uint64_t row_elements; /* numbers per row of the batch, T*C; not used by attention */
     uint32_t layer, site;  /* site: an sgt_dropout_site */
-    float rate;            /* 0: all numbers are kept */
+    float rate;            /* fraction of numbers that are dropped; 0: none */
 } sgt_cuda_dropout;
 
 /* out[i] = dropout(wte[ids[i]] + wpe[i % T])
@@ -77,7 +81,8 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
                     const void *wte, const void *wpe, size_t n, size_t T, size_t C,
                     const sgt_cuda_dropout *drop);
 
-/* Compute the permutation that sorts ids, stably: sorted[i] = ids[order[i]].
+/* Compute the permutation that sorts ids and keeps the order of equal ids: sorted[i] =
+ * ids[order[i]].
  *   n numbers each, 0 <= ids < 65536; scratch: sgt_cuda_embed_sort_scratch(n) bytes */
 void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
                          size_t n, void *scratch);
@@ -91,10 +96,12 @@ void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte,
                              size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* sum = x + dropout(y), then mean, rstd = 1/sqrt(var + eps), out = (sum - mean)*rstd*w + b of it
+/* sum = x + dropout(y); then, over each row of sum: mean, rstd = 1/sqrt(var + eps), out = (sum -
+ * mean)*rstd*w + b
  *   x, y, sum, out (n, C); w, b (C); mean, rstd (n); sum may be x; drop may be NULL
- * If y is NULL, LayerNorm is of x and sum is not written. Here and in the next, C is at most
- * 12,672: two floats per column must fit a block's shared memory. */
+ * If y is NULL, the rows are those of x, and sum is not written. Here and in
+ * sgt_cuda_layernorm_backward, C is at most 12,672, because two floats per column must fit in a
+ * block's shared memory. */
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
                                  const void *w, const void *b, size_t n, size_t C, float eps,
@@ -109,16 +116,15 @@ void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx
                                  size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
-/* For rows that a warp keeps in registers (see sgt_cuda_layernorm_rows_serves): compute
- * sgt_cuda_residual_layernorm with the same bits. If y is NULL, compute sgt_cuda_layernorm instead;
- * sum and drop are then unused. */
+/* Compute sgt_cuda_residual_layernorm with the same bits, for rows that a warp can keep in
+ * registers (see sgt_cuda_layernorm_rows_serves). If y is NULL, sum and drop are not used. */
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                              float *mean, float *rstd, const void *x, const void *y, const void *w,
                              const void *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop);
 
-/* For rows that a warp keeps in registers: compute sgt_cuda_layernorm_backward with the same dx.
- * Also add the sum of dx over all rows, after its rounding to `type`, to dbias (C), which may be
+/* Compute sgt_cuda_layernorm_backward with the same dx, for rows that a warp can keep in registers.
+ * Also add the sum of dx over all rows, after its rounding to `type`, to dbias (C), unless that is
  * NULL. A row must be a multiple of 16 bytes, with C at most 1,280 in 16-bit types and 768 in
  * float. */
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
@@ -128,7 +134,8 @@ void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
 size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 
-/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))); erf: 0.5 x erfc(-x/sqrt 2)
+/* out = x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))) for kind tanh, 0.5 x erfc(-x/sqrt 2) for
+ * erf
  *   n numbers; out may be x */
 void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
                    sgt_gelu_kind kind);
@@ -137,17 +144,17 @@ void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void 
 void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout,
                             const void *x, size_t n, sgt_gelu_kind kind);
 
-/*   loss_i = logsumexp(logits_i) - logits_i[target_i]
- *   logits_i := (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0
+/* loss_i = logsumexp(logits_i) - logits_i[target_i]
+ * logits_i := (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0
  *   logits (n, ld), of which V columns are read
- * If target < 0, the row is ignored: its loss and gradient are 0. If scale is NULL, only the loss
+ * If target_i < 0, row i is ignored: its loss and gradient are 0. If scale is NULL, only the loss
  * is computed. A NaN or +inf makes the loss NaN. */
 void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
                             const int32_t *targets, size_t n, size_t V, size_t ld,
                             const float *scale);
 
-/* Compute the same gradient and loss with bulk copies. Requires a GPU of sm_90, rows at multiples
- * of 16 bytes, and two rows that fit 227 KB; scale must not be NULL. */
+/* Compute the results of sgt_cuda_cross_entropy with bulk copies. Requires a GPU of sm_90, rows at
+ * multiples of 16 bytes, and room for two rows in 227 KB; scale must not be NULL. */
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
                                  const int32_t *targets, size_t n, size_t V, size_t ld,
                                  const float *scale);
@@ -163,41 +170,45 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
                             size_t n, size_t C, void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
-/* out = x * factor
- *   n numbers; out may be x; if drop is NULL, a copy
- * It is also dropout's gradient: in place for embeddings, out of place for a residual's branch,
- * because the sum's own gradient is passed on. */
+/* out = x * dropout's factor; or a copy of x if drop is NULL
+ *   n numbers; out may be x
+ * This is also dropout's gradient: in place for embeddings. For a residual's branch it is out of
+ * place, because the gradient of the sum is still needed. */
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop);
 
-/* Where in its row each position's document begins, and where it ends (the next one begins or the
- * row is over): (B, T) on the device. Attention takes NULL if each row is one document. */
+/* Start and end of each position's document within its row: (B, T) on the device. The end is where
+ * the next document begins, or the row's length. Attention takes NULL if each row is one
+ * document. */
 typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
 
-/* Fill *documents from the begin of each position's document, starts (B, T) on the device. */
+/* Fill *documents from `starts` (B, T) on the device, the start of each position's document. */
 void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
                               const int32_t *starts, size_t B, size_t T);
 
 /* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
  *   qkv (B, T, 3, H, D), out (B, T, H, D), lse (B, H, T) float; D a multiple of 8, up to 128
- * with a_i = documents->start of i, or 0. drop and documents may be NULL. It works by tiles in
- * tensor cores and never stores T x T. float32 takes three TF32 products for each product. */
+ * a_i is documents->start of i, or 0 without documents. drop and documents may be NULL. Tensor
+ * cores multiply tile by tile, so no T x T matrix is stored. In float32, each product is made of
+ * three TF32 products. */
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                         const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                         const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
 
-/* Write its gradients: dqkv like qkv. delta: B*H*T floats of scratch. */
+/* Compute the gradient of sgt_cuda_attention: dqkv, with the shape of qkv. delta: B*H*T floats of
+ * scratch. */
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                  const void *dout, const void *out, const float *lse,
                                  const void *qkv, size_t B, size_t T, size_t H, size_t D,
                                  float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents);
-int sgt_cuda_attention_serves(size_t D); /* whether the two functions above support D */
+int sgt_cuda_attention_serves(size_t D); /* whether these two functions support D */
 
-/* The same for float32 (type is SGT_F32), with every operand of a product rounded to TF32. */
+/* Compute attention and its gradient for float32 (type is SGT_F32), with every factor of a product
+ * rounded to TF32. */
 void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                              const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                              const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -207,7 +218,8 @@ void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
                                       size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents);
 
-/* The same for sm_90 only, with TMA and wgmma: 16-bit types, D 64 or 128. */
+/* Compute attention and its gradient with TMA and wgmma, on sm_90 only, for 16-bit types and D = 64
+ * or 128. */
 void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                                const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                                const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -217,10 +229,11 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
                                         size_t H, size_t D, float scale,
                                         const sgt_cuda_dropout *drop,
                                         const sgt_cuda_documents *documents);
-/* Return whether they support the type and D, and this device is sm_90. */
+/* Return whether the two functions with _hopper support the type and D, and this device is
+ * sm_90. */
 int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 
-/* The same without tensor cores, for other head sizes: any D up to 184. */
+/* Compute attention and its gradient without tensor cores, for any D up to 184. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
@@ -232,19 +245,20 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
                                        const sgt_cuda_documents *documents);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
-/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1]; -1 if that is
- * `ignore`
+/* Widen the loader's rows: inputs[b][t] = rows[b][t]; targets[b][t] = given[b][t] if `given` is not
+ * NULL, else rows[b][t + 1]. A target equal to `ignore` becomes -1.
  *   rows (B, T+1), inputs, targets, given (B, T) */
 void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
                          const int32_t *given, size_t B, size_t T, int32_t ignore);
 
-/* Begin a micro-step: set micro_scale, dlogits_scale and the place from launch arguments, so that
- * they reach graphs without a copy. All micro-steps of a step have one micro_scale, because their
- * gradients are added. place->ranks is not changed. */
+/* Begin a micro-step: set micro_scale, dlogits_scale and the place from launch arguments, which
+ * reach a CUDA graph without a copy. All micro-steps of a step have the same micro_scale, because
+ * their gradients are added. place->ranks is not changed. */
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
-/* Begin an update: set lr, and c->step from the run's step (from 0), minus the skipped updates. */
+/* Begin an update: set lr, and set c->step to `step` (the run's, from 0) minus the number of
+ * skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
 /* Before an update, compute norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) /
@@ -254,40 +268,42 @@ void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, 
                         float clip, float beta1, float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
 
-/* The same in two steps, for gradients in parts. Call grad_squares any number of times: c->squares
- * += sum g^2. After ranks have added up loss, targets and squares, grad_finish computes the rest.
- * sgt_cuda_end_step resets the sums to 0. */
+/* Do the same in two steps, for gradients in several parts. sgt_cuda_grad_squares adds the sum of
+ * g^2 to c->squares; call it once per part. After the ranks have added up loss, targets and
+ * squares, sgt_cuda_grad_finish computes the rest. sgt_cuda_end_step resets the sums to 0. */
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                            void *scratch);
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
                           float beta2);
 
-/* Between the norm and the update, set spike and spikes from this step's loss and norm
- * (outliers.h), in one thread. *o is in device memory. */
+/* Set spike and spikes from this step's loss and norm (outliers.h), between the norm and the
+ * update. *o is in device memory. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
-/* Unless found_inf or spike is set, do the update of sgt_adamw over a flat buffer, with lr, c1, c2,
- * grad_scale from *c. Then copy = p in the type (unless copy is NULL), and g = 0 unless `keep`. p,
- * m, v, g (n) float, copy (n); only the first `decayed` numbers decay. */
+/* Unless found_inf or spike is set, update a flat buffer as sgt_adamw does, with lr, c1, c2 and
+ * grad_scale from *c. Then set copy = p converted to `type` (unless copy is NULL), and g = 0
+ * (unless `keep`).
+ *   p, m, v, g (n) float; copy (n); weight decay applies only to the first `decayed` numbers */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
 
-/* The same for sgt_sgd, with lr and grad_scale from *c. */
+/* Update a flat buffer as sgt_sgd does, with lr and grad_scale from *c; otherwise like
+ * sgt_cuda_adamw. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);
 
-/* After an update, set step, skipped, the loss scale, and last_* for the host, and reset the step's
- * sums to 0; in one thread. */
+/* After an update, set step, skipped, the loss scale, and the last_* fields for the host, and reset
+ * the step's sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
-/* ---- the operations of the fused kernels, one by one (--no-fuse) ---- */
+/* ---- the operations of the fused kernels as separate kernels (--no-fuse) ---- */
 
 /* out = x converted to the type, for the parameters' working copies; n numbers, x float */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
-/* out = x + y                                                       n numbers; out may be either */
+/* out = x + y                                                       n numbers; out may be x or y */
 void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y,
                   size_t n);
 
@@ -295,12 +311,14 @@ void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *
 void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n,
                        size_t C);
 
-/* g *= c->grad_scale, which then becomes 1 for the update. Call it once, with all n gradients. */
+/* g *= c->grad_scale, which then becomes 1, so that the update does not apply it again. Call it
+ * once, with all n gradients. */
 void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
-/* Cross entropy in four steps: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits :=
- * exp(logits - lse), with 0 in columns V..ld; then in place (probs - onehot(target)) * *scale, 0
- * for a target < 0.
+/* Cross entropy in four steps. sgt_cuda_logsumexp computes lse (n) float. sgt_cuda_target_loss:
+ * loss_i = lse_i - logits_i[target_i]. sgt_cuda_softmax, in place: logits = exp(logits - lse), with
+ * 0 in columns V..ld. sgt_cuda_dlogits, in place: (probs - onehot(target)) * *scale, or 0 if target
+ * < 0.
  *   logits (n, ld) */
 void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
                         size_t n, size_t V, size_t ld);
@@ -316,10 +334,11 @@ void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const 
  *              merge_heads
  *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;
  *              dq = dscores k;  dk = dscores^T q;  join_heads
- * The backward pass keeps the undropped probabilities; without dropout they also weigh v. */
+ * The backward pass needs the probabilities before dropout; without dropout, these also multiply
+ * v. */
 
-/* Split (B, T, 3, H, D) into q, k, v of (B, H, T, D), and join them again; split_head and
- * merge_heads do the same for (B, T, H, D) and one (B, H, T, D). */
+/* split_heads splits (B, T, 3, H, D) into q, k, v of (B, H, T, D), and join_heads joins them again.
+ * split_head and merge_heads do the same between (B, T, H, D) and one (B, H, T, D). */
 void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
                           const void *qkv, size_t B, size_t T, size_t H, size_t D);
 void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
@@ -329,12 +348,12 @@ void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
 void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
                           size_t T, size_t H, size_t D);
 
-/* In place, on scores (B, H, T, T): p_ij = softmax of scale s_ij over a_i <= j <= i, and 0 for
- * other j. a_i is documents->start of i, or 0 without documents. */
+/* Replace scores (B, H, T, T): p_ij = softmax of scale s_ij over a_i <= j <= i, and 0 for other j.
+ * a_i is documents->start of i, or 0 without documents. */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
                              size_t H, size_t T, float scale, const sgt_cuda_documents *documents);
 
-/* out_ij = p_ij * factor_ij (B, H, T, T); out may be probs */
+/* out_ij = p_ij * dropout's factor_ij (B, H, T, T); out may be probs */
 void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
                          size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop);
 

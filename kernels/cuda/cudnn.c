@@ -17,9 +17,9 @@ static const sgt_symbol symbols[] = {
 #undef ROW
         {NULL, NULL}};
 
-/* At the first call, libcudnn.so.9 loads the library that does the work, and aborts the process if
- * it cannot. So check first whether it can be loaded, from the same folder and then from the
- * system's. */
+/* Check that the library that does the work can be loaded, from the folder of libcudnn.so.9 or the
+ * system's folders. libcudnn.so.9 loads it at the first call, and aborts the process if it
+ * cannot. */
 static int graph_is_there(void *library, sgt_error *err)
 {
     Dl_info at;
@@ -71,7 +71,7 @@ int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_erro
                  status == SGT_CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     char more[256] = "";
     api->GetLastErrorString(more, sizeof more);
-    more[strcspn(more, "\n")] = 0; /* the line closest to the cause comes first */
+    more[strcspn(more, "\n")] = 0; /* keep the first line, which is the closest to the cause */
     return sgt_fail(err, memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "cuDNN: %s: %s%s%s", what,
                     api->GetErrorString(status), *more ? ": " : "", more);
 }

@@ -27,8 +27,8 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 #define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
 #define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller must zero dQ's sums */
 
-/* Each function once: its result, its name after "cudnn", its arguments. Statuses and enumerations
- * are int in C. */
+/* Every function that is used: its result, its name after "cudnn", and its arguments. Statuses and
+ * enumerations are int in C. */
 #define SGT_CUDNN_FUNCTIONS(X)                                                               \
     X(size_t, GetVersion, (void))                                                            \
     X(const char *, GetErrorString, (int status))                                            \
@@ -149,16 +149,17 @@ enum { SGT_CUDNN_NAMES(SGT_CUDNN_NAME) };
 #define SGT_CUDNN_MEMBER(result, name, arguments) result(*name) arguments;
 typedef struct sgt_cudnn {
     SGT_CUDNN_FUNCTIONS(SGT_CUDNN_MEMBER)
-    int version;    /* 91900 */
+    int version;    /* as cudnnGetVersion returns it: 91900 is 9.19.0 */
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 
-/* Get the library, loaded at the first call and kept; any thread may call it. Returns
- * SGT_EUNSUPPORTED if it or a part of it is missing, or if it is older than SGT_CUDNN_OLDEST. */
+/* Get cuDNN, which is loaded at the first call and stays loaded; any thread may call this. Returns
+ * SGT_EUNSUPPORTED if the library or a function is missing, or if it is older than
+ * SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
-/* Return SGT_OK, or report the failure of `what` with cuDNN's message: SGT_ENOMEM, else
- * SGT_EUNSUPPORTED. */
+/* Return SGT_OK if `status` is a success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with the
+ * name `what` and cuDNN's message in *err. */
 int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_error *err);
 
 #ifdef __cplusplus

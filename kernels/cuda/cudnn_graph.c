@@ -64,7 +64,7 @@ void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_ha
     g->api = api;
     g->handle = handle;
     g->err = err;
-    g->last_uid = 1000; /* the caller's uids are below */
+    g->last_uid = 1000; /* the caller's uids are 1000 or less */
     if (!json) return;
     g->device = make(g, N(BACKEND_DEVICEPROP_DESCRIPTOR), what);
     set(g, g->device, N(ATTR_DEVICEPROP_JSON_REPRESENTATION), N(TYPE_CHAR), (int64_t)strlen(json),
@@ -127,7 +127,8 @@ void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sg
     add(g, op, what);
 }
 
-/* b and t may be NULL; axis < 0: no axis. */
+/* Add y = f(x), f(x, b) or f(x, b, t). b and t may be NULL; axis < 0 means none. `math` is the type
+ * of the arithmetic. */
 static void pointwise(sgt_cudnn_graph *g, int mode, int math, int64_t axis, sgt_cudnn_desc x,
                       sgt_cudnn_desc b, sgt_cudnn_desc t, sgt_cudnn_desc y)
 {
@@ -199,8 +200,8 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y)
 
 /* ---- the plan ---- */
 
-/* Get the configurations of one mode of the heuristics and return their number. A mode without any
- * is not a failure. */
+/* Get the engine configurations that one mode of the heuristics offers, and return their number. It
+ * is no error if a mode offers none. */
 static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_desc config[OFFERS])
 {
     static const char what[] = "heuristics";
@@ -218,8 +219,9 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Return whether an engine does not declare itself nondeterministic. Attention's engines never do;
- * there the graph's shape makes them sum in one order. */
+/* Return whether an engine gives the same bits each time: it does not declare itself
+ * nondeterministic. Attention's engines never do; if asked for, the graph's shape makes them sum in
+ * one order. */
 static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 {
     static const char what[] = "numerical notes";
@@ -235,8 +237,8 @@ static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
     return 1;
 }
 
-/* Make a configuration the plan. Return 0 if its engine cannot run it after all, with the reason in
- * *err. For an absent device there is no plan, only its needs. */
+/* Try to make a configuration the plan. Return 0 if its engine cannot run the graph after all, with
+ * the reason in *err. For an absent device, only compute how much workspace a plan would need. */
 static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan *p, sgt_error *err)
 {
     static const char what[] = "execution plan";
@@ -244,7 +246,7 @@ static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan 
     int first = g->desc_count, name = N(ATTR_ENGINECFG_WORKSPACE_SIZE);
     sgt_cudnn_desc d = config, plan = NULL;
     sgt_error *kept = g->err;
-    g->err = err; /* one of several tries: its failure is not the graph's */
+    g->err = err; /* an error of one configuration is not an error of the graph */
     if (g->handle) {
         d = plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), what);
         name = N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);

@@ -45,33 +45,35 @@ typedef struct sgt_cudnn_place {
     int64_t uid, dim[4], stride[4]; /* strides in numbers */
     int type;                       /* SGT_CUDNN_DATA_* */
     sgt_cudnn_kind kind;
-    /* SGT_CUDNN_TENSOR_REORDERING_*: an engine's own order of numbers; 0: as strides say */
+    /* SGT_CUDNN_TENSOR_REORDERING_*: an order that the engine chooses; 0: the order of the
+     * strides */
     int reordering;
 } sgt_cudnn_place;
 
 /* Begin a graph. Without a handle, json describes an absent device; otherwise it is NULL. */
 void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle,
                           const char *json, sgt_error *err);
-void sgt_cudnn_graph_clear(sgt_cudnn_graph *g); /* g may be zeroed */
+/* Free all that the graph owns; *g may be all zeros. */
+void sgt_cudnn_graph_clear(sgt_cudnn_graph *g);
 
 /* Create a tensor's descriptor, which lives as long as the graph. */
 sgt_cudnn_desc sgt_cudnn_tensor(sgt_cudnn_graph *g, const sgt_cudnn_place *p);
 
-/* c = a b */
+/* Add c = a b. */
 void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sgt_cudnn_desc c);
-/* y = f(x) */
+/* Add y = f(x), or y = f(x, b). */
 void sgt_cudnn_unary(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc y);
 void sgt_cudnn_binary(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
                       sgt_cudnn_desc y);
-/* y = index along axis */
+/* Add y = the index along `axis`, or y = x compared with b. */
 void sgt_cudnn_index(sgt_cudnn_graph *g, int64_t axis, sgt_cudnn_desc x, sgt_cudnn_desc y);
 void sgt_cudnn_compare(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
                        sgt_cudnn_desc y);
 void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc where,
-                      sgt_cudnn_desc y); /* y = condition ? x : b */
-/* reduce over y's dims of 1 */
+                      sgt_cudnn_desc y); /* add y = where ? x : b */
+/* Add y = x reduced along each dimension in which y has size 1. */
 void sgt_cudnn_reduce(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc y);
-/* y is x reshaped */
+/* Add y = x, reshaped. */
 void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y);
 
 typedef struct sgt_cudnn_plan {

@@ -1,6 +1,6 @@
-/* cupti.c: manages CUPTI: its buffers, what is switched on, and which range is open. Records stay
- * in their buffers until the end, because the record that gives a kernel's range may come in a
- * later buffer than the kernel. Not yet run on a GPU. */
+/* cupti.c: manages CUPTI: its buffers, which kinds of records it makes, and which range is open.
+ * Records stay in their buffers until the end, because the record that gives a kernel's range may
+ * come in a later buffer than the kernel's own. Not yet run on a GPU. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
@@ -11,19 +11,19 @@
 #include "kernels/cuda/cupti_parts.h"
 #include "kernels/cuda/nvtx.h"
 
-#define RANGES 2048 /* names; a GPT-2 has 2 per layer and a few more */
+#define RANGES 2048 /* most names of ranges; a GPT-2 has 2 per layer and a few more */
 #define DEPTH 16
 
 struct sgt_cupti {
     const sgt_cupti_api *api;
     sgt_cupti_subscriber subscriber;
-    int subscribed, active; /* active: between begin and end */
+    int subscribed, active; /* active: between sgt_cupti_begin and sgt_cupti_end */
     sgt_cupti_what what;
     char *ranges[RANGES];
     size_t range_count;
     struct {
         uint32_t range;
-        int told; /* CUPTI knows of the range too */
+        int told; /* CUPTI was told of the range too */
     } stack[DEPTH];
     size_t depth;
     sgt_cupti_node_range *nodes;
@@ -155,7 +155,7 @@ static void keep_node(sgt_cupti *p, uint64_t node, uint32_t range)
     if (p->node_count == p->node_room) {
         size_t room = p->node_room ? 2 * p->node_room : 1024;
         sgt_cupti_node_range *more = realloc(p->nodes, room * sizeof *more);
-        if (!more) return; /* out of memory: its kernels are shown without their range */
+        if (!more) return; /* out of memory: the node's kernels are shown without their range */
         p->nodes = more;
         p->node_room = room;
     }
@@ -239,8 +239,8 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 
 /* ---- begin and end ---- */
 
-/* The kinds for counting come first. Markers exist only if the user asked for them, so their
- * absence is no failure. */
+/* The kinds of records, first those for counting (COUNTED). Markers, the last kind, need NVTX, so
+ * the recording goes ahead if they cannot be switched on. */
 static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY,
                                        SGT_CUPTI_MEMSET, SGT_CUPTI_RUNTIME,
                                        SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
@@ -306,7 +306,7 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s)
     return rc;
 }
 
-/* A buffer that CUPTI still has is returned after this and freed then. */
+/* A buffer that CUPTI still holds is freed when CUPTI returns it later. */
 void sgt_cupti_close(sgt_cupti *p)
 {
     if (!p) return;

@@ -4,7 +4,7 @@
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
- *     sgt_cupti_push(p, "h.3 forward");                   // p may be NULL: then only for Nsight
+ *     sgt_cupti_push(p, "h.3 forward");                   // p NULL: only Nsight sees it
  *     kernels...;
  *     sgt_cupti_pop(p);
  *     if (sgt_cupti_begin(p, SGT_CUPTI_ALL, &err) < 0) ...;
@@ -35,11 +35,13 @@ extern "C" {
 
 typedef struct sgt_cupti sgt_cupti;
 
-/* Load the library; SGT_EUNSUPPORTED says what is missing. */
+/* Load CUPTI and subscribe to it. Returns SGT_EUNSUPPORTED, with what is missing, if it cannot be
+ * used. */
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin the range of the kernels launched until its pop. Ranges nest, and the innermost counts. */
+/* Begin a range: it covers the kernels launched before its sgt_cupti_pop. Ranges nest; a kernel
+ * belongs to the innermost. */
 void sgt_cupti_push(sgt_cupti *p, const char *name);
 void sgt_cupti_pop(sgt_cupti *p);
 
@@ -57,27 +59,27 @@ typedef struct sgt_cupti_arg {
 
 typedef struct sgt_cupti_span {
     const char *name; /* "layernorm", "copy to device", "cudaGraphLaunch", "h.3 forward" */
-    /* "kernel", "copy", "fill", "call", "wait" (a call that waits for the device), "range",
+    /* "kernel", "copy", "fill", "call", "wait" (a call that waits for the device), "range" or
      * "marker" */
     const char *category;
     /* "GPU 0, stream 7", "GPU 0, stream 7, by range", "CUDA calls, thread 1", ... */
     const char *track;
     int on_device;
     uint64_t start, end;
-    uint64_t flow;   /* equal for a call and the work it started; 0: none */
-    int starts_flow; /* 1 for the call */
+    uint64_t flow;   /* same number for a host call and the work that it started; 0: none */
+    int starts_flow; /* 1 for the host call of the flow */
     sgt_cupti_arg args[SGT_CUPTI_ARGS];
 } sgt_cupti_span;
 
 typedef struct sgt_cupti_counts {
     uint64_t kernels, copies, fills;
     uint64_t calls, waits; /* host calls; waits are calls too. Only with SGT_CUPTI_ALL */
-    uint64_t lost;         /* records that CUPTI had no room for, or gave without times */
+    uint64_t lost;         /* records that CUPTI had no room for, or that had no times */
 } sgt_cupti_counts;
 
-/* Report what happened since begin: call `show` (may be NULL) once per span, from this thread, in
- * no order. Its texts live for that call only. The device must have finished. counts may be
- * NULL. */
+/* End the recording that sgt_cupti_begin started, and report it: `show`, unless NULL, is called
+ * once per span, from this thread, in no particular order. Its texts are valid only during the
+ * call. All work of the device must have finished. counts may be NULL. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
                   sgt_cupti_counts *counts, sgt_error *err);
 
@@ -90,8 +92,8 @@ typedef struct sgt_cupti_calls {
                sgt_cupti_counts *counts, sgt_error *err);
 } sgt_cupti_calls;
 
-/* Write a kernel's name as a person would: of a mangled name the qualified name without template
- * arguments and anonymous namespaces ("cutlass::device_kernel"), any other name unchanged. Returns
+/* Shorten a kernel's name. Of a mangled name, keep the qualified name without template arguments
+ * and anonymous namespaces ("cutlass::device_kernel"); copy any other name unchanged. Returns
  * out. */
 char *sgt_cupti_short_name(char *out, size_t size, const char *name);
 

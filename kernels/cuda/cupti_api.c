@@ -1,10 +1,11 @@
-/* cupti_api.c: the table of CUPTI's functions, from the machine's library. Not yet run on a GPU. */
+/* cupti_api.c: loads CUPTI from the machine and fills the table of its functions. Not yet run on a
+ * GPU. */
 #include "kernels/cuda/cupti_api.h"
 
 #include "loader/base/library.h"
 
-/* Newest version first; we use only what both have. The toolkit keeps CUPTI where the loader does
- * not look. */
+/* Names of the library, newest version first; we use only functions that both versions have. The
+ * full paths are a toolkit's folders, which the dynamic linker does not search. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",

@@ -76,17 +76,17 @@ typedef struct sgt_cupti_kernel {
     uint32_t local[2];
     uint32_t correlation;
     int64_t grid_id;
-    const char *name; /* mangled; owned by the library */
+    const char *name; /* mangled; the string is owned by CUPTI */
     void *reserved;
     uint64_t queued, submitted;
     uint8_t launch[4];
     uint32_t shared_executed;
-    uint64_t node; /* 0: not of a graph */
+    uint64_t node; /* node of a CUDA graph; 0: none */
 } sgt_cupti_kernel;
 
-typedef struct sgt_cupti_copy { /* a memset too, except for `copied` */
+typedef struct sgt_cupti_copy { /* also describes a memset, except for `copied` */
     int32_t kind;
-    uint8_t copied; /* direction */
+    uint8_t copied; /* direction: SGT_CUPTI_HOST_TO_DEVICE, ... */
     uint8_t rest[3];
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation, runtime_correlation, pad;
@@ -107,7 +107,7 @@ typedef struct sgt_cupti_fill {
 
 typedef struct sgt_cupti_call { /* a host call of the runtime or the driver */
     int32_t kind;
-    uint32_t callback; /* the function, for callback_name */
+    uint32_t callback; /* number of the function; callback_name gives its name */
     uint64_t start, end;
     uint32_t process, thread, correlation, result;
 } sgt_cupti_call;
@@ -120,18 +120,19 @@ typedef struct sgt_cupti_marker {
     int32_t object_kind;
     uint32_t process, thread; /* valid if object_kind is THREAD */
     uint32_t object, pad;
-    const char *name; /* NULL at an end */
+    const char *name; /* NULL in the record of a range's end */
 } sgt_cupti_marker;
 
-typedef struct sgt_cupti_correlation { /* belongs to a call made between push and pop */
+/* ties a host call, made between push and pop, to the value pushed */
+typedef struct sgt_cupti_correlation {
     int32_t kind;
     int32_t external_kind;
     uint64_t external; /* the value given to push */
     uint32_t correlation, reserved;
 } sgt_cupti_correlation;
 
-/* Data of a callback of DOMAIN_RESOURCE; and what `descriptor` points to if it is about a graph's
- * node. */
+/* Data of a callback of DOMAIN_RESOURCE. If the callback is about a graph's node, `descriptor`
+ * points to an sgt_cupti_graph_data. */
 typedef struct sgt_cupti_resource {
     sgt_cupti_context context;
     void *handle, *descriptor;
@@ -158,19 +159,21 @@ typedef struct sgt_cupti_api {
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*callback_name)(sgt_cupti_domain domain, uint32_t which, const char **name);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    sgt_cupti_result (*set_clock)(uint64_t (*now)(void)); /* the clock of all times in records */
+    /* set the clock of all times in records */
+    sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);
     sgt_cupti_result (*disable)(sgt_cupti_kind kind);
     sgt_cupti_result (*flush)(uint32_t flag);
-    /* *record NULL: get the first */
+    /* get the record after *record, or the first if that is NULL */
     sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record);
     sgt_cupti_result (*dropped)(sgt_cupti_context context, uint32_t stream, size_t *records);
     sgt_cupti_result (*push)(sgt_cupti_external kind, uint64_t id);
     sgt_cupti_result (*pop)(sgt_cupti_external kind, uint64_t *last);
 } sgt_cupti_api;
 
-/* Return the table of the machine's library, which is loaded once and stays. Any thread. */
+/* Return the table of the machine's library, which is loaded at the first call and stays loaded;
+ * NULL with *err if it is missing. Any thread may call this. */
 const sgt_cupti_api *sgt_cupti_load(sgt_error *err);
 
 #ifdef __cplusplus

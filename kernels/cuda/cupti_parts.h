@@ -9,7 +9,7 @@
 #define SGT_CUPTI_BUFFER ((size_t)2 << 20) /* bytes of records: about 10,000 kernels */
 
 typedef struct sgt_cupti_buffer {
-    uint8_t data[SGT_CUPTI_BUFFER]; /* the first field: its address is the buffer's */
+    uint8_t data[SGT_CUPTI_BUFFER]; /* first, so that the buffer's address is that of its data */
     struct sgt_cupti_buffer *next;
     size_t valid;
 } sgt_cupti_buffer;
@@ -23,17 +23,18 @@ typedef struct sgt_cupti_node_range {
 typedef struct sgt_cupti_records {
     const sgt_cupti_api *api;
     sgt_cupti_buffer *first;
-    char *const *ranges; /* names; range r is ranges[r - 1], 0 means none */
+    char *const *ranges; /* names of ranges: range r is ranges[r - 1]; r = 0 means none */
     size_t range_count;
     sgt_cupti_node_range *nodes; /* sgt_cupti_convert sorts them */
     size_t node_count;
 } sgt_cupti_records;
 
-/* Convert records: add to *counts, and call `show`, unless NULL, for each span. SGT_ENOMEM. */
+/* Convert records: add to *counts, and call `show`, unless NULL, for each span. Returns SGT_ENOMEM
+ * if memory runs out. */
 int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s),
                       void *ctx, sgt_cupti_counts *counts, sgt_error *err);
 
-/* Do sgt_cupti_open with a table that the caller supplies. */
+/* Open like sgt_cupti_open, with a table that the caller supplies. */
 int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err);
 
 #endif

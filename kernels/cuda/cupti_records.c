@@ -7,8 +7,9 @@
 
 #include "kernels/cuda/cupti_parts.h"
 
-#define NAME 256   /* bytes of a name or a track */
-#define THREADS 64 /* threads that call CUDA; further ones share the last one's track */
+#define NAME 256 /* bytes of a name or a track */
+/* most host threads that get their own track; further ones share the last track */
+#define THREADS 64
 
 typedef struct pair {
     uint64_t key;
@@ -31,8 +32,8 @@ typedef struct reader {
     const sgt_cupti_call **calls;
     const sgt_cupti_marker **markers;
     pair *ranges;     /* correlation → range */
-    uint64_t *called; /* correlations of the runtime's calls, sorted */
-    uint64_t *worked; /* correlations of works, sorted */
+    uint64_t *called; /* correlations of runtime calls, sorted */
+    uint64_t *worked; /* correlations of kernels, copies and fills, sorted */
     size_t work_count, call_count, marker_count, range_count, called_count;
     size_t work_room, call_room, marker_room, range_room; /* counted by the first pass */
     uint32_t threads[THREADS];
@@ -73,7 +74,8 @@ char *sgt_cupti_short_name(char *out, size_t size, const char *name)
     return out;
 }
 
-/* Write "cudaStreamSynchronize_v3020" without its version, and without "_ptsz". */
+/* Write the name of a host call, without a version like the one of "cudaStreamSynchronize_v3020"
+ * and without "_ptsz". */
 static void call_name(char *out, const reader *d, const sgt_cupti_call *c)
 {
     const char *name = NULL;
@@ -179,14 +181,14 @@ static int has(const uint64_t *keys, size_t n, uint64_t key)
     return n && bsearch(&key, keys, n, sizeof *keys, by_key) != NULL;
 }
 
-/* Keys are the first field of their structures. */
+/* Sort n structures by their first field, a uint64_t key. */
 static void sort_keys(void *p, size_t n, size_t size)
 {
     if (n) qsort(p, n, size, by_key);
 }
 
-/* Return a work's range. Kernels of a graph are found by their node, because they share the
- * correlation of the call that launched the graph. */
+/* Return the range of a kernel, copy or fill. Those of a graph are found by their node, because
+ * they all have the correlation of the call that launched the graph. */
 static uint32_t range_of(const reader *d, const work *w)
 {
     const sgt_cupti_records *r = d->r;
@@ -215,7 +217,7 @@ static void prepare(reader *d)
     if (d->work_count) qsort(d->works, d->work_count, sizeof *d->works, by_place);
 }
 
-/* ---- showing ---- */
+/* ---- reporting spans ---- */
 
 static void describe_kernel(sgt_cupti_span *s, char *name, const sgt_cupti_kernel *k)
 {
@@ -258,8 +260,8 @@ static void show_work(const reader *d, const work *w)
     d->show(d->ctx, &s);
 }
 
-/* Show consecutive works of one range on a stream as one span, on a track beside the stream's.
- * Kernels of a stream may overlap if one is launched before its predecessor has ended. */
+/* Report consecutive work of one range on a stream as one span, on a track beside the stream's.
+ * Kernels of a stream may overlap, if one is launched before its predecessor has ended. */
 static void show_ranges(const reader *d)
 {
     char track[NAME];
@@ -296,7 +298,7 @@ static size_t thread_number(reader *d, uint32_t thread)
     return ++d->thread_count;
 }
 
-/* Show host calls, except driver calls that a runtime call made. */
+/* Report host calls, except driver calls that were made by a runtime call. */
 static void show_calls(reader *d)
 {
     char name[NAME], track[NAME];
@@ -336,8 +338,8 @@ static void show_marker(reader *d, const sgt_cupti_marker *from, const sgt_cupti
     d->show(d->ctx, &s);
 }
 
-/* Show markers. An end refers to its beginning by number. The few open markers are kept at the
- * front of the array. */
+/* Report markers. The record of an end gives the number of the record of its beginning. The few
+ * markers still open are kept at the front of the array. */
 static void show_markers(reader *d)
 {
     size_t open = 0;
@@ -357,7 +359,7 @@ static void show_markers(reader *d)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all passes ---- */
 
 static int make_room(reader *d, sgt_error *err)
 {

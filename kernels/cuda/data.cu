@@ -1,5 +1,5 @@
-// data.cu: converts the loader's 16-bit rows to the model's inputs and targets; dropout as a
-// separate kernel.
+// data.cu: converts the loader's 16-bit rows to the model's inputs and targets, finds where
+// documents begin and end, and applies dropout as a separate kernel.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -26,8 +26,9 @@ void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                rows, given, B * T, T, ignore);
 }
 
-// Return, for each of 32 positions, the maximum of `at` from the row's start up to it. A warp walks
-// a row 32 positions at a time. `before` is the maximum of the earlier positions and is updated.
+// Return, for each lane's position, the maximum of `at` from the row's start up to that position. A
+// warp walks along a row 32 positions at a time: `before` is the maximum of earlier positions, and
+// is updated.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -44,10 +45,10 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    int ended = -T; // ends are found backwards: the next end is the maximum of their negatives
+    int ended = -T; // negated, because the walk to the nearest end goes backwards and takes maxima
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        // a document begins after `back`
+        // a document begins right after `back`
         int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
         if (t >= T) continue; // past the row, in the last 32 positions

@@ -1,9 +1,9 @@
-/* device.cuh: everything a kernel may use beyond plain C++: the only place (with hopper.cuh) for
- * PTX, intrinsics and launches. Each wrapper has two forms: the device's, below, and a lane-exact
- * host twin in tests/kernels/host, used if a plain C++ compiler compiles the file. So a kernel runs
- * unchanged on a CPU, under schedules and checks that a GPU does not have.
- * tests/kernels/cuda_wrappers.cu compares each form with the same exact answers on integers. The
- * device forms are not yet run on a GPU.
+/* device.cuh: everything that a kernel uses beyond plain C++. Only this file and hopper.cuh contain
+ * PTX, intrinsics and launches. Each wrapper has two forms: the device's, below, and one for the
+ * host in tests/kernels/host, which computes the same for each lane and is used if a plain C++
+ * compiler compiles the file. So a kernel runs unchanged on a CPU, under schedules and checks that
+ * a GPU does not have. tests/kernels/cuda_wrappers.cu compares both forms with the same exact
+ * results on integers. The device forms are not yet run on a GPU.
  *
  *     #include "device.cuh"
  *     using namespace dev;
@@ -16,9 +16,9 @@
  *
  * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both
  * in one kernel (the first's alignment makes the second take 1 KiB); constants are parameters; no
- * memcpy to or from shared memory; threads leave a kernel early by whole warps only; every lane of
- * a warp reaches the same collectives (marked "warp") in the same order. "Lane l" is threadIdx.x %
- * 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
+ * memcpy to or from shared memory; threads leave a kernel early by whole warps only; all lanes of a
+ * warp call the functions marked "warp" together, in the same order. "Lane l" is threadIdx.x % 32
+ * in blocks of one dimension; in fragments g = l/4 and t = l%4. */
 #ifndef SGT_DEVICE_CUH
 #define SGT_DEVICE_CUH
 
@@ -64,7 +64,7 @@ using f16 = __half;
 /* ---- launch, shared memory, barriers ---- */
 
 /* Launch k<<<grid, block, smem, stream>>>(args), after requesting more than 48 KiB of shared memory
- * if needed. An error is reported with the kernel's name, and also left to cudaGetLastError. */
+ * if needed. An error is noted with the kernel's name, and cudaGetLastError still returns it. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -90,16 +90,16 @@ DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p)
 /* Barrier of the block: earlier memory writes of every thread are visible afterwards. */
 DEV void block_sync() { __syncthreads(); }
 
-/* Barrier of the warp, with the same visibility. */
+/* Barrier of the warp: earlier memory writes of its lanes are visible afterwards. */
 DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles (warp) ---- */
 
-/* Return v of lane `from` (modulo 32), or of lane l ^ mask. */
+/* shfl returns v of lane `from` (modulo 32), shfl_xor of lane l ^ mask. */
 template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v, from); }
 template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 
-/* Return a mask whose bit l is p of lane l. */
+/* Return a mask whose bit l is lane l's p. */
 DEV uint32_t warp_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
 /* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
@@ -116,8 +116,9 @@ DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1]
  * depend on the order. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
-/* exp2_fast: 2^x within 2 ulp; subnormals are flushed, 2^-inf is 0. log2_fast: log2(x) within 2^-22
- * for x from 0.5 to 2, where the result may be near 0, else within 2 ulp. */
+/* exp2_fast returns 2^x within 2 ulp; subnormal results become 0, and so does 2^-inf. log2_fast
+ * returns log2(x), within 2^-22 for x from 0.5 to 2, where the result may be near 0, and within 2
+ * ulp for other x. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -127,7 +128,7 @@ DEV float exp2_fast(float x)
 
 DEV float log2_fast(float x) { return __log2f(x); }
 
-/* Return a float's bits; and the float of such bits. */
+/* float_bits returns the bits of a float, bits_float the float with these bits. */
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
 DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
 
@@ -170,8 +171,9 @@ template <> DEV float hi2<f16>(uint32_t v)
 /* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
 /* Start a copy; if `present` is false, zero the 16 bytes instead (`from` is not read, but must be
- * an address). Each thread commits its copies in groups and waits until at most N of its groups are
- * pending. It then sees what it copied; other threads see it after a barrier. */
+ * an address). cp_async_commit makes a group of a thread's copies; cp_async_wait<N> waits until at
+ * most N of its groups are pending. The thread then sees what it copied; other threads see it after
+ * a barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),
@@ -188,8 +190,8 @@ template <int N> DEV void cp_async_wait()
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
 /* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l gives the address of row l%8
- * of matrix l/8, 16 bytes each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix
- * m; with _t, of its transpose. */
+ * of matrix l/8, which has 16 bytes and is 16-byte aligned. r[m] gets elements (g, 2t) and (g,
+ * 2t+1) of matrix m, or in ldmatrix_x4_t, of its transpose. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -237,7 +239,7 @@ DEV uint32_t to_tf32(float x)
 }
 
 /* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, with exact products and
- * sums in float32; c as above:
+ * sums in float32; with c as in mma:
  *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4)
  *   b0 row t of column g, b1 row t+4 */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
@@ -271,8 +273,8 @@ DEV_WRAPPER float warp_max(float v)
     return v;
 }
 
-/* PER16: the number of T in 16 bytes. The functions convert those at p (16-byte aligned) to floats
- * and back. */
+/* PER16: how many T fit in 16 bytes. unpack16 and load16 convert them to floats, pack16 and store16
+ * convert floats back; addresses are 16-byte aligned. */
 template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)

@@ -1,5 +1,5 @@
-// dropout.cuh: the factors of kernels/dropout.h inside a kernel, counted from this micro-step's
-// rows.
+// dropout.cuh: dropout's factors (kernels/dropout.h) inside a kernel, for elements that are
+// numbered within this micro-step.
 #pragma once
 
 #include "kernels/dropout.h"
@@ -8,14 +8,14 @@
 namespace sgt
 {
 
-// Return the step's row number of row b of this micro-step.
+// Return the row number, within the step, of row b of this micro-step.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);
 }
 
-// Compute the factors of V elements from `element` of this micro-step on (a multiple of 4, as
-// row_elements is, unless V is 1).
+// Compute the factors of V elements of this micro-step from `element` on. Unless V is 1, `element`
+// and row_elements are multiples of 4.
 template <int V>
 DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t element)
 {

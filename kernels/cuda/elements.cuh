@@ -14,8 +14,8 @@ namespace sgt
 
 using dev::PER16;
 
-// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 have
-// the least.
+// Bytes of shared memory that a block may have on every architecture from sm_80 on; sm_86 and sm_89
+// allow the least.
 enum { MOST_SHARED = 99 * 1024 };
 
 // Load V numbers from p, which is 16-byte aligned unless V is 1.
@@ -31,7 +31,7 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// Load V floats of global or shared memory, aligned like the numbers that they go with.
+// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1.
 template <int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {
@@ -57,14 +57,15 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// Return x as stored: a kernel must compute with the same value that later kernels read.
+// Return x as it is when stored and loaded again, because a kernel must compute with the value that
+// later kernels read.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
-// Return the sum over a block of WARPS warps, in every thread. shared: WARPS numbers.
+// Return, in every thread, the sum of x over a block of WARPS warps. shared: WARPS numbers.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
-    dev::block_sync(); // the previous sum's readers are done
+    dev::block_sync(); // all have read the previous call's sum
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     dev::block_sync(); // with the readers below
     N sum = 0;
@@ -81,7 +82,8 @@ template <class F> void by_type(sgt_cuda_type type, F f)
     else f(float());
 }
 
-// Call f(T(), width): wide if rows of C numbers are whole multiples of 16 bytes.
+// Call f(T(), width): width is 16 bytes' worth if rows of C numbers are multiples of 16 bytes, else
+// 1.
 template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 {
     by_type(type, [&](auto zero) {

@@ -1,6 +1,6 @@
 // embed.cu: token plus position embedding. The gradient of a token is a sum over the positions
-// where it occurs. Positions are first sorted by token (embed_sort.cu). One thread per column then
-// adds up each row, in one order and without atomics.
+// where it occurs. Positions are first sorted by token (embed_sort.cu). Then one thread per column
+// adds up the rows of each token, in a fixed order and without atomics.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -42,15 +42,16 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // partial (chunks, 2, C): of the run continued from the previous chunk, and of the run that
-    // continues
+    // partial (chunks, 2, C): for each chunk, the sum of the run of equal tokens that continues
+    // from the previous chunk, and the sum of the run that continues in the next
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Return where to put the sum of a run that holds sorted positions from..to-1 of a chunk.
+// Return where the sum of a run of equal tokens goes, which holds sorted positions from .. to-1 of
+// a chunk. *adds is set if the sum is added to dwte, not stored as a partial sum.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -74,8 +75,8 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     store_floats(sum, total);
 }
 
-// Sum the runs of a chunk of sorted positions, a chunk per block. Runs of one token that lie within
-// the chunk are finished; others leave partial sums.
+// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. Runs that lie
+// within the chunk are added to dwte; others leave partial sums.
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
@@ -87,13 +88,14 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
         }
 }
 
-// Join the run that begins in this chunk and continues: add its partial sums, chunk by chunk.
+// Complete the run that begins in this chunk and continues in the next: add up its partial sums,
+// chunk by chunk.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // the run began before this chunk
+    // another block completes a run that began before this chunk
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c];

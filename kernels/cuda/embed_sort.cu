@@ -1,8 +1,8 @@
-// embed_sort.cu: sorts the positions of a batch by token, stably: a radix sort of 16-bit numbers in
-// two passes of 8 bits. A pass is two kernels: blocks count their digits; then each block derives
-// from all counts where its own numbers go, and puts them there. A warp owns consecutive numbers
-// and takes them 32 at a time, so the order of equal numbers never depends on which thread is
-// first.
+// embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens: a
+// radix sort of 16-bit numbers in two passes of 8 bits. A pass is two kernels. In the first, each
+// block counts its digits. In the second, each block computes from all counts the destinations of
+// its numbers, and writes them. A warp has consecutive numbers and processes them 32 at a time, so
+// the order of equal numbers does not depend on which thread is first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -12,7 +12,7 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    const int32_t *ids, *places; // places NULL: 0, 1, 2, ...
+    const int32_t *ids, *places; // places NULL means 0, 1, 2, ...
     uint32_t *counts;            // (blocks, DIGITS)
     int n, each, shift;          // each: numbers per warp, a multiple of 32
 };
@@ -21,7 +21,7 @@ DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 
 
 DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
-// Count each digit for each warp of the block; (WARPS, DIGITS).
+// Count how often each warp of the block has each digit: counts (WARPS, DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// Return the sum of v over the threads before this one. shared: WARPS numbers.
+// Return the sum of v over the threads of the block before this one. shared: WARPS numbers.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -58,8 +58,9 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace counts (WARPS, DIGITS) by the destination of each warp's first number of each digit:
-// after all smaller digits, then after the previous blocks, then after the previous warps.
+// Replace counts (WARPS, DIGITS) by the destination of each warp's first number of each digit: it
+// comes after all smaller digits, then after the same digit in earlier blocks, then in earlier
+// warps.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -84,7 +85,7 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Return the mask of the warp's present lanes that have the same digit as this one.
+// Return the mask of the lanes that have a number (`there`) with the same digit as this lane.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // the last lane with its digit
+            // one lane updates it: the last one with this digit
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // with the reading of the next 32

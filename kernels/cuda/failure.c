@@ -1,5 +1,5 @@
-/* failure.c: implements failure.h, and runtime.h's functions that name a launch. The CUDA runtime
- * keeps the last error, which any later call may hide. The first one is the cause, so that is kept
+/* failure.c: implements failure.h, and the functions of runtime.h that report failed launches. The
+ * CUDA runtime keeps only the last error, and the first one is the cause; so the first is kept
  * here. */
 #include "kernels/cuda/failure.h"
 
@@ -9,8 +9,8 @@
 
 enum { NAME = 384 };
 
-static char failure[512]; /* noted and not yet reported */
-static int waiting;       /* --sync-kernels: wait for each launch */
+static char failure[512]; /* first failure, not yet reported */
+static int waiting;       /* --sync-kernels: wait for each kernel after its launch */
 
 void sgt_cuda_note(const char *fmt, ...)
 {
@@ -29,12 +29,12 @@ int sgt_cuda_noted(sgt_error *err)
     return rc;
 }
 
-/* The numbers are those of cudaError_t; runtime.cu checks them against CUDA's names. */
+/* The codes are those of cudaError_t; runtime.cu compares them with CUDA's names. */
 int sgt_cuda_error_is_late(int code)
 {
     switch (code) {
     case 214: /* an uncorrectable memory error */
-    case 220: /* the same on an NVLink */
+    case 220: /* an uncorrectable error of an NVLink */
     case 700: /* an illegal address */
     case 702: /* a time limit */
     case 710: /* an assertion */
@@ -51,7 +51,7 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* The name is formatted only if there is an error to report. */
+/* Note the error of a kernel. The name is formatted only if there is an error. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -74,7 +74,7 @@ void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     blame(name, code, why);
 }
 
-/* Write "2048 x 12", with only the dimensions that matter. */
+/* Write a grid's or a block's size like "2048 x 12", without trailing dimensions of 1. */
 static const char *extent(char text[40], const unsigned d[3])
 {
     int n = snprintf(text, 40, "%u", d[0]);
@@ -83,8 +83,8 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH passes the name as in the source, "(norm_kernel<T, width>)". Its template arguments
- * are not those of this launch, so they are removed. */
+/* DEV_LAUNCH passes the name as in the source, "(norm_kernel<T, width>)". T and width are not this
+ * launch's values, so the template arguments are removed. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

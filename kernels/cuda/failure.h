@@ -1,5 +1,5 @@
-/* failure.h: keeps the first failure on the device and the name of the launch that it belongs to.
- * Both runtime.cu and the host's stand-in (tests/kernels/host/runtime.cpp) use it and supply
+/* failure.h: keeps the first CUDA failure, with the name of the kernel that was launched. Both
+ * runtime.cu and the host's stand-in (tests/kernels/host/runtime.cpp) use it and supply
  * sgt_cuda_device_error.
  *
  *     sgt_cuda_note("cudaMemcpyAsync: %s", why);              // kept if it is the first
@@ -13,19 +13,19 @@
 extern "C" {
 #endif
 
-/* Keep a message for the next check, unless one is kept already. */
+/* Keep a message for the next sgt_cuda_check, unless an earlier one is still kept. */
 void sgt_cuda_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Return SGT_OK if nothing was noted; otherwise SGT_EIO with the message, which is then
  * forgotten. */
 int sgt_cuda_noted(sgt_error *err);
 
-/* Return whether earlier work on the device can have caused the error (an illegal address, for
- * instance), not only the call that returned it. */
+/* Return whether the error may come from earlier work on the device (an illegal address, for
+ * instance), and not from the call that returned it. */
 int sgt_cuda_error_is_late(int code);
 
-/* Return the error that the device or the last launch left behind, 0 if none, without clearing it;
- * *why is CUDA's text for it. If `wait` is set, wait for the work of the stream first. */
+/* Return the code of the error that the device or the last launch left, without clearing it, or 0;
+ * *why is CUDA's text for it. If `wait` is set, wait first for the work of the stream. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 
 #ifdef __cplusplus

@@ -6,11 +6,11 @@ using namespace sgt;
 
 enum { THREADS = 256 };
 
-// With the tanh formula's u, 0.5 (1 + tanh u) = 1/(1 + e), e = exp(-2u): one exponential and no
-// cancellation. Return the binary exponent of e.
+// Return log2(e) for e = exp(-2u), with u as in the tanh formula. 0.5 (1 + tanh u) = 1/(1 + e)
+// takes one exponential and has no cancellation.
 DEV float minus_2u(float x)
 {
-    // -2 sqrt(2/pi) log2(e)
+    // -2 sqrt(2/pi) / ln 2
     const float by = -2 * 0.79788456080286535588f * 1.44269504088896340736f;
     return by * x * (1 + 0.044715f * x * x);
 }
@@ -18,9 +18,9 @@ DEV float minus_2u(float x)
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // Return s + x s' with s = 1/(1 + e), s' = 2 u' e s^2. The result is 0 or 1 long before |x| =
-    // 16, where u' would grow too large. e is kept below 2^120, so that s^2 e is 2^-120 and not 0
-    // times infinity.
+    // Return the derivative of x s: s + x s', with s = 1/(1 + e) and s' = 2 u' e s^2. x is limited
+    // to 16, because the result is 0 or 1 long before that, and u' would grow too large. e is kept
+    // below 2^120, so that s^2 e is about 2^-120 and not 0 times infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;
@@ -41,8 +41,7 @@ struct Erf {
     }
 };
 
-// out = f(x), or dout * f'(x) if dout is given. Threads take whole vectors, then the tail one by
-// one.
+// Compute out = f(x), or dout * f'(x) if dout is given, for V numbers from i on.
 template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const T *x, size_t i)
 {
     float a[V], d[V];

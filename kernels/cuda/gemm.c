@@ -1,6 +1,6 @@
 /* gemm.c: plans matrix products for cuBLASLt and runs them. The library is column-major: our D (m,
- * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, with our B as its first operand. Its
- * bias runs along the rows of its output, which is along our n. Not yet run on a GPU. */
+ * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, and our B is its first operand. Its
+ * bias has one number per row of its output, that is, per column of D. Not yet run on a GPU. */
 #include "kernels/cuda/gemm.h"
 
 #include <ctype.h>
@@ -21,7 +21,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 
 /* ---- shapes ---- */
 
-/* Return the canonical form of a shape: fields without a meaning are zero. */
+/* Return the shape with fields that have no effect set to zero, so that equal products compare
+ * equal. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -113,8 +114,8 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
     return gemm_set_pointers(p, aligned, aligned);
 }
 
-/* Describe our row-major matrix, rows of `columns` numbers, as a column-major one with `columns`
- * rows. */
+/* Describe our row-major matrix, `rows` rows of `columns` numbers, as a column-major matrix with
+ * `columns` rows. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, size_t ld, size_t stride)
 {
@@ -144,17 +145,17 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return where the library may cut a sum over k. Adding parts in D's own type is not allowed if
- * that has 16 bits, because the parts would be rounded. In place, parts are added in the order in
- * which blocks arrive, which is not allowed if bits must be reproducible. */
+/* Return how the library may combine the parts of a sum over k. If D has 16 bits, parts must not be
+ * added in D's type, because each would be rounded. If bits must be reproducible, parts must not be
+ * added in place, because the order is that in which blocks finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
 }
 
-/* `unknown` is the result if an algorithm does not say how it cuts sums; the heuristics already
- * know what is allowed. */
+/* Return whether an algorithm combines the parts of its sums as allowed_reductions says, or
+ * `unknown` if it does not tell: the heuristics were already told what is allowed. */
 static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unknown)
 {
     uint32_t scheme;
@@ -165,8 +166,8 @@ static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unk
     return (scheme & ~allowed_reductions(p)) == 0;
 }
 
-/* Return whether this library, on this device, accepts an algorithm from a file for this
- * product. */
+/* Return whether the library accepts an algorithm, which was read from a file, for this product on
+ * this device. */
 static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -196,7 +197,7 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                           results, count);
 }
 
-/* Get the heuristics' best candidates, in their order; there is at least one. */
+/* Get the heuristics' best candidates, best first. Returns SGT_EUNSUPPORTED if there is none. */
 static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
@@ -236,7 +237,7 @@ static int choose(sgt_cuda_gemm *p, sgt_error *err)
     if (rc == SGT_ENOMEM) return SGT_OK;
     if (rc < 0) return rc;
     p->algo = candidates[best].algo;
-    /* without this line the next start only has to time again */
+    /* an error is ignored: the next start only has to time again */
     if (g->cache) gemm_cache_put(g, p->key, &p->algo, p->ms, NULL);
     return SGT_OK;
 }
@@ -283,7 +284,8 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
 
-/* Names go into files of lines and into JSON: replace characters that could end a word by '_'. */
+/* Copy a name for use in files of lines and in JSON: replace characters that could end a word by
+ * '_'. */
 static void copy_name(char *out, size_t size, const char *name)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
-/* gemm.h: matrix products through cuBLASLt. Descriptors and algorithms are made once, at set-up.
- * Timings per shape are kept in a file by device and shape. A run puts one product on a stream.
+/* gemm.h: matrix products through cuBLASLt. Descriptors are made and algorithms are chosen once, at
+ * set-up. Timings are kept in a file, by device and shape. A run puts one product on a stream.
  *
- *     sgt_cuda_gemms *g;                     // the library, its workspace, earlier timings
+ *     sgt_cuda_gemms *g;                     // the library, its workspace and earlier timings
  *     sgt_cuda_gemms_open(&g, &options, &err);
  *     sgt_cuda_gemm_shape s = {.m = N, .n = 3 * C, .k = C, .lda = C, .ldb = 3 * C, .ldd = 3 * C,
  *                              .type = SGT_BF16, .out = SGT_BF16, .epilogue = SGT_EPILOGUE_BIAS};
@@ -9,10 +9,10 @@
  *     sgt_cuda_gemm_plan(&p, g, &s, &err);
  *     sgt_cuda_gemm_run(p, stream, qkv, ln1, w, bias, NULL);
  *
- * Matrices are row-major, in device memory, 16-byte aligned. Sums are float32, and so are the parts
- * of a sum that the library cuts. All products of one sgt_cuda_gemms share a workspace: put them on
- * one stream, or order the streams with events. All calls come from one thread. Not yet run on a
- * GPU; on the host, tests/kernels/host/cublaslt.cpp stands in for the library, and results are
+ * Matrices are row-major, in device memory, 16-byte aligned. Sums are float32, and so are the
+ * partial sums if the library splits k. All products of one sgt_cuda_gemms share a workspace: put
+ * them on one stream, or order the streams with events. All calls come from one thread. Not yet run
+ * on a GPU; on the host, tests/kernels/host/cublaslt.cpp stands in for the library, and results are
  * compared with double sums. */
 #ifndef SGT_CUDA_GEMM_H
 #define SGT_CUDA_GEMM_H
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* What is done to D before it is stored. x is the product, plus the old D if it accumulates. */
+/* What is done before D is stored. x is the product, plus the old D if `accumulate` is set. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias                                   bias (n) of `out`'s type, read */
@@ -33,50 +33,52 @@ typedef enum sgt_cuda_epilogue {
     /* aux = x + bias, D = gelu_tanh(aux)             aux (m, n) like D, written */
     SGT_EPILOGUE_GELU,
     SGT_EPILOGUE_DGELU, /* D = x * gelu_tanh'(aux)                        aux read */
-    /* the same, and bias = column sums of D (m rows)   bias (n) written */
+    /* D like SGT_EPILOGUE_DGELU, bias = column sums of D (m rows)   bias (n) written */
     SGT_EPILOGUE_DGELU_BGRAD
 } sgt_cuda_epilogue;
 
 /* D (m, n) = op(A) op(B) [+ D], then the epilogue; op(X) is X or its transpose. */
 typedef struct sgt_cuda_gemm_shape {
     size_t m, n, k;
-    /* A is stored (k, m) when trans_a, B is stored (n, k) when trans_b */
+    /* 1: A is stored (k, m); B is stored (n, k) */
     int trans_a, trans_b;
     size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has ldd too */
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
-    int tf32;                /* float32 operands may be rounded to TF32 in the tensor cores */
-    /* add to the content of D, or to another matrix (sgt_cuda_gemm_run_onto) */
+    int tf32;                /* 1: tensor cores may round float32 factors to TF32 */
+    /* 1: add to the content of D, or to the matrix given to sgt_cuda_gemm_run_onto */
     int accumulate;
     sgt_cuda_epilogue epilogue;
-    /* number of products, 0 means 1, without an epilogue; the strides are numbers from one to the
-     * next */
+    /* number of products, where 0 means 1. Above 1, there is no epilogue, and the strides are the
+     * numbers from one product's matrix to the next. */
     size_t batch;
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
-/* Return the bytes of device memory that a sgt_cuda_gemms holds: as much as Hopper's algorithms
- * request. With `wide`, also enough for sums over k cut into parts, for example (3072, 768) floats
- * in 27 parts. */
+/* Return the bytes of workspace that an sgt_cuda_gemms holds: as much as Hopper's algorithms
+ * request. With `wide`, also enough to split k, for example to sum (3072, 768) floats in 27
+ * parts. */
 static inline size_t sgt_cuda_gemm_workspace(int wide) { return (size_t)(wide ? 256 : 32) << 20; }
 
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
-    const char *device; /* its name, for the cache's key */
-    /* folder for timings, created if missing; NULL: time anew */
+    const char *device; /* its name, part of the key of a timing */
+    /* folder for timings, created if missing; NULL: time each shape again */
     const char *cache;
-    /* cut sums in a fixed way; use the algorithm in `choices`, else the heuristics' first, never
-     * one from timing */
+    /* 1: split k only in ways that give the same bits each time; use the algorithm in `choices`,
+     * else the first that the heuristics offer, never one from timing */
     int deterministic;
-    /* JSON text from sgt_cuda_gemms_choices, of this or another run; ignored if it is for another
-     * device or library version; may be NULL. Not kept after open. */
+    /* JSON text from sgt_cuda_gemms_choices, of this run or an earlier one; ignored if it is for
+     * another device or library version; may be NULL. Not used after open. */
     const char *choices;
-    int unverified;    /* skip checking the results of the algorithm that timing found fastest */
-    sgt_notice notice; /* told of each algorithm that is rejected because its results are wrong */
-    int timing;        /* 0: take the heuristics' first */
-    /* use a larger workspace and four times as many candidates; time the best ones again back to
-     * back, as in a step: alone, a product runs at clocks that a busy GPU does not hold */
+    int unverified; /* 1: do not check the results of the algorithm that timing found fastest */
+    /* called for each algorithm that is rejected because its results are wrong */
+    sgt_notice notice;
+    int timing; /* 0: do not time, but take the first algorithm that the heuristics offer */
+    /* 1: use a larger workspace and four times as many candidates, and time the best again, many
+     * products back to back as in a step; the clocks for a single product are higher than a busy
+     * GPU can hold */
     int wide;
     /* bytes overwritten before each timed run, so that operands come from memory; 0: 64 MiB */
     size_t flush;
@@ -87,27 +89,29 @@ typedef struct sgt_cuda_gemms_options {
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* frees its products too */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
-/* Return one JSON object of strings, which the caller frees; NULL: out of memory. */
+/* Return the chosen algorithms as one JSON object of strings, which the caller frees; NULL: out of
+ * memory. */
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
 /* Choose the best algorithm for a shape. Equal shapes share one plan, which lives until close.
- * Returns SGT_EUNSUPPORTED if the library has no algorithm (an epilogue with these types or
- * alignment), so that the caller can fall back; SGT_EUSAGE for an invalid shape (a size of 0,
- * overlapping rows). Timing waits for the device, and during the call takes device memory for the
- * operands and `flush`. If that is not available, the heuristics' first is taken. Failing to write
- * the cache is not an error. */
+ * Returns SGT_EUSAGE for an invalid shape (a size of 0, overlapping rows). Returns SGT_EUNSUPPORTED
+ * if the library has no algorithm, for instance for this epilogue with these types; the caller can
+ * then fall back. Timing waits for the device, and allocates device memory for the operands and
+ * `flush` until it returns. If that fails, the heuristics' first algorithm is taken. Failing to
+ * write the cache is not an error. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
-/* median time of the chosen algorithm, measured now or earlier; 0: not measured */
+/* Return the median time of the chosen algorithm, measured now or earlier; 0: not measured. */
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p);
 
-/* Put the product on a stream; allocates nothing, waits for nothing. bias and aux are ignored
- * unless the epilogue uses them. sgt_cuda_check reports what the library refuses. */
+/* Put the product on a stream. This allocates nothing and waits for nothing. bias and aux are
+ * ignored unless the epilogue uses them. If the library refuses the product, sgt_cuda_check reports
+ * it. */
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
                        const void *b, void *bias, void *aux);
 
-/* Do the same for a product that accumulates, D (m, n) = op(A) op(B) + onto and its epilogue; onto
- * has D's layout. */
+/* Run a product that accumulates: D (m, n) = op(A) op(B) + onto, then the epilogue. onto has D's
+ * layout. */
 void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
                             const void *a, const void *b, void *bias, void *aux);
 

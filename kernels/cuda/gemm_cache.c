@@ -1,10 +1,10 @@
-/* gemm_cache.c: stores chosen algorithms as text: a file of lines for timings, and a JSON object
- * for a run that must make the same choices. An algorithm is the library's 64 opaque bytes in
- * hexadecimal, valid only for the same library version.
+/* gemm_cache.c: stores chosen algorithms as text: timings in a file of lines, and the choices of a
+ * run in a JSON object, for a run that must make the same ones. An algorithm is the library's 64
+ * opaque bytes in hexadecimal, valid only for the same library version.
  *
- * FOLDER/gemm.txt, with tabs between: device, library, shape, algorithm, milliseconds, check
- * (FNV-1a, 32 bits, of everything before its tab). Files are replaced as a whole, so two programs
- * that write at once can only lose each other's lines. */
+ * A line of FOLDER/gemm.txt has these fields, separated by tabs: device, library, shape, algorithm,
+ * milliseconds, check (FNV-1a, 32 bits, of everything before its tab). Files are replaced as a
+ * whole, so two programs that write at once can only lose each other's lines. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "kernels/cuda/gemm_parts.h"
 
 #define CACHE_NAME "gemm.txt"
-#define CACHE_MOST ((size_t)4 << 20) /* bytes; a larger file is started anew */
+#define CACHE_MOST ((size_t)4 << 20) /* most bytes; a larger file is replaced by a new one */
 #define HEX (2 * sizeof(sgt_lt_algo))
 #define LINE (GEMM_KEY + HEX + 256)
 
@@ -31,7 +31,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Return 1 if exactly an algorithm's digits precede `end`. */
+/* Read an algorithm from `text`. Return 1 if exactly its hexadecimal digits are before `end`. */
 static int from_hex(sgt_lt_algo *algo, const char *text, const char *end)
 {
     unsigned char bytes[sizeof *algo];
@@ -69,8 +69,8 @@ static int line_good(const char *line, size_t n)
     return memcmp(line + n - 8, check, 8) == 0;
 }
 
-/* Return the content of the folder's file, which the caller frees; empty if there is no readable
- * file; NULL if out of memory. */
+/* Return the content of the folder's file, which the caller frees: an empty string if there is no
+ * readable file, NULL if out of memory. */
 static char *read_cache(const char *folder)
 {
     char *path = sgt_join(folder, CACHE_NAME), *text = NULL;
@@ -108,8 +108,8 @@ int gemm_cache_find(sgt_lt_algo *algo, float *ms, const sgt_cuda_gemms *g, const
     return found;
 }
 
-/* Write the valid lines of `old` except those that begin with `begin`, then the new line. Return
- * the length. */
+/* Write to `out` the valid lines of `old`, except those that start with the `head` bytes of
+ * `begin`, then the line `added`. Return the length. */
 static size_t merge(char *out, const char *old, const char *begin, size_t head, const char *added)
 {
     size_t used = 0, n;
@@ -134,7 +134,7 @@ int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *
     int n = snprintf(line, LINE, "%s%s\t%.6g", begin, hex, (double)ms);
     snprintf(line + n, LINE - (size_t)n, "\t%08x\n", check_of(line, (size_t)n));
     char *old = read_cache(g->cache), *path = sgt_join(g->cache, CACHE_NAME);
-    /* the last line may lack its end */
+    /* with room for a newline after `old`, in case its last line has none */
     char *text = old ? malloc(strlen(old) + strlen(line) + 2) : NULL;
     int rc = SGT_OK;
     if (!text || !path) rc = sgt_fail_memory(err, g->cache);
@@ -177,8 +177,9 @@ static const char *skip_space(const char *p)
     return p;
 }
 
-/* Find the string of a name in a JSON object of strings without quotes and backslashes: our own
- * format, which another program may have reformatted. */
+/* Return the value of `name` in a JSON object, or NULL, and set *end to its end. All values are
+ * strings without quotes and backslashes, as we write them; another program may have changed the
+ * white space. */
 static const char *find_string(const char *json, const char *name, const char **end)
 {
     size_t n = strlen(name);

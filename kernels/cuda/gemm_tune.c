@@ -1,7 +1,8 @@
-/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates. They take turns,
- * so that a drifting clock favours none of them. Between two runs a buffer larger than most
- * second-level caches is overwritten, because in a step operands come from memory too. Operands are
- * random: a GPU multiplies zeros faster than it ever does in a step. Not yet run on a GPU. */
+/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates. The candidates
+ * take turns, so that a drifting clock favours none of them. Between two runs, a buffer larger than
+ * most second-level caches is overwritten, because in a step too, operands come from memory.
+ * Operands are random, because a GPU multiplies zeros faster than the numbers of a step. Not yet
+ * run on a GPU. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +12,14 @@
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
 #define SEEN 64                   /* bytes of results that are copied to the host */
 #define ROUNDS 9                  /* most runs of a candidate in a race */
-#define LEAST_ROUNDS 3            /* fewest; further rounds follow while all runs took less than */
-#define ENOUGH_MS 60.0f           /* this */
-#define LONG_MS 300.0f            /* after first runs of so long, no further candidate is tried */
-#define TOO_SLOW 1.25f            /* a candidate so many times slower than the best is dropped */
-#define FINALISTS 4               /* of a wide race: timed again, many products at a time */
-#define TURNS 3                   /* of each finalist */
-#define TURN_MS 20.0f             /* aim of a turn, within these numbers of products: */
+#define LEAST_ROUNDS 3            /* fewest, however long they take */
+#define ENOUGH_MS 60.0f           /* a race ends once its runs took this long in total */
+/* once the first runs took this long in total, no further candidate is tried */
+#define LONG_MS 300.0f
+#define TOO_SLOW 1.25f /* a candidate this many times slower than the fastest is dropped */
+#define FINALISTS 4    /* candidates of a wide race that are timed again, many products at a time */
+#define TURNS 3        /* turns of each finalist */
+#define TURN_MS 20.0f  /* aim for a turn, which has from LEAST_REPEATS to MOST_REPEATS products */
 #define LEAST_REPEATS 4
 #define MOST_REPEATS 200
 
@@ -27,14 +29,15 @@ typedef struct tuner {
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
     size_t bytes;
-    void *pattern; /* PATTERN bytes on the host, pinned; then SEEN bytes for results */
+    void *pattern; /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
     int failure;   /* code of the last candidate that failed */
 } tuner;
 
 typedef struct runner {
     float ms[ROUNDS];
-    float best; /* shortest time, then the median; 0: dropped from this race */
-    int runs;   /* it runs, and its results are not known to be wrong: it may enter another race */
+    float best; /* shortest time, later the median; 0: dropped from this race */
+    /* 1: it runs, and its results are not known to be wrong, so it may enter another race */
+    int runs;
 } runner;
 
 static char *place(tuner *t, size_t *at, size_t bytes)
@@ -44,7 +47,8 @@ static char *place(tuner *t, size_t *at, size_t bytes)
     return p;
 }
 
-/* Place the arrays. The first call, without memory, only counts bytes. */
+/* Set the addresses of the arrays in t->memory. The first call, when that is NULL, only counts the
+ * bytes. */
 static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -59,8 +63,8 @@ static void lay_out(tuner *t)
     t->flush = place(t, &at, t->p->owner->flush);
 }
 
-/* Write numbers of size 0.5 to 1 in the operands' type: a random sign and mantissa, 0.5's exponent.
- * */
+/* Fill the pattern with numbers of the operands' type with absolute values from 0.5 to 1: the sign
+ * and the mantissa are random, the exponent is that of 0.5. */
 static void fill_pattern(void *pattern, sgt_cuda_type type)
 {
     uint64_t x = 1;
@@ -79,7 +83,7 @@ static void fill(tuner *t)
     size_t done = t->bytes < PATTERN ? t->bytes : PATTERN;
     fill_pattern(t->pattern, t->p->shape.type);
     sgt_cuda_copy(t->stream, t->memory, t->pattern, done);
-    for (size_t n; done < t->bytes; done += n) { /* repeat what is there */
+    for (size_t n; done < t->bytes; done += n) { /* double what is filled */
         n = t->bytes - done < done ? t->bytes - done : done;
         sgt_cuda_copy(t->stream, t->memory + done, t->memory, n);
     }
@@ -111,8 +115,8 @@ static void release(tuner *t)
     if (t->memory) sgt_cuda_free(t->memory);
 }
 
-/* Wait for the products since t->from and set *ms to the time they took. `status` is the library's
- * answer to the last one. */
+/* Wait for the products that were started since t->from, and set *ms to the time that they took.
+ * `status` is the library's status for the last one. */
 static int finish(tuner *t, sgt_lt_status status, float *ms, sgt_error *err)
 {
     sgt_cuda_record(t->to, t->stream);
@@ -124,8 +128,8 @@ static int finish(tuner *t, sgt_lt_status status, float *ms, sgt_error *err)
     return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
 }
 
-/* Time one product. The host has queued it long before the overwriting ends, so that nothing but
- * the product lies between the events. */
+/* Time one product. It is queued long before the overwriting of the caches ends, so that the time
+ * between the events is that of the product alone. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     sgt_cuda_zero(t->stream, t->flush, t->p->owner->flush);
@@ -133,9 +137,9 @@ static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return finish(t, gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux), ms, err);
 }
 
-/* Run every candidate once, which loads its code. One that fails is dropped. After a long run the
- * remaining candidates, which the heuristics rank lower, are dropped too. Return how many are left.
- * */
+/* Run every candidate once, which loads its code. A candidate that fails is dropped. Once the runs
+ * took LONG_MS in total, the remaining candidates, which the heuristics rank lower, are dropped
+ * too. Return how many are left. */
 static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
                    float *spent, sgt_error *err)
 {
@@ -154,8 +158,8 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
     return left;
 }
 
-/* Run each candidate that is still in the race once. Then drop those that are too slow: after their
- * second run, or after the first if runs are long. */
+/* Run each candidate that is still in the race once. Then drop those that are too slow, but after
+ * the first round only if it was long. */
 static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
                       int round, float *spent, sgt_error *err)
 {
@@ -189,7 +193,7 @@ static float median(float *ms, int n)
     return ms[n / 2];
 }
 
-/* Return the index of the fastest candidate in the race, by `best`, or -1 if none is left. */
+/* Return the index of the candidate in the race whose `best` is least, or -1 if none is left. */
 static int fastest(const runner *runners, int count)
 {
     int found = -1;
@@ -198,7 +202,8 @@ static int fastest(const runner *runners, int count)
     return found;
 }
 
-/* Time many products, one right after another; *ms becomes the time of one. */
+/* Time many products that run one right after another, and set *ms to the time of one. `one` is the
+ * time of one so far. */
 static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, sgt_error *err)
 {
     int repeats = one * MOST_REPEATS <= TURN_MS ? MOST_REPEATS : (int)(TURN_MS / one);
@@ -212,7 +217,7 @@ static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, s
     return rc;
 }
 
-/* Time the finalists in turn, so that each runs at the clock that the one before it has left.
+/* Time the finalists in turn, so that each starts at the clock that the previous one has left.
  * `best` becomes the median of a finalist's turns. All other candidates are dropped. */
 static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
                       sgt_error *err)
@@ -252,7 +257,7 @@ static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int 
     return best;
 }
 
-/* Return whether the results of a candidate are wrong; if so, keep it out of further races. */
+/* Return whether the results of a candidate are wrong. If so, exclude it from further races. */
 static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err)
 {
     sgt_error why;
@@ -288,5 +293,5 @@ int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result 
             *best = race(&t, runners, candidates, count, ms, err);
         while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
     release(&t);
-    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is that of the last failure */
+    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err describes the last failure */
 }

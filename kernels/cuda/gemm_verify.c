@@ -7,7 +7,8 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-enum { ROWS = 8, COLUMNS = 16 }; /* checked: the first, the last, and some between */
+/* numbers checked in each direction: the first, the last, and some between */
+enum { ROWS = 8, COLUMNS = 16 };
 
 static double decode(sgt_cuda_type type, const void *p)
 {
@@ -15,8 +16,8 @@ static double decode(sgt_cuda_type type, const void *p)
     if (type == SGT_F32) return (double)*(const float *)p;
     uint16_t half = *(const uint16_t *)p;
     uint32_t bits = (uint32_t)half << 16;
-    /* move to a float's bit positions; multiplying by 2^112 then corrects the exponent, also of
-     * subnormals */
+    /* Move the bits to the positions of a float. Multiplying by 2^112 then corrects the exponent,
+     * for subnormals too. */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&x, &bits, sizeof x);
@@ -26,14 +27,15 @@ static double decode(sgt_cuda_type type, const void *p)
     return (double)x;
 }
 
-/* Return number `at` of an input, according to the pattern. */
+/* Return number `at` of an array, computed from the pattern. */
 static double input(const gemm_trial *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t size = gemm_type_bytes(type);
     return decode(type, t->pattern + ((size_t)(array - t->memory) + at * size) % t->period);
 }
 
-/* Return op(A) op(B) at (i, j) of product z, and the sum of its terms' absolute values. */
+/* Return element (i, j) of op(A) op(B) of the batch's product z. *sizes becomes the sum of its
+ * terms' absolute values. */
 static double product(const gemm_trial *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -58,10 +60,11 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* Return the expected D at (i, j), and the allowed error. Float32 sums round at each of k terms,
- * TF32 rounds each factor. Such errors have random signs and grow with the root of their number;
- * eight times that does not occur by chance. Added to it are the epilogue's error, whose tanh may
- * be the GPU's approximation with an error of 2^-11, and one rounding to D's type. */
+/* Return the expected D at (i, j), and set *off to the allowed error. A float32 sum rounds at each
+ * of its k terms, and TF32 rounds each factor. Such errors have random signs, so their sum grows
+ * with the square root of their number; it does not exceed eight times that by chance. The
+ * epilogue's error is added (its tanh may be the GPU's approximation, with an error of 2^-11), and
+ * one rounding to D's type. */
 static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -86,7 +89,7 @@ static size_t spread(size_t index, size_t count, size_t size)
     return index * (size - 1) / (count - 1);
 }
 
-/* Check some numbers of row i of product z after copying them to the host. */
+/* Copy some numbers of row i of the batch's product z to the host, and check them. */
 static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -146,7 +149,7 @@ static int column_sums(const gemm_trial *t, sgt_error *err)
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
-    /* in case the product accumulates */
+    /* if the product accumulates, it adds to D */
     sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out));
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,

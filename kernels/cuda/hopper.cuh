@@ -1,6 +1,7 @@
 /* hopper.cuh: wrappers of features that only sm_90a has: mbarriers with byte counts, TMA, wgmma. As
- * in device.cuh, each has a host twin, and the device forms are not yet run on a GPU. Compiled for
- * an older device they trap: kernels that use them are launched on sm_90 only. */
+ * in device.cuh, each has a second form for the host; the device's form has not yet run on a GPU.
+ * Compiled for an older device, it traps, because kernels that use it are launched on sm_90
+ * only. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -24,15 +25,15 @@
 namespace dev
 {
 
-/* A matrix in global memory as TMA sees it; made by tensor_map, passed to kernels as const
+/* A tensor in global memory as TMA sees it: made by tensor_map, and passed to kernels as const
  * __grid_constant__. */
 using TensorMap = CUtensorMap;
 
 /* ---- mbarriers: 8 bytes of shared memory; a phase ends when all threads have arrived and all
  * announced bytes have landed ---- */
 
-/* Initialize, in one thread, for `arrivals` per phase. Then call mbar_init_fence and block_sync
- * before other threads use it. */
+/* Initialize a barrier for `arrivals` arrivals per phase; one thread calls this. Call
+ * mbar_init_fence and block_sync before other threads use the barrier. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
     HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
@@ -41,7 +42,8 @@ DEV void mbar_init(uint64_t *bar, int arrivals)
 
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/* Arrive; the form with bytes also announces that many bytes to land by TMA in this phase. */
+/* Arrive at a barrier. mbar_arrive_expect also announces how many bytes TMA will write in this
+ * phase. */
 DEV void mbar_arrive(uint64_t *bar)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(saddr(bar)) : "memory");
@@ -54,8 +56,8 @@ DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
                : "memory");
 }
 
-/* Wait for the end of the phase of that parity: the first phase has 0, the next 1, and so on in
- * turn. */
+/* Wait for the end of a phase, given its parity: 0 for the first phase, 1 for the second, 0 for the
+ * third. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
     HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
@@ -68,8 +70,8 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 
 /* Copy a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` (shared memory,
  * 1024-byte aligned). Rows have 128 bytes; their 16-byte pieces are swizzled, piece p of row r at p
- * ^ r%8. Elements outside the plane become 0. One thread starts it; its 128*box_rows bytes land on
- * `bar`. */
+ * ^ r%8. Elements outside the plane become 0. One thread calls this; the 128*box_rows bytes are
+ * counted by `bar`. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -79,7 +81,7 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 }
 
 /* Copy `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned. One thread
- * starts it; the bytes land on `bar`. */
+ * calls this; the bytes are counted by `bar`. */
 DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
 {
     HOPPER_ASM(
@@ -111,16 +113,17 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Call before the first product, and before the next one if registers of an accumulator or left
- * operand were touched: pass these as arguments. */
+/* Call this before the first product, and before a later one if registers of its accumulator or
+ * left operand were read or written: pass these as arguments. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Products are committed in groups. wgmma_wait waits until at most N groups are pending; its
- * arguments are the accumulators and left operands that may then be used again. */
+/* wgmma_commit makes a group of the products so far. wgmma_wait waits until at most N groups are
+ * pending; its arguments are the accumulators and left operands that may be used again
+ * afterwards. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -128,26 +131,27 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
     (wgmma_pin(ours), ...);
 }
 
-/* Set the number of registers of each thread of the group: a multiple of 8, from 24 to 256. */
+/* Lower or raise the number of registers of each thread of the group to R: a multiple of 8, from 24
+ * to 256. */
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Barrier `id` (1..15) of n threads, whole warps: turn_wait waits, turn_pass arrives and goes
- * on. */
+/* Use barrier `id` (1..15) of n threads, in whole warps: turn_wait arrives and waits for all,
+ * turn_pass arrives without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-/* d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16) [+ d if add]. Both operands are in shared
- * memory as tma_load leaves them, described by desc_rows. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16), or with `add`, d += a b^T. Both
+ * operands are in shared memory as tma_load leaves them, described by desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS) [+ d if add]. a is in registers, in the layout
- * of mma's left operand for each warp's 16 rows; b is in shared memory as tma_load leaves it,
- * described by desc_columns. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS), or with `add`, d += a b. a is in
+ * registers: in each warp, 16 rows in the layout of mma's left operand. b is in shared memory as
+ * tma_load leaves it, described by desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
@@ -253,9 +257,10 @@ inline bool device_is_hopper()
            major == 9 && minor == 0;
 }
 
-/* Make the map of (planes, rows, columns) of bf16 or f16, read in boxes of box_rows (at most 256) x
- * 64. The row stride is `stride` elements (a multiple of 8; base 16-byte aligned), the plane stride
- * rows*stride. Return false if the driver refuses it or cannot be reached. */
+/* Make the map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at most
+ * 256) x 64. A row is `stride` elements (a multiple of 8) after the previous one, a plane
+ * rows*stride; base is 16-byte aligned. Return false if the driver refuses the map or cannot be
+ * reached. */
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
                 size_t stride, unsigned box_rows)
@@ -284,10 +289,10 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* Make wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load leaves them
- * (1024-byte aligned). desc_rows: rows of the tile are rows of the operand, and the sum runs along
- * them; add DESC_K16 for the next 16 columns. desc_columns: the sum runs over the rows; the
- * operand's columns from 64 on are `next` bytes further; add DESC_ROWS16 for the next 16 rows. */
+/* Return wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load leaves them
+ * (1024-byte aligned). desc_rows: the product sums along the rows; add DESC_K16 to a descriptor for
+ * the next 16 columns. desc_columns: the product sums over the rows; add DESC_ROWS16 for the next
+ * 16 rows; `next` is the number of bytes to the tile of the following 64 columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

@@ -1,6 +1,6 @@
-// layernorm.cu: LayerNorm with the residual addition before it, and its backward pass. A warp takes
-// a row, so that no row waits for another. Every lane reads, keeps in shared memory and writes the
-// same elements, and needs no barrier.
+// layernorm.cu: LayerNorm with the residual addition before it, and its backward pass. A warp
+// processes a row, so that no row waits for another. A lane reads from shared memory only elements
+// that it stored there, so no barrier is needed.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/layernorm.cuh"
 
@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
     }
 }
 
-// Return how many warps a block has: as many as have room for their rows in shared memory.
+// Return how many warps a block has: at most WARPS, and at most as many rows as fit in shared
+// memory.
 static int warps_for(size_t bytes)
 {
     int warps = WARPS;
@@ -97,7 +98,7 @@ template <class T> struct NormBackward {
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
-    int C, first; // first: dx is written, not added to
+    int C, first; // first: dx is stored, not added to
 };
 
 template <int V> struct Chunk {
@@ -117,8 +118,8 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. Its share of dw and db is added
-// in shared memory, where every lane owns the columns that it reads.
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. The row's part of dw and db is
+// added to sums in shared memory; every lane has columns of its own.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -136,7 +137,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        load_chunk(k, a, row, c); // now from the caches
+        load_chunk(k, a, row, c); // the second time from the caches
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);

@@ -1,5 +1,5 @@
-// layernorm.cuh: what both forward passes of LayerNorm share: their arguments, and the residual
-// addition before it.
+// layernorm.cuh: the arguments of both forward kernels of LayerNorm, and the residual addition
+// before it.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -11,15 +11,15 @@ namespace sgt
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    const T *x, *y, *w, *b; // y NULL: no residual, no sum
+    const T *x, *y, *w, *b; // y NULL: no residual, and sum is not written
     size_t n;
     int C;
     float eps;
     sgt_cuda_dropout drop;
 };
 
-// x = x + dropout(y), rounded to T, for V numbers from number `at` of (n, C) on; and write it to
-// a.sum. y becomes dropout(y).
+// Compute x = x + dropout(y), rounded to T, for V numbers from number `at` of (n, C) on, and write
+// it to a.sum. y becomes dropout(y).
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t at)
 {

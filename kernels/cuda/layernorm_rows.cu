@@ -1,15 +1,15 @@
 // layernorm_rows.cu: LayerNorm, forward and backward, for rows that fit a warp's registers. A warp
 // loads a whole row at once and reads nothing twice, so enough bytes are in flight to use the full
-// memory bandwidth. The backward pass keeps the sums of its columns in registers until its last
-// row, so a block needs shared memory only at its end. dx's own column sums are the bias gradients
-// of proj and fcproj; they are summed along the way from dx as it is stored.
+// memory bandwidth. The backward pass keeps column sums in registers until its last row, so a block
+// needs shared memory only at its end. The column sums of dx are the bias gradients of the layers
+// proj and fcproj; they are computed here too, from dx as it is stored.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/layernorm.cuh"
 
 using namespace sgt;
 
-// Blocks per multiprocessor: three, or two, for each of the 132 of an H100, so that all rows are in
-// flight from the start.
+// Multiprocessors of an H100, and backward blocks on each: three, or two for long rows, so that all
+// of them run at once.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -17,7 +17,8 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// V numbers of every 32 * V of a row or a vector, from lane * V on; zeros past C.
+// A lane's part of a row or a vector: in each chunk of 32 * V numbers, the V from lane * V on;
+// zeros past C.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -31,7 +32,8 @@ template <class T, int CHUNKS> struct Lane {
     }
 };
 
-// Sum as norm_kernel does, in its order, for the same bits.
+// Normalize a row. Sums are made in the same order as in norm_kernel (layernorm.cu), for the same
+// bits.
 template <class T, int CHUNKS, bool RESIDUAL>
 DEV void normalize_row(const NormForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
                        const Lane<T, CHUNKS> &b)
@@ -91,10 +93,10 @@ template <class T> struct RowsBackward {
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
-    int C, first; // first: dx is written, not added to
+    int C, first; // first: dx is stored, not added to
 };
 
-// A lane's part of a row: V numbers of every 32 * V, from lane * V on; zeros past C.
+// A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -114,7 +116,7 @@ template <class T, int CHUNKS> struct Row {
     }
 
     // Unpack dout, g = dout * w and xhat of a chunk. The weight is read from the caches each time;
-    // keeping it in registers would cost a third of the warps.
+    // kept in registers, it would leave room for only two thirds of the warps.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a,
                     int i) const
     {
@@ -129,7 +131,7 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// A lane's columns: the sums of dw, db and dx.
+// Sums of a lane's columns, for dw, db and dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];
@@ -141,8 +143,8 @@ template <class T, int CHUNKS> struct Columns {
                 DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
-    // Add up the block's sums in the order of its warps, a part at a time. shared: ROW_WARPS rows
-    // of C floats.
+    // Add up the sums of the block's warps in their order: first dw, then db, then dx. shared:
+    // ROW_WARPS rows of C floats.
     DEV void finish(const RowsBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
@@ -163,7 +165,8 @@ template <class T, int CHUNKS> struct Columns {
     }
 };
 
-// Return this lane's part of the row's sums of g and g * xhat; add its dout to dw and db.
+// Compute this lane's parts of the row's sums of g and g * xhat. Add the row to the sums of dw and
+// db.
 template <class T, int CHUNKS>
 DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)
@@ -182,7 +185,7 @@ DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Ro
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), as norm_backward_kernel computes it.
+// Store dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), computed as in norm_backward_kernel.
 template <class T, int CHUNKS>
 DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)
@@ -224,7 +227,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// 768 floats, or 1280 numbers of 16 bits
+// most chunks of a row: 768 floats, or 1280 numbers of 16 bits
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 static int chunks_of(sgt_cuda_type type, size_t C)

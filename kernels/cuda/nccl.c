@@ -1,5 +1,5 @@
-/* nccl.c: the table of NCCL's functions, from the machine's library. NCCL is not run here: see
- * nccl.h. */
+/* nccl.c: loads NCCL from the machine and fills the table of its functions. NCCL has not been run
+ * here: see nccl.h. */
 #include "kernels/cuda/nccl.h"
 
 #include "loader/base/library.h"

@@ -8,10 +8,10 @@
  *     n->comm_init_rank(&comm, ranks, id, rank);         // waits for all ranks
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
- * Every rank puts the same calls on a communicator in the same order. We use one stream for each
- * communicator, which may capture. A call returns 0, or a code for error_string. NCCL has not been
- * run here: what we know of these calls is from its documentation and from a stand-in between
- * processes (tests/kernels/host/nccl.cpp). */
+ * Every rank makes the same calls on a communicator in the same order. We use one stream for each
+ * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. NCCL
+ * has not been run here: we know these calls from its documentation, and tests use a stand-in for
+ * it (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* skipped where the toolkit's own types are used, to compare both */
+/* a test defines this, to compare our types with the toolkit's own */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -37,15 +37,16 @@ enum { SGT_NCCL_FLOAT16 = 6, SGT_NCCL_FLOAT32 = 7, SGT_NCCL_FLOAT64 = 8, SGT_NCC
 enum { SGT_NCCL_SUM = 0 };
 
 typedef struct sgt_nccl {
-    sgt_nccl_result (*version)(int *version); /* 22809: 2.28.9 */
+    sgt_nccl_result (*version)(int *version); /* 22809 is 2.28.9 */
     const char *(*error_string)(sgt_nccl_result code);
     const char *(*last_error)(sgt_nccl_comm comm);
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
-    sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* work put on streams must be done */
-    sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);   /* work put on streams ends unfinished */
+    sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
+    /* ends the work on streams before it is done */
+    sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
-    /* to[i] = sum over ranks of from[i]; count numbers; to may be from, here and below */
+    /* to[i] = sum over ranks of from[i]; count numbers; in all of these, to may be from */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
     /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count */
@@ -57,12 +58,12 @@ typedef struct sgt_nccl {
     /* to[i] = root's from[i]; count numbers */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
-    sgt_nccl_result (*group_start)(void); /* calls up to group_end become one launch */
+    sgt_nccl_result (*group_start)(void); /* make one launch of the calls up to group_end */
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* Return the table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. Any thread may
- * call it. */
+/* Load NCCL. Returns the table, filled in once, or NULL with SGT_EUNSUPPORTED and what is missing.
+ * Any thread may call it. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

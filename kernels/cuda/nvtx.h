@@ -5,7 +5,7 @@
  *     ...
  *     sgt_nvtx_pop();
  *
- * Without such a profiler a call takes a few nanoseconds. If nvtx3/nvToolsExt.h was missing at
+ * If no profiler is attached, a call takes a few nanoseconds. If nvtx3/nvToolsExt.h was missing at
  * build time, calls do nothing. */
 #ifndef SGT_NVTX_H
 #define SGT_NVTX_H

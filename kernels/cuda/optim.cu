@@ -1,13 +1,13 @@
-// optim.cu: the end of a step without the host: gradient norm and overflow check in one pass, the
-// update over one flat buffer, the loss scale.
+// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the
+// update over one flat buffer, and the loss scale.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4 };
 
-// partial[block] = sum g^2 in double, which squares of floats cannot overflow: it is finite unless
-// some g is not.
+// partial[block] = the block's sum of g^2 in double. The square of a float cannot overflow a
+// double, so the sum is finite unless some g is not.
 __global__ void __launch_bounds__(THREADS)
     norm_squares_kernel(double *partial, const float *g, size_t n)
 {
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // several loads in flight; the order of the sums is the same
+    // keep several loads in flight; they do not change the order of the sum
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// Sum the blocks' partial sums in order; the one block that runs this has the result in every
-// thread.
+// Return the sum of the blocks' partial sums, in a fixed order, in every thread. One block runs
+// this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -41,7 +41,8 @@ struct Norm {
     float clip, beta1, beta2;
 };
 
-// Compute what the update needs, in one thread. Clipping is that of torch.nn.utils.clip_grad_norm_.
+// Compute the fields of *c that the update needs, in one thread. Clips like
+// torch.nn.utils.clip_grad_norm_.
 DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 {
     double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
@@ -124,13 +125,14 @@ template <class T> struct Update {
     T *copy;
     float *p, *m, *v, *g;
     size_t n, decayed;
-    int keep; // do not zero the gradients
+    int keep; // the gradients are not zeroed
     const sgt_cuda_control *control;
     sgt_adamw adamw;
     sgt_sgd sgd;
 };
 
-// The formula of sgt_adamw with v/c2 and m/c1 in float: both corrections are given as factors.
+// The formula of sgt_adamw in float. m/c1 and v/c2 are computed by multiplying with by_c1 = 1/c1
+// and by_c2 = 1/c2.
 struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;
@@ -171,7 +173,7 @@ struct Sgd {
     }
 };
 
-// Four numbers of the copy, stored at once: 16 bytes of float, 8 of the 16-bit types.
+// Four numbers of the working copy, stored at once: 16 bytes of float, 8 of the 16-bit types.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };
@@ -188,8 +190,8 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
     *copy = dev::from_float<T>(p[0]);
 }
 
-// Update V numbers from i on, unless the step overflowed or was a spike. Zero their gradients
-// either way, unless `keep`.
+// Update V numbers from i on, unless `skip` is set (the step overflowed or was a spike). Then zero
+// their gradients, even if skipped, unless `keep` is set.
 template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
@@ -243,7 +245,7 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
     });
 }
 
-// ---- control of a step: one thread each ----
+// ---- control of a step: kernels of one thread ----
 
 __global__ void __launch_bounds__(32)
     begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
@@ -277,8 +279,8 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
     DEV_LAUNCH(begin_update_kernel, dim3(1), dim3(32), 0, s, c, lr, step);
 }
 
-// Halve the loss scale on overflow; double it after a run of good steps. It stays between 1 and
-// 2^24, as PyTorch's users set it.
+// Halve the loss scale on overflow, and double it after growth_interval good steps. It stays
+// between 1 and 2^24.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
     if (threadIdx.x > 0) return;

@@ -28,10 +28,11 @@ static void note(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note launch errors for calls that do not check by themselves, as sgt_cuda_launched does. */
+/* Note errors of launches that were not checked when they were made, as sgt_cuda_launched checks
+ * them. */
 static void note_launches() { note("a launch", cudaGetLastError()); }
 
-/* The error is peeked at, not cleared, so that callers who ask the runtime itself see it too. */
+/* The error is read without clearing it, so that callers who ask the runtime see it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -121,7 +122,7 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    /* a copy may still read it; the next check reports any error of this call */
+    /* A copy may still read the memory. Errors of this call are reported by the next check. */
     if (p) cudaDeviceSynchronize();
     note("cudaFreeHost", cudaFreeHost(p));
 }
@@ -183,7 +184,7 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-/* To the runtime "not ready" is an error, which would hide a launch's. */
+/* The runtime treats "not ready" as an error; it must not hide the error of a launch. */
 int sgt_cuda_event_came(sgt_cuda_event e)
 {
     note_launches();
@@ -207,7 +208,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: the capture ignores what other threads do meanwhile ---- */
+/* ---- graphs: a capture ignores the calls of other threads ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

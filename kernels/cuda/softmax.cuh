@@ -7,7 +7,8 @@
 namespace sgt
 {
 
-// The first max is finite, because exp of a difference of infinities is NaN.
+// A running softmax. max starts at LOWEST, not at -infinity, because the exponential of a
+// difference of infinities is NaN.
 struct Sum {
     float max, total;
 };
@@ -19,7 +20,7 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // ignores NaN; the sum will show it
+    // fmaxf ignores a NaN; the sum of exponentials becomes NaN instead
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
