@@ -7,7 +7,7 @@
 #include "kernels/dropout.h"
 #include "train/cuda/self_check.h"
 
-/* ---- which ---- */
+/* ---- choosing the implementation ---- */
 
 static int refuse(const char *what, const char *why, sgt_error *err)
 {
@@ -26,7 +26,7 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* Return why a path cannot be used that the self-check has rejected, or NULL if it can. */
+/* Return the reason why a path cannot be used, if the self-check has rejected it, or NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_out(c->o.verdicts, path);
@@ -37,8 +37,8 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of our two paths to take: the one for sm_90 if it was asked for, supports the heads
- * and passed the self-check. */
+/* Return which of sgt's own two paths to use: the one for sm_90 if it was asked for, supports the
+ * head size and passed the self-check. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     int asked = (c->plan.variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
@@ -66,7 +66,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Take a path without tensor cores that works: by tiles, or by whole matrices. The user was already
+/* Choose a working path without tensor cores: by tiles, or by whole matrices. The user was already
  * told which paths the self-check rejected. */
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
@@ -99,8 +99,9 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* If both ours and cuDNN's could serve, sgt_cuda_time_attention measures them. Timings may choose
- * differently from run to run. So --deterministic takes cuDNN's only by name, or if ours is
+/* Choose the path of --attention. If both our kernels and cuDNN's could serve,
+ * sgt_cuda_time_attention measures them later. Timings may choose differently from run to run, so
+ * --deterministic uses cuDNN's kernels only if they were asked for by name or ours were
  * rejected. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
@@ -133,8 +134,8 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
 
 /* Find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's frontend assumes so from
  * 9.6 on, but no document says so, so we test each card. Fill the first few MiB of the sums with
- * NaN, and run with qkv and dout zero. Then dqkv is zero unless a NaN came through; if one did, we
- * clear the sums for each layer. */
+ * NaN, and run with zeros for qkv and dout. If dqkv then has a NaN, let the sums be cleared before
+ * each backward pass. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes, first = c->shape.N * 3 * c->shape.C * c->shape.width;
@@ -168,7 +169,7 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
     if (!c->plan.cudnn) return SGT_OK;
-    /* zeros, with which no arithmetic is slow */
+    /* zeros, because arithmetic on them is never slow */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
@@ -192,7 +193,7 @@ static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
     return c->o.documents ? &c->buf.documents : NULL;
 }
 
-/* ---- naive: T x T scores in memory, as frameworks without fused attention compute them ---- */
+/* ---- naive: stores T x T scores, as frameworks without fused attention do ---- */
 
 /* Return the probabilities that multiply v, with dropout if there is any. l->probs stays without
  * dropout for the backward pass. */
@@ -240,8 +241,8 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
 
 /* ---- all paths ---- */
 
-/* Return whether sgt's own attention kernels round float32 operands to TF32. Otherwise they split
- * each operand in two. */
+/* Return whether sgt's own attention kernels round float32 factors to TF32. If not, they split each
+ * factor in two. */
 static int tf32(const sgt_cuda_backend *c) { return c->o.precision == SGT_PRECISION_TF32; }
 
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)

@@ -1,12 +1,14 @@
-/* backward.c: computes the gradients of all parameters from dlogits. c->buf.dx is the gradient of the
- * residual stream, to which each branch adds its own. Gradients of parameters add up in float32
- * over a step's micro-steps, and the optimizer zeroes them. With `written` there is only one
- * micro-step: products overwrite the gradients of matrices, and the rest is zeroed first. */
+/* backward.c: computes the gradients of all parameters from dlogits. c->buf.dx is the gradient of
+ * the residual stream, to which each branch adds its own. Gradients of parameters add up in float32
+ * over a step's micro-steps, and the optimizer zeroes them. If plan.written is set, there is only
+ * one micro-step: products overwrite the gradients of matrices, and other gradients are zeroed
+ * first. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* A LayerNorm's inputs and parameters for its backward pass. dx becomes the output gradient of a
- * product, and `bias` is the gradient of that product's bias; NULL if there is no such product. */
+/* A LayerNorm's inputs and parameters for its backward pass. Its result, dx, is the gradient of the
+ * output of an earlier product; `bias` is the gradient of that product's bias, or NULL if there is
+ * no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -15,8 +17,9 @@ typedef struct norm {
     int first; /* dx is overwritten instead of added to */
 } norm;
 
-/* Add to dx the gradient through the LayerNorm of x, from dln. Without dropout, the same kernel
- * also sums dx's columns, which are the bias gradient of the branch below (branch_bias). */
+/* Add to dx the gradient that passes through the LayerNorm of x, computed from dln. Without
+ * dropout, the same kernel also sums dx's columns: the bias gradient of the previous branch (see
+ * branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
@@ -40,8 +43,8 @@ static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, co
                            rows, width, c->buf.scratch);
 }
 
-/* The same for dwide, on the stream `beside` while the compute stream continues, until rejoin. In a
- * graph this becomes a branch. dwide must not change until then. */
+/* Add dwide's column sums to a bias gradient, on the stream `beside`, while the compute stream
+ * continues. In a graph this becomes a parallel branch. dwide must not change before rejoin. */
 static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
 {
     if (!c->queue.beside) {
@@ -56,7 +59,8 @@ static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weigh
     c->queue.branches = 1;
 }
 
-/* Wait for the stream `beside`: the next kernel may overwrite dwide. */
+/* Make the compute stream wait for the stream `beside`, because its next kernel may overwrite
+ * dwide. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
@@ -70,8 +74,8 @@ static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block
                       dy, NULL, NULL);
 }
 
-/* Add the bias gradient of a branch that added to the residual stream, unless the LayerNorm after
- * it has done so. */
+/* Add the bias gradient of a residual branch's last product, unless layernorm has already added
+ * it. */
 static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
     if (!c->plan.norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->shape.N, c->shape.C);
@@ -84,7 +88,8 @@ static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_
                       sgt_cuda_weight(c, l->at[weight]), NULL, NULL);
 }
 
-/* Return the gradient of a residual branch's output: dx, or dx with the branch's dropout. */
+/* Return the gradient of a residual branch's output: dx, times dropout's factors if there is
+ * dropout. */
 static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
     sgt_cuda_dropout space;
@@ -168,8 +173,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
-/* Zero the gradients that kernels add to and no product writes: those of vectors, and of the
- * positions in use. The same holds for wte if the head has its own matrix. */
+/* Zero the gradients that no product writes but kernels add to: those of vectors, those of the
+ * positions in use, and wte's if the head has its own matrix. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,

@@ -10,7 +10,7 @@
 
 /* bytes of pinned memory, for parameters in and out and for evaluation's rows */
 #define STAGING ((size_t)4 << 20)
-/* bytes of device memory, at most, left free for kernels' code and graphs */
+/* most bytes of device memory left free for kernels' code and graphs */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -23,7 +23,8 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->queue.micro_graph);
     sgt_cuda_graph_free(c->queue.last_graph);
     sgt_cuda_graph_free(c->queue.update_graph);
-    sgt_cuda_ranks_leave(c); /* NCCL waits until the graphs that hold its calls are freed */
+    /* after the graphs, because NCCL waits until those that hold its calls are freed */
+    sgt_cuda_ranks_leave(c);
     if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
         sgt_cuda_event_free(c->queue.copied[i]);
@@ -96,7 +97,7 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
-/* Make ids and targets of the micro-step that begins now, from a slot. */
+/* Convert the rows in a slot to the ids and targets of the micro-step that begins now. */
 static void take_rows(sgt_cuda_backend *c, int slot, int given)
 {
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
@@ -112,10 +113,11 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    unsigned rows = 1 + (c->o.documents != 0); /* kernels for rows and documents' ends */
+    /* the kernels of this function: for rows, and for documents */
+    unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* and the kernel that begins a micro-step */
+    /* with the kernel that begins a micro-step */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -147,15 +149,15 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* base.hold promises that rows given two calls ago are copied. Waiting costs nothing unless the
-     * host is far ahead. */
+    /* base.hold: rows that were given this many calls ago must be copied by now. This waits only if
+     * the host is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Return the bits of a number (16 or 32 bits, sign and magnitude) as an integer with the same
+/* Map the bits of a number (16 or 32 bits, sign and magnitude) to an integer with the same
  * order. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
@@ -166,8 +168,8 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* Find which targets have the largest logit, from the logits that the head has kept. Rows of
- * counted targets are copied one at a time through pinned memory. That is few: the last words of a
+/* Set rows->greedy: find which targets have the largest logit. Logits of counted targets are
+ * copied, a row at a time, through pinned memory. Such targets are few: the last words of a
  * text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
@@ -198,7 +200,8 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
     int rc =
-        sgt_cuda_finish(c->queue.copies, err); /* then slot 0 and the staging buffer are free */
+        /* afterwards, slot 0 and the staging buffer are free */
+        sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
     memcpy(c->queue.staging, rows->tokens, tokens);
@@ -231,21 +234,21 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return the bytes that the arena may take of the free device memory. The rest is for code, which
- * is loaded when it first runs; if that fails, so does the run. */
+/* Return how many bytes of the free device memory the arena may take. The rest is for kernels'
+ * code, which is loaded at its first launch; if there is no room for it then, the run fails. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Fail because c's layout does not fit. It needs what sgt_cuda_backend_estimate returns, of which
- * `taken` bytes are already allocated. */
+/* Fail because the arena does not fit, and advise on --batch-size. `taken` bytes of what
+ * sgt_cuda_backend_estimate returns are already allocated. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + c->plan.gemm_space, room = room_on(d) + taken;
-    /* the latter: enough is free, but not in one piece */
+    /* in the second case, enough is free, but not in one piece */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
@@ -261,8 +264,8 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
                     (double)d->memory / 0x1p30, advice);
 }
 
-/* Open this rank's device. A launcher may show each rank only one device, which is then number
- * 0. */
+/* Open this rank's device. If that does not exist, open device 0: a launcher may show each rank
+ * only its own. */
 static int open_device(sgt_cuda_backend *c, sgt_error *err)
 {
     uint32_t local = c->o.ranks ? c->o.ranks->local : c->o.card;
@@ -274,7 +277,7 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    /* again, because the libraries have taken some of the free memory */
+    /* measure the free memory again, because libraries have taken some of it */
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
@@ -285,7 +288,7 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Zero the state before anything is put there: gaps, padding, gradients and moments must be 0. */
+/* Zero the state before parameters are put: gaps, padding, gradients and moments must be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->flat.own * sizeof(float);
@@ -339,17 +342,17 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_cuda_gemms_options g = {
-        .device = c->device.name,
-        .unverified = c->o.unverified,
-        .notice = c->o.notice,
-        .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its timings are not a launch's own */
-        .deterministic = c->o.deterministic,
-        .choices = c->o.choices,
-        .wide = (c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0,
-        .timing = !c->o.deterministic && !c->o.untimed};
+    sgt_cuda_gemms_options g = {.device = c->device.name,
+                                .unverified = c->o.unverified,
+                                .notice = c->o.notice,
+                                /* with sync_kernels, timings include waits */
+                                .cache = c->o.sync_kernels ? NULL : c->o.cache,
+                                .deterministic = c->o.deterministic,
+                                .choices = c->o.choices,
+                                .wide = (c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0,
+                                .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
-    if (rc == SGT_ENOMEM) { /* there is no room even for the products' workspace */
+    if (rc == SGT_ENOMEM) { /* even the products' workspace does not fit */
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
     }
@@ -400,7 +403,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* while there is room for large matrices */
+    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* now, while there is room for large matrices */
     if (rc == SGT_OK) rc = take_memory(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);

@@ -11,8 +11,8 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* Run one step over random tokens, so that queries, keys, values and gradients are numbers as in
- * training. On zeros, cards draw less power and clock higher. */
+/* Run one step with random tokens, so that queries, keys, values and gradients are like those of
+ * training. On zeros, GPUs draw less power and clock higher. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
     size_t n = (size_t)o->batch * ((size_t)o->seq + 1);

@@ -1,7 +1,7 @@
-/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda`. device.h finds
- * and loads the library; cuda_library.c defines the symbol. The library has its own copy of the
- * code it needs from loader/base, kernels and train. Only the arguments and results of these
- * functions pass between the library and the program.
+/* cuda_library.h: the interface of libsgt-cuda.so: one symbol, `sgt_cuda`. device.h finds and loads
+ * the library; cuda_library.c defines the symbol. The library has its own copy of the code it needs
+ * from loader/base, kernels and train. Only the arguments and results of these functions pass
+ * between the library and the program.
  *
  *     const sgt_cuda_library *lib;
  *     sgt_cuda_device d;
@@ -19,7 +19,7 @@
 #include "train/cuda/self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-/* increased when this struct, or one that it passes, changes its meaning */
+/* number to increase when the meaning of this struct, or of one that it passes, changes */
 #define SGT_CUDA_INTERFACE 3
 
 typedef struct sgt_cuda_library {
@@ -33,22 +33,22 @@ typedef struct sgt_cuda_library {
      * it cannot be used. */
     int (*usable)(sgt_cuda_device *d, sgt_error *err);
 
-    /* Set folders to search for NVIDIA's libraries besides the system's own
-     * (sgt_library_search). */
+    /* Set folders to search for NVIDIA's libraries besides the system's own (see
+     * sgt_library_search). */
     void (*search)(const char *folders);
 
     int (*open)(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-    /* Return the memory that open would hold, by kind and in all, without a device. */
+    /* Compute the memory that open would allocate, by kind and in total, without a device. */
     int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                     size_t *count, uint64_t *bytes, sgt_error *err);
 
-    /* Return the launches, waits and copies since the library was loaded. */
+    /* Return how many launches, waits and copies there were since the library was loaded. */
     sgt_cuda_counts (*count)(void);
 
     const sgt_cuda_checks *checks; /* the paths of the self-check; NULL: none */
 
-    /* For benchmarks: products, CUPTI's counters and attention, each separately. */
+    /* Calls for benchmarks: matrix products, CUPTI's counters, and the timing of attention. */
     const sgt_cuda_gemm_calls *gemm;
     const sgt_cupti_calls *cupti;
     int (*attention)(sgt_cuda_attention_times *t, const sgt_backend_options *o, sgt_error *err);

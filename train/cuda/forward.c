@@ -13,7 +13,8 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
         sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N, width);
 }
 
-/* Compute the LayerNorm of x + dropout(y), and keep that sum; of x alone if y is NULL. */
+/* Compute the LayerNorm of x + dropout(y), and keep that sum; if y is NULL, the LayerNorm of x
+ * alone. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
                       const void *x, const void *y, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
@@ -120,7 +121,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* The last block that recomputes anything still finds its activations in the shared memory. */
+/* Recompute a block's activations. The last block that recomputes any is skipped: its activations
+ * are still in the shared memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -140,7 +142,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cuda_range_end(c);
 }
 
-/* Compute the loss, then softmax and its gradient, each in a pass over the logits. */
+/* Compute the loss; then softmax; then its gradient, each in a separate pass over the logits. */
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
     sgt_cuda_logsumexp(c->queue.compute, c->shape.type, c->buf.row_lse, c->buf.logits, c->shape.N,

@@ -1,5 +1,5 @@
-/* layout.c: decides sizes, and where everything lies in the CUDA backend's one allocation, counted
- * by kind. It needs no device: the same code measures before a run. */
+/* layout.c: computes sizes, and the layout of the CUDA backend's one allocation, counted by kind of
+ * memory. It needs no device: the same code estimates memory before a run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* most positions of a micro-step: kernels count them in int, and slightly beyond the last one */
+/* most positions of a micro-step; kernels use int for their indices, also slightly past the end */
 #define MOST_POSITIONS (1 << 30)
 #define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304, so that the head's products have whole tiles */
 
@@ -24,9 +24,9 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
                       : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Place the tensors: matrices first, because the optimizer decays a prefix, those of a layer side
- * by side; then the vectors in the same order. Buckets are padded so that every rank's part begins
- * aligned. */
+/* Compute where each tensor is. Matrices come first, because weight decay applies to the beginning
+ * of the arrays; those of a layer are adjacent. Then come the vectors in the same order. Buckets
+ * are padded so that every rank's part is aligned. */
 static size_t place_tensors(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -119,7 +119,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
                         sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
-    /* rows start aligned with and without padding */
+    /* so that rows are aligned to 16 bytes even without padding */
     c->shape.ldv = o->no_pad_vocab ? round_up(c->shape.V, 16 / c->shape.width) : c->shape.rows_v;
     if (!c->buf.blocks) c->buf.blocks = calloc(c->shape.L, sizeof *c->buf.blocks);
     if (!c->flat.tensor_at)
@@ -150,7 +150,7 @@ static void *take(sgt_cuda_backend *c, size_t bytes)
 static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->shape.width); }
 static float *floats(sgt_cuda_backend *c, size_t count) { return take(c, count * sizeof(float)); }
 
-/* End a kind of memory, which counts all bytes taken since the previous kind. */
+/* End a kind of memory: it is counted as all bytes taken since the previous kind ended. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -158,8 +158,8 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->buf.used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->buf.used - before};
 }
 
-/* Take a buffer for this block, or if the block recomputes it, use the one of `first`, which may be
- * this block. */
+/* Take a buffer for this block. If the block recomputes this activation, use the buffer of block
+ * `first` instead, or take it now if this block is `first`. */
 #define OWN(field, count, first) \
     (l->field = (first) && (first) != l ? (first)->field : numbers(c, count))
 #define OWN_FLOATS(field, count, first) \
@@ -255,8 +255,8 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->plan.gemm_space};
 }
 
-/* Return cuDNN's workspace. It lies in the logits' memory if it fits there: logits exist only
- * between the last attention of the forward pass and the first of the backward pass. */
+/* Return the address of cuDNN's workspace. If it fits, it shares the logits' memory: logits exist
+ * only between the last attention of the forward pass and the first of the backward pass. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
@@ -301,7 +301,8 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return the path that attention will take. The estimate is the same for our own and cuDNN's. */
+/* Return the path that attention will probably use. Our kernels and cuDNN's have the same
+ * estimate. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -351,7 +352,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
 {
-    uint32_t low = 0, high = o->batch; /* `low` fits, `high` does not */
+    uint32_t low = 0, high = o->batch; /* rows: `low` fits, `high` does not */
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (fits(o, middle, bytes)) low = middle;
@@ -365,8 +366,7 @@ const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropou
 {
     if (!training || !(c->o.dropout > 0)) return NULL;
     *d = (sgt_cuda_dropout){.place = c->buf.place,
-                            .row_elements =
-                                c->shape.T * c->shape.C, /* attention counts its own elements */
+                            .row_elements = c->shape.T * c->shape.C, /* not used by attention */
                             .layer = (uint32_t)layer,
                             .site = site,
                             .rate = c->o.dropout};

@@ -1,7 +1,7 @@
 /* live.c: declares in which parts of a step (live.h) each buffer of the CUDA backend is in use. It
- * must agree with what forward.c and backward.c write and read. Gradients are always in use,
- * because the update zeroes them and kernels add to them. The head's part includes its backward
- * products. */
+ * must agree with what forward.c and backward.c write and read. Gradients count as always in use,
+ * because the update zeroes them and kernels then add to them. The head's part includes its
+ * backward products. */
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
@@ -9,7 +9,8 @@
 static unsigned layers(const sgt_cuda_backend *c) { return (unsigned)c->shape.L; }
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. It is also in use between them, unless the block recomputes it. */
+ * parts. It is also in use between these parts, unless the block recomputes it: the recompute level
+ * is at least `from`. */
 static void kept(sgt_cuda_backend *c, unsigned i, const void *at, unsigned first,
                  sgt_recompute from)
 {
@@ -45,8 +46,8 @@ static void within(sgt_cuda_backend *c, unsigned part, const void *const *at, si
 }
 #define WITHIN(c, part, at) within(c, part, at, sizeof(at) / sizeof *(at))
 
-/* Declare the buffers that a layer overwrites and leaves nothing in. cuDNN's workspace may share
- * the logits' memory. */
+/* Declare the buffers that are used only within a layer's forward or backward part. cuDNN's
+ * workspace may share the logits' memory. */
 static void live_work(sgt_cuda_backend *c, unsigned i)
 {
     const sgt_cuda_naive *n = &c->plan.naive;
@@ -95,7 +96,8 @@ void sgt_cuda_live(sgt_cuda_backend *c)
     WITHIN(c, update, of_update);
 }
 
-/* Count the bytes in use. The products' workspace is a separate allocation, always in use. */
+/* Count the bytes in use in a part. The workspace of matrix products is a separate allocation, and
+ * is always in use. */
 void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
                          uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS])
 {

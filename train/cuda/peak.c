@@ -1,13 +1,13 @@
-/* peak.c: a device's peak speed, for MFU: by its datasheet, and as measured with one large matrix
+/* peak.c: a device's peak speed, for MFU: from its datasheet, and measured with one large matrix
  * product. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
 
-/* TFLOP/s of dense products from NVIDIA's datasheets of each card (without sparsity): float32
- * without tensor cores, TF32, 16 bits. A device matches if its name begins with an entry's, so
- * longer names come first. */
+/* Peak speeds in TFLOP/s from NVIDIA's datasheets, for dense products (without sparsity): in
+ * float32 without tensor cores, in TF32, and in 16 bits. An entry matches a device whose name
+ * begins with the entry's; longer names come first. */
 static const struct {
     const char *name;
     double fp32, tf32, half;
@@ -31,8 +31,8 @@ static double datasheet(const char *name, sgt_precision p)
     return 0;
 }
 
-/* Return the speed of a large product; 0 if it cannot be measured. Its matrices exceed the card's
- * caches and need little of its memory: 400 MB for a side of 8192 in 16 bits. */
+/* Return the measured speed of a large product; 0 if it cannot be measured. Its matrices are larger
+ * than the card's caches, but need little of its memory: 400 MB for a side of 8192 in 16 bits. */
 static double measured(sgt_cuda_backend *c)
 {
     enum { SIDE = 8192 };

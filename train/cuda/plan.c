@@ -22,7 +22,8 @@ static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gem
     return sgt_cuda_gemm_plan(p, c->plan.gemms, s, err);
 }
 
-/* Describe y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+/* Return the shape of y (N, out) = x (N, in) W (in, out) + b. dx_shape and dw_shape return those of
+ * its two backward products. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = product(c, c->shape.N, out, in);
@@ -84,12 +85,12 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
     const sgt_cuda_gemm *p;
     s.epilogue = epilogue;
     if (sgt_verdict_out(c->o.verdicts, path)) return NULL;
-    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library may lack this epilogue */
+    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library may not have this epilogue */
 }
 
-/* Plan the products with GELU fused in. The library lacks the erf form. fc_gelu is left out if
- * layers may recompute GELU alone, with our kernel: the library rounds differently, and the choice
- * of layers must not change any bit. */
+/* Plan the products with GELU fused in. The library has only the tanh form. fc_gelu is not planned
+ * if some layers may recompute GELU with our kernel: the library rounds differently, and the choice
+ * of these layers must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     c->plan.fc_gelu = c->plan.dgelu = c->plan.dgelu_bias = NULL;
@@ -103,7 +104,7 @@ static void plan_gelu(sgt_cuda_backend *c)
                                     SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
 }
 
-/* Run the step's own kernels over (N, 4C), on any arrays of that size. */
+/* Run GELU's own kernel over (N, 4C), for timing; any arrays of that size will do. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
@@ -157,7 +158,8 @@ static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0;
 static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
 {
     float bias;
-    if (c->o.deterministic) c->plan.qkv_dw_bias = NULL; /* the library orders its sums over rows */
+    /* the library does not define the order of its sums over rows */
+    if (c->o.deterministic) c->plan.qkv_dw_bias = NULL;
     if (!c->plan.qkv_dw_bias || !(ms_of(c->plan.qkv_dw_bias) > 0)) return SGT_OK;
     int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
     if (rc == SGT_OK && ms_of(c->plan.qkv_dw_bias) >= ms_of(c->plan.linear[SGT_CUDA_QKV].dw) + bias)
@@ -165,8 +167,9 @@ static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
     return rc;
 }
 
-/* Choose the fastest. Forward: GELU fused, or separate. Backward: slope and bias gradient fused,
- * slope fused, or both separate. Without timings, the one with most fused in. */
+/* Choose the fastest combination. Forward: GELU fused, or separate. Backward: GELU's slope and the
+ * bias gradient fused, only the slope fused, or both separate. Without timings, fuse as much as
+ * possible. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope, bias;
@@ -175,8 +178,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
     int rc = choose_qkv_bias(c, err);
     if (rc < 0) return rc;
     if (!(ms_of(fc->forward) > 0)) {
-        if (c->o.deterministic)
-            c->plan.dgelu_bias = NULL; /* the library orders its sums over rows */
+        if (c->o.deterministic) /* the library does not define the order of its sums over rows */
+            c->plan.dgelu_bias = NULL;
         return SGT_OK;
     }
     rc = sgt_cuda_time(c, gelu, &forward, err);
@@ -193,8 +196,7 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* Plan a product of each of the B*H heads, which lie one after the other: (T, T) = q k^T and so
- * on. */
+/* Plan one product for each of B*H heads, which are adjacent in memory, such as (T, T) = q k^T. */
 static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {
@@ -221,8 +223,9 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
     return rc;
 }
 
-/* Fuse the residual stream's sum into proj and fcproj. It is then rounded once; otherwise the
- * branch is rounded before it. Dropout comes between the two, so it excludes this. */
+/* Plan proj and fcproj with the addition to the residual stream fused in. The sum is then rounded
+ * once; otherwise the branch is rounded before the addition. Dropout comes between the product and
+ * the addition, so there is no such plan with dropout. */
 static void plan_residual(sgt_cuda_backend *c)
 {
     sgt_cuda_gemm_shape proj = forward_shape(c, c->shape.C, c->shape.C),

@@ -1,4 +1,4 @@
-/* queue.c: copies between host and device, and graphs of queued work. */
+/* queue.c: copies data between host and device, and runs queued work as graphs. */
 #include "train/cuda/cuda_backend.h"
 
 #include <string.h>

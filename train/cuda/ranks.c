@@ -5,8 +5,8 @@
  *
  * All NCCL calls are on one stream, in the order of the backward pass. Events join it to the
  * compute stream in both directions, so that graphs capture it. Not yet run on a GPU, nor with NCCL
- * itself: in tests a stand-in joins processes (tests/kernels/host/nccl.cpp). NCCL adds in its own
- * order, which is the same from run to run on the same machines and links. */
+ * itself: in tests, a stand-in connects the processes (tests/kernels/host/nccl.cpp). NCCL chooses
+ * the order of its sums; it is the same from run to run on the same machines and links. */
 #include <stdlib.h>
 
 #include "kernels/cuda/nccl.h"
@@ -18,7 +18,7 @@ struct sgt_cuda_group {
     sgt_nccl_comm comm;
     sgt_cuda_stream stream;
     sgt_cuda_event ready, done;
-    int reducing; /* the micro-step being queued is a step's last */
+    int reducing; /* 1: the micro-step being queued is the last of a step */
 };
 
 /* ---- set-up ---- */
@@ -61,9 +61,9 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? meet(c, err) : rc;
 }
 
-/* Leave the group. Abort NCCL if the ranks have given up, because its calls would wait forever for
- * a rank that is gone. If the abort hangs, as it may on a faulty device, the program's watch over
- * its ranks (ranks.h) ends the process. */
+/* Leave the group. If the ranks have given up, abort NCCL's communicator, because its calls would
+ * wait forever for a rank that has ended. If the abort hangs, as it may on a faulty device, the
+ * program's watch over its ranks (ranks.h) ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -79,7 +79,7 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work queued on the streams ---- */
 
-/* enter: make NCCL's stream wait for the compute stream's work so far. leave: make the compute
+/* enter makes NCCL's stream wait for the compute stream's work so far; leave makes the compute
  * stream wait for NCCL's stream. */
 static void enter(sgt_cuda_backend *c)
 {
@@ -98,7 +98,7 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Return how many numbers a rank's part of a bucket has. Set *at to its place in the rank's own
+/* Return how many numbers a rank's part of a bucket has. Set *at to its offset in the rank's own
  * arrays. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
@@ -132,8 +132,8 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* An infinite or NaN gradient on any rank makes the sum infinite or NaN on all, so they skip the
- * same updates. */
+/* Sum loss, targets and the gradient's squares over ranks. If a gradient is infinite or NaN on any
+ * rank, so is the sum on every rank, so all of them skip the same updates. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -173,12 +173,13 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
 
 /* ---- state in and out ---- */
 
-/* A run of floats that one rank owns: the rank, and the place in its own arrays. */
+/* A range of floats that one rank owns: the rank, the offset in its own arrays, and the length. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* Return the first piece of the floats at .. at + count of the flat arrays. */
+/* Return the first piece of the floats at .. at + count of the flat arrays; it has at most `count`
+ * floats. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -200,7 +201,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Broadcast each piece through the logits' memory, which is free between micro-steps. */
+/* Get floats on every rank: broadcast each piece from its owner, through the logits' memory, which
+ * is free between micro-steps. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

@@ -1,6 +1,6 @@
 /* self_check.c: the table of paths that the self-check tries, and the line that identifies the
- * machine for which the verdicts hold. Only a card can confirm that the time limits are long
- * enough; runs on the host have longer ones (sgt_cuda_patience). */
+ * machine for which the verdicts hold. Whether the time limits are long enough can only be
+ * confirmed on a GPU; runs on the host have longer ones (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include "kernels/cuda/nccl.h"
 #include "kernels/cuda/runtime.h"
 
-/* Rows are in the order of dependence: later paths use earlier ones. The first row's limit includes
+/* Rows are ordered by dependence: later paths use earlier ones. The first row's limit includes
  * loading the kernels and cuBLASLt; cuDNN's includes compiling its kernels. */
 static const struct row {
     const char *name;

@@ -1,15 +1,14 @@
-/* self_check.h: the self-check of the CUDA backend. It tries every path that only hardware can
- * confirm, on small inputs, and compares the results with plain sums in double on the host. A path
- * is a row of the table in self_check.c: a name, a time limit in seconds, and a function that
- * returns
+/* self_check.h: the self-check of the CUDA backend. It tries, on small inputs, every path whose
+ * results only hardware can confirm, and compares the results with plain sums in double on the
+ * host. A path is a row of the table in self_check.c: a name, a time limit in seconds, and a
+ * function that returns
  *
  *     SGT_OK            if the results are right
  *     SGT_EUNSUPPORTED  if this machine, card or library does not have the path
  *     SGT_EFORMAT       if the results are wrong; the message says by how much
  *     another code      if CUDA or a library reported an error
  *
- * A path that crashes or hangs takes its process with it, so train/paths.c runs the paths in a
- * child process. */
+ * A path may crash or hang, so train/paths.c runs the paths in a child process. */
 #ifndef SGT_CUDA_SELF_CHECK_H
 #define SGT_CUDA_SELF_CHECK_H
 
@@ -17,8 +16,8 @@
 #include "kernels/cuda/cuda.h"
 #include "train/verdicts.h"
 
-/* Names of the paths, which the backend passes to sgt_verdict_out. A variant's path names its
- * switch. */
+/* Names of the paths, as the backend passes them to sgt_verdict_out. The path of a variant is named
+ * after the variant. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_TILED "attention tiled"
@@ -65,7 +64,7 @@ int sgt_check_bulk_loss(int device, sgt_error *err);
 int sgt_check_nccl(int device, sgt_error *err);
 int sgt_check_cupti(int device, sgt_error *err);
 
-/* ---- memory of a check ---- */
+/* ---- memory for a check ---- */
 
 /* A stream, and `bytes` bytes each of device memory and pinned memory. */
 typedef struct sgt_check_space {
@@ -79,14 +78,15 @@ void sgt_check_space_close(sgt_check_space *x);
 
 /* ---- numbers of any type on the host ---- */
 
-/* Fill x with multiples of 1/16 from -1 to 1. Every type holds them exactly, and in float32 sums of
- * thousands of their products are exact. */
+/* Fill x with multiples of 1/16 from -1 to 1. Every type represents them exactly, and float32 sums
+ * of thousands of their products are exact. */
 void sgt_check_fill(float *x, size_t n, uint32_t seed);
-/* Convert n floats to `type`. They must come from sgt_check_fill. */
+/* Convert n floats, which must come from sgt_check_fill, to `type`. */
 void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);
 /* Return number i of an array of `type`. */
 double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i);
-/* Return the largest relative error of rounding to `type`: 2^-8, 2^-11, 2^-24. */
+/* Return the largest relative error of rounding to `type`: 2^-8 for bf16, 2^-11 for fp16, 2^-24 for
+ * float32. */
 double sgt_check_unit(sgt_cuda_type type);
 const char *sgt_check_type(sgt_cuda_type type); /* return its name: "float32", "bf16", "fp16" */
 static inline size_t sgt_check_width(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }

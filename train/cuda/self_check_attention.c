@@ -1,5 +1,5 @@
-/* self_check_attention.c: checks each attention as training runs it. A backend of one layer runs
- * both passes on inputs that are put into its memory. The results are compared with kernels/ref. */
+/* self_check_attention.c: checks each attention as training runs it. A backend with one layer runs
+ * both passes on inputs copied into its memory, and the results are compared with kernels/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "kernels/ref/ref.h"
 #include "train/cuda/self_check.h"
 
-/* T is not a multiple of a tile. Rows of T numbers start aligned, as matrix products need them. */
+/* T is not a multiple of a tile's rows, but rows of T numbers are 16-byte aligned, as matrix
+ * products require. */
 enum { B = 2, T = 120, H = 2 };
 
 /* Arrays on the host, in one allocation that starts at qkv. */
@@ -53,7 +54,8 @@ static void compute(numbers *x)
         }
 }
 
-/* Return the root mean square of the error in part `part` of `parts`, divided by that of `want`. */
+/* Return the root mean square of the errors in part `part` of `parts` (for example k of q, k and
+ * v), divided by the root mean square of `want`. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
                        size_t parts)
 {
@@ -68,10 +70,11 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the bound of `distance`. Each number is a sum of terms that were rounded to the type at
- * most six times (naive attention: scores, probabilities, out, gradients of probabilities and of
- * scores, the result). The errors have no common sign, so the relative error of a sum is no larger
- * than that of its terms. float32 also rounds each partial sum of up to T or D terms. */
+/* Return the largest allowed `distance`. Each number is a sum of terms that were rounded to the
+ * type at most six times (in naive attention: scores, probabilities, out, gradients of
+ * probabilities and of scores, the result). The errors have random signs, so a sum's relative error
+ * is no larger than that of its terms. In float32, partial sums of up to T or D terms are rounded
+ * too. */
 static double bound(const sgt_cuda_backend *c)
 {
     /* each product rounds its operands once */
@@ -106,8 +109,8 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
-/* Run both passes and compare. Results are zeroed first, so that those of an earlier path cannot
- * pass. */
+/* Run both passes and compare their results. The memory for results is zeroed first, so that
+ * results left by an earlier path cannot pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
@@ -182,7 +185,8 @@ int sgt_check_attention_hopper(int device, sgt_error *err)
                : rc;
 }
 
-/* `auto` takes tiles for head sizes that tensor cores do not support. */
+/* Check attention by tiles with head size 20: tensor cores do not support it, so `auto` chooses
+ * tiles. */
 int sgt_check_attention_tiled(int device, sgt_error *err)
 {
     int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 20, 0, err);

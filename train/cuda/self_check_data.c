@@ -1,4 +1,4 @@
-/* self_check_data.c: memory and numbers of the checks. */
+/* self_check_data.c: memory and input numbers for the checks. */
 #include "train/cuda/self_check.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* self_check_loss.c: checks the loss by bulk copies (variant cross-entropy-bulk) against
- * kernels/ref. The logits come from sgt_check_fill, so every type holds them exactly. */
+/* self_check_loss.c: checks the loss kernel with bulk copies (variant cross-entropy-bulk) against
+ * kernels/ref. The logits come from sgt_check_fill, so every type represents them exactly. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,8 +12,9 @@ typedef struct shape {
     size_t n, V, ld;
 } shape;
 
-/* The first shape has more rows than 132 blocks of four stages hold at once, so stages are
- * refilled. The second has rows of GPT-2's vocabulary, of which two fill the shared memory. */
+/* The first shape has more rows than 132 blocks with four stages hold at once, so stages are
+ * reused. The second has rows as long as GPT-2's vocabulary, two of which fill the shared
+ * memory. */
 static const shape shapes[] = {{540, 205, 208}, {3, 50257, 50304}};
 enum { MOST_ROWS = 540, MOST_LOGITS = 3 * 50304, SCALE = 1024 };
 
@@ -24,15 +25,16 @@ typedef struct rows {          /* the kernel's data, on the device */
 } rows;
 
 typedef struct numbers {
-    sgt_check_space space; /* each holds one `rows` */
+    sgt_check_space space; /* device memory and pinned memory for one `rows` each */
     float *want;           /* logits on the host, then their gradients */
     float loss[MOST_ROWS];
 } numbers;
 
-/* Bound of the error of a sum, with u = 2^-24. exp(x - max) has a relative error of at most 11 u,
- * as logits differ by at most 2. A running maximum may change V/4096 + 2 times, and each change
- * multiplies by such a number. A thread adds V/512 + 8 terms, a warp and a block 21. Together that
- * is at most 300 u of the sum. The loss adds logarithms of up to 12, each with an error of 2 u. */
+/* Bound of the relative error of a sum of exponentials, in units of u = 2^-24. exp(x - max) has a
+ * relative error of at most 11 u, as logits differ by at most 2. The running maximum may change
+ * V/4096 + 2 times, and each change multiplies the sum by such a factor. A thread adds V/512 + 8
+ * terms, and a warp and a block add 21. Together that is at most 300 u. The loss adds two
+ * logarithms of up to 12, each with an error of 2 u. */
 static const double sums = 350 * 0x1p-24;
 
 static int compare(const numbers *x, const shape *s, sgt_cuda_type type, sgt_error *err)
@@ -53,7 +55,8 @@ static int compare(const numbers *x, const shape *s, sgt_cuda_type type, sgt_err
     return SGT_OK;
 }
 
-/* Every seventh target is ignored. With this scale no gradient is below fp16's normal numbers. */
+/* Fill in the kernel's inputs. Every seventh target is ignored. SCALE is so large that no gradient
+ * is below fp16's normal numbers. */
 static void fill(numbers *x, const shape *s, sgt_cuda_type type)
 {
     rows *to = x->space.pinned;

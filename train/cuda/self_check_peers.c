@@ -1,6 +1,5 @@
-/* self_check_peers.c: checks the libraries that a step may call besides cuBLASLt and cuDNN. NCCL
- * runs as a single rank, which shows whether it loads, initializes and moves the right numbers on
- * this card. CUPTI must see a kernel. */
+/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs as a single rank, which shows whether it
+ * loads, initializes and copies the right numbers on this card. CUPTI must record a kernel. */
 #include <stdio.h>
 
 #include "kernels/cuda/cupti.h"
@@ -19,7 +18,7 @@ static int said(const sgt_nccl *n, const char *what, int code, sgt_error *err)
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
 
-/* Make the calls of a step (train/cuda/ranks.c). With one rank they copy. */
+/* Make the NCCL calls of a step (train/cuda/ranks.c). With a single rank, each of them copies. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,

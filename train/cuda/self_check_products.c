@@ -1,6 +1,6 @@
 /* self_check_products.c: checks matrix products through cuBLASLt, with each epilogue that a step
- * may use, against sums in double. The inputs (sgt_check_fill) make a sum in float32 exact in any
- * order. The bounds are therefore those of one rounding and of the epilogue's own arithmetic. */
+ * may use, against sums in double. With inputs of sgt_check_fill, float32 sums are exact in any
+ * order. The allowed error is therefore that of one rounding and of the epilogue's arithmetic. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +14,17 @@ enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    sgt_check_space space; /* ARRAYS arrays of MATRIX floats, or fewer bytes in narrower types */
-    float *x;              /* the same arrays on the host: their contents before the product */
+    sgt_check_space space; /* ARRAYS arrays, with room for MATRIX floats each */
+    float *x; /* the same arrays as floats on the host, as they were before the product */
 } products;
 
 /* A kind of product that a step makes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added; /* the array that an accumulating product adds: IN_OUT for D itself */
+    int added; /* array that an accumulating product adds to: IN_OUT for D itself */
 } form;
 static const form forward = {0, 0, 0, 0}, dx = {0, 1, 0, 0}, dw = {1, 0, 1, IN_OUT};
-static const form residual = {0, 0, 1, IN_AUX}; /* forward, added to another matrix of D's type */
+static const form residual = {0, 0, 1, IN_AUX}; /* `forward`, added to another matrix of D's type */
 
 static float *host(const products *p, int array) { return p->x + (size_t)array * MATRIX; }
 static size_t at(int array) { return (size_t)array * MATRIX * sizeof(float); }
@@ -47,7 +47,7 @@ static int products_open(products *p, sgt_error *err)
     return rc == SGT_OK ? sgt_check_space_open(&p->space, at(ARRAYS), err) : rc;
 }
 
-/* ---- the right numbers ---- */
+/* ---- the expected numbers ---- */
 
 static double product(const products *p, const form *f, size_t i, size_t j)
 {
@@ -75,9 +75,9 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* Return D's number at (i, j), and set *off to the error it may have. The library may use the
- * card's approximation of tanh, which is off by at most 2^-11 of tanh. That is half as much times
- * |x| in GELU, and for |x| <= 1 at most 1.5 times as much in its slope. */
+/* Return the expected D at (i, j), and set *off to the allowed error. The library may use the
+ * card's approximation of tanh, which has a relative error of at most e = 2^-11. GELU's error is
+ * then at most e |x| / 2, and that of its slope at most 1.5 e for |x| <= 1. */
 static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t i,
                      size_t j, double *off)
 {
@@ -87,7 +87,8 @@ static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape
     *off = 0;
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        *off = fabs(x) * (approximate + 1.2 * u); /* aux has x rounded; the slope is at most 1.13 */
+        /* 1.2: aux has x rounded, and GELU's slope is at most 1.13 */
+        *off = fabs(x) * (approximate + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU || s->epilogue == SGT_EPILOGUE_DGELU_BGRAD) {
         *off = fabs(x) * 1.5 * approximate;
@@ -111,8 +112,8 @@ static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, s
                     names[array], i, j, got, want);
 }
 
-/* Compare column j of D, and of aux if the product writes it; set the column's sum and the error it
- * may have. */
+/* Compare column j of D, and of aux if the product writes it, with the expected numbers. Set *sum
+ * to the column's expected sum and *sum_off to its allowed error. */
 static int compare_column(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t j,
                           double *sum, double *sum_off, sgt_error *err)
 {
@@ -177,7 +178,8 @@ static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_c
                              .ldb = f->trans_b ? K : N,
                              .ldd = N,
                              .type = type,
-                             .out = f->added == IN_OUT ? SGT_F32 : type, /* weight gradient */
+                             /* a weight gradient is float32 */
+                             .out = f->added == IN_OUT ? SGT_F32 : type,
                              .tf32 = tf32,
                              .accumulate = f->accumulate,
                              .epilogue = epilogue};

@@ -1,9 +1,11 @@
-/* state.c: parameters, moments, gradients and the loss scaler, from the device and to it. */
+/* state.c: reads parameters, moments, gradients and the loss scaler from the device, and writes
+ * them to it. */
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
 
-/* Return the array of a state, and in *at where float `first` of the tensor lies in it. */
+/* Return the array of a state, and set *at to the offset of float `first` of the tensor in it.
+ * Returns NULL with an error if there are no such floats. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
@@ -21,8 +23,8 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return flat[what];
 }
 
-/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
- * writes to it are ignored. */
+/* Return whether the optimizer does not have this state. SGD has no second moment: reads give
+ * zeros, and writes are ignored. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
 {
     return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
@@ -97,7 +99,7 @@ void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_scaler kept = *s;
-    (void)step; /* each update gets the step's number */
+    (void)step; /* not needed: each update gets the step's number */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    sgt_cuda_start_control(c, &kept, NULL); /* a device error is reported again by the next call */
+    sgt_cuda_start_control(c, &kept, NULL); /* the next call returns any device error again */
 }

@@ -1,6 +1,6 @@
 /* trace.c: adds CUPTI's records of the traced steps to the trace. The host waits for the device
- * when the window opens, so that it contains no work of the previous step, and when it closes. In
- * between, nothing runs differently. Not yet run on a GPU. */
+ * before the first traced step, so that the trace contains no work of the step before it, and after
+ * the last. Between these waits, steps run as usual. Not yet run on a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    /* then the trace has only the host's part */
+    /* without CUPTI, the trace has only the host's part */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     int rc = sgt_cupti_open(&c->cupti, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});

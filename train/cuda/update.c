@@ -9,7 +9,7 @@ static sgt_adamw adamw(const sgt_cuda_backend *c)
 }
 
 /* Update numbers at .. at + n of this rank's part of the flat arrays. Weight decay applies to the
- * first `decayed` of them. */
+ * first `decayed` of these n. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
@@ -26,7 +26,7 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* Update with one launch per tensor, as optimizers do that know nothing of flat arrays. */
+/* Update with one launch per tensor, like an optimizer without flat arrays. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -49,14 +49,14 @@ static void compute_update(sgt_cuda_backend *c)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
-    /* a rank's part does not end where a tensor ends */
+    /* with several ranks, a rank's part does not end where a tensor ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_range(c, 0, c->flat.own, c->flat.own_decayed);
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
     sgt_cuda_range_end(c);
-    /* and the kernel that begins an update */
+    /* with the kernel that begins an update */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
