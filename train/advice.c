@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sizes below the smallest measured one are treated as that size. */
+/* Return the range for a model smaller than SGT_LR_SMALLEST. Models smaller than the smallest
+ * measured one get that one's rates. */
 static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
@@ -29,7 +30,8 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     return table[best];
 }
 
-/* Return the factor for fewer rows than the base; 1 from the base on. */
+/* Return the factor of the learning rate for steps of fewer rows than `base`; it is 1 from `base`
+ * rows on. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -90,7 +92,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Return the mean of the last n losses, at most SGT_MEAN_STEPS, NaN if one of them is. */
+/* Return the mean of the last n losses (n is at most SGT_MEAN_STEPS), or NaN if one of them is
+ * NaN. */
 static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 {
     double sum = 0;
@@ -98,9 +101,10 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. Chance must not look like divergence: two means of SGT_MEAN_STEPS steps
- * differ by sqrt(2/20) of what two steps do. One step's loss is a poor start, so it counts with a
- * margin of a tenth, or half of d->chance. */
+/* Update d->diverged. Chance must not look like divergence: the difference of two means of
+ * SGT_MEAN_STEPS losses deviates by sqrt(2 / SGT_MEAN_STEPS) of what one loss does. The first
+ * step's loss alone is uncertain, so as a start it gets a margin of a tenth or of half of
+ * d->chance. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->counted == 0) d->first = loss;
@@ -115,9 +119,10 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* Estimate the noise of the last losses, as a standard deviation: half of them differ by less than
- * .954 of it from the loss any number of steps before. A swing is close to one of the four steps
- * before, which noise is not, so take the least of the four lags. */
+/* Estimate the noise of the last losses, as a standard deviation: half of the differences between
+ * two noisy losses are less than .954 of it. Return the least estimate over pairs 1 to 4 steps
+ * apart, because a loss that swings is close to one of the four losses before it, and noise is
+ * not. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -138,9 +143,9 @@ static void take_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Return whether the loss rose at first by more than chance: by six standard deviations for the
- * number of tokens, and five of the measured noise. Until the rise is SGT_SWING_STEPS steps ago it
- * adds to that noise, so test again at every step. */
+/* Return whether the loss rose, near the end of the warm-up, by more than chance: by six standard
+ * deviations for the number of tokens, and five of the measured noise. For SGT_SWING_STEPS steps
+ * the rise itself counts as noise, so test again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -159,7 +164,7 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Track swings larger than noise, from one extreme to the next; return whether they are
+/* Track swings larger than noise, from one extreme of the loss to the next. Return whether they are
  * frequent. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
@@ -178,8 +183,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return how many standard deviations `loss` lies above the mean of the last steps, and add it to
- * them. */
+/* Return how many standard deviations `loss` is above the mean of the last steps' losses, then add
+ * it to them. */
 static double spike(sgt_diagnosis *d, double loss)
 {
     double sum = 0, squares = 0, z = 0;
@@ -195,7 +200,8 @@ static double spike(sgt_diagnosis *d, double loss)
     return z;
 }
 
-/* Return the mean of blocks first .. end - 1; *error2: the square of its standard error. */
+/* Return the mean of blocks first .. end - 1, and set *error2 to the square of its standard
+ * error. */
 static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
 {
     double sum = 0, squares = 0, n = end - first;
@@ -205,10 +211,10 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* Return the loss if it is flat, else 0: the last half of all steps gained less than SGT_FLAT_PART,
- * with a small enough error. A rising loss is not flat, and one below half a nat has little left to
- * lose. When the blocks are full, pairs are merged and the block size doubles, so the beginning is
- * kept. */
+/* Return the loss if it is flat, else 0. It is flat if the last half of all steps lowered it by
+ * less than SGT_FLAT_PART, measured with a small enough error. A rising loss is not flat, nor is
+ * one below half a nat, which has little left to lose. Steps are averaged in blocks; when all
+ * blocks are full, pairs are merged and the block size doubles, so the beginning is kept. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -240,8 +246,8 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* If the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about
- * --lr. */
+/* A flat loss says something about --lr only while the schedule is near that rate, not during the
+ * warm-up or a decay. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
 {
@@ -262,7 +268,7 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         return buf;
     }
     d->grave = 0;
-    /* lowering the rate is the only advice for such a run */
+    /* a run that has diverged needs only the advice to lower the rate */
     if (d->told & TOLD_DIVERGED) return NULL;
     double z = spike(d, loss);
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);

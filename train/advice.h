@@ -5,49 +5,51 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Learning rates with which AdamW trains models of a size, in steps of 64 rows. */
+/* Range of learning rates with which AdamW trains models of one size, in steps of 64 rows. */
 typedef struct sgt_lr_range {
     /* size of the published model nearest by ratio; below SGT_LR_SMALLEST, the given size */
     uint64_t parameters;
     double low, high;
-    /* rate of --lr auto for 64 rows: the lower end, but higher below SGT_LR_SMALLEST */
+    /* rate of --lr auto for 64 rows: the lower end of the range, or more for models below
+     * SGT_LR_SMALLEST */
     double chosen;
 } sgt_lr_range;
 
 #define SGT_LR_SMALLEST 124000000 /* parameters of the smallest published model */
-#define SGT_LR_MOST 0.01 /* highest rate that is chosen, or considered usual for small models */
+/* highest rate that --lr auto chooses, or that counts as usual for small models */
+#define SGT_LR_MOST 0.01
 
-/* Return the range for a size. From SGT_LR_SMALLEST on it is what the GPT-2 and GPT-3 papers and
- * their reproductions report; below, what tests/data/measure_lr.sh measured (sgt-train(1) has the
- * table). There, with r = SGT_LR_SMALLEST / parameters, the chosen rate grows by sqrt(r) and the
- * upper end by r. */
+/* Return the range for a model size. From SGT_LR_SMALLEST on, it is what the GPT-2 and GPT-3 papers
+ * and their reproductions report. For smaller models, it is what tests/data/measure_lr.sh measured
+ * (sgt-train(1) has the table): with r = SGT_LR_SMALLEST / parameters, the chosen rate grows with
+ * sqrt(r) and the upper end with r. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
-/* Return the rate of --lr auto for steps of `rows` rows: the range's `chosen`, times rows / base
- * for larger steps, at most SGT_LR_MOST; times (rows / base) to the power of SGT_LR_ROWS_POWER for
- * smaller steps. */
+/* Return the rate of --lr auto for steps of `rows` rows. It is the range's `chosen`, times rows /
+ * base if rows > base (at most SGT_LR_MOST), or times (rows / base) to the power of
+ * SGT_LR_ROWS_POWER if rows < base. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
-#define SGT_LR_ROWS_POWER 0.25 /* measured with 4 to 64 rows */
+#define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows */
 
 /* Return -1 if lr is below the range for this size, 1 if above, else 0. Below 64 rows the lower end
- * shrinks as --lr auto does; above 64 rows the upper end grows with the rows. */
+ * shrinks like the rate of --lr auto; above 64 rows the upper end grows with the rows. */
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 
-/* Return lr, meant for `base` rows, for a step of `rows` rows: linear scaling (Goyal et al.,
- * 2017). */
+/* Return the rate for a step of `rows` rows if lr is right for `base` rows: linear scaling (Goyal
+ * et al., 2017). */
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
-/* Write to buf what to do after step `step` (from 1) ended with a loss or gradient norm that is not
- * finite. lr: the rate of the run. Return buf, or NULL if both are finite. */
+/* If the loss or the gradient norm of step `step` (from 1) is not finite, write advice to buf and
+ * return it; else return NULL. lr is the rate of the run. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                   double lr);
 
 /* What sgt_diagnosis_step reports about the losses, each at most once:
  *   diverged      The mean of SGT_MEAN_STEPS steps is NaN or above the run's start, for
  *                 SGT_ABOVE_STEPS steps in a row or at the last step: lower the lr. The start is
- *                 the mean of the first SGT_MEAN_STEPS steps; if these rise already, at least
- *                 1.1 times the loss of the first step.
+ *                 the mean of the first SGT_MEAN_STEPS steps; if these rise already, at most
+ *                 about 1.1 times the loss of the first step.
  *   lr too high   The mean of SGT_RISE_STEPS rises above the first loss, or above an earlier low,
  *                 within SGT_RISE_WITHIN steps after the warm-up: lower the lr 3 to 30 times. The
  *                 loss of such a run falls again, then stays far above what a lower lr reaches;
@@ -68,49 +70,54 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_Z 6
 #define SGT_FLAT_BLOCKS 128
-#define SGT_FLAT_BLOCK 4    /* steps of a block at first, so nothing is flat before 256 */
-#define SGT_FLAT_PART 0.005 /* least expected fall, as a fraction of the loss */
+#define SGT_FLAT_BLOCK 4    /* steps of a block at first; no loss counts as flat before 256 steps */
+#define SGT_FLAT_PART 0.005 /* least fall that is expected, as a fraction of the loss */
 #define SGT_MEAN_STEPS 20   /* steps of the mean that is compared with the start */
-#define SGT_ABOVE_STEPS 50  /* steps in a row with this mean above the start */
-#define SGT_RISE_STEPS 5    /* steps of the mean that must not rise at first */
-/* steps after the warm-up in which a rise counts; it can be reported in twice as many */
+/* steps in a row with this mean above the start that count as divergence */
+#define SGT_ABOVE_STEPS 50
+#define SGT_RISE_STEPS 5 /* steps of the mean whose rise after the warm-up is reported */
+/* a rise counts if it comes this many steps after the warm-up; it is reported within twice as
+ * many */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
 
 typedef struct sgt_diagnosis {
     double lr;      /* rate of the run */
-    double chance;  /* noise allowance, nats */
+    double chance;  /* how far a loss may be off by chance, in nats */
     int skipping;   /* --skip-spikes is on */
-    unsigned told;  /* bits of the reports made so far */
-    double extreme; /* extreme of the loss since its last turn */
+    unsigned told;  /* bits of the reports made so far, each of which is made once */
+    double extreme; /* highest or lowest loss since the last turn of a swing */
     int rising;
-    uint64_t turned[2 * SGT_SWINGS], turns; /* steps of the last turns; their number so far */
+    uint64_t turned[2 * SGT_SWINGS], turns; /* steps of the last turns; how many there were */
     double recent[SGT_SPIKE_STEPS];
     uint64_t seen;
-    /* means of block_steps steps each; sum of the block being filled */
+    /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
     /* last step of the run, set by the caller after the start; 0: unknown */
     uint64_t steps;
     double last[SGT_MEAN_STEPS]; /* losses of the last steps, which may be NaN */
-    /* loss of the first step; loss at the run's start; mean of `last` */
+    /* first: loss of the first step; start: loss at the run's start, as defined above; mean: of
+     * `last` */
     double first, start, mean;
-    /* highest lr_now so far, and its first step: the end of the warm-up */
+    /* highest learning rate so far, and the first step with it: the end of the warm-up */
     double lr_most;
     uint64_t warm;
-    /* last means of SGT_RISE_STEPS steps; the lowest of the earlier ones */
+    /* means: the last means of SGT_RISE_STEPS steps; low: the lowest of earlier ones */
     double means[SGT_RISE_STEPS], low;
-    double from, rise;       /* largest rise so far: from which loss, and by how much */
-    uint64_t counted, above; /* losses so far; steps in a row with `mean` above `start` */
-    /* the loss is above its start, or NaN, for SGT_ABOVE_STEPS steps or at the end */
+    double from, rise; /* largest rise so far: its amount, and the loss that it started from */
+    /* counted: losses so far; above: steps in a row with `mean` above `start` */
+    uint64_t counted, above;
+    /* 1: the run has diverged, as defined above */
     int diverged;
-    int grave; /* the last report says that the run is lost */
+    int grave; /* 1: the last report says that the run is lost */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);
 
-/* Take the results of step `step` (from 1), made with learning rate lr_now. Return a report in buf,
- * or NULL if there is none. Pass grad_norm 0 for an overflow that loss scaling handles. */
+/* Take the results of step `step` (from 1), made with learning rate lr_now. Return a report,
+ * written to buf, or NULL if there is none. Pass 0 as grad_norm for an overflow that loss scaling
+ * handles. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now);
 

@@ -20,7 +20,7 @@ static void say_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12);
 }
 
-/* Report the ranks. mpirun binds each rank to a core by default, which is worth a hint. */
+/* Report the ranks. mpirun binds each rank to one core by default, so hint at that if it is so. */
 static void say_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;

@@ -1,5 +1,5 @@
-/* backend.h: the interface of the CPU backend and of the CUDA backend (libsgt-cuda.so). The loop
- * drives one of them without knowing which.
+/* backend.h: the interface of the CPU backend and of the CUDA backend (libsgt-cuda.so). The
+ * training loop uses either through this interface.
  *
  *     sgt_backend *b;
  *     if (sgt_cpu_backend_open(&b, &options, &err) < 0) ...;
@@ -35,9 +35,9 @@ typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS
 typedef struct sgt_step_metrics {
     double loss;       /* mean over the step's targets that are not ignored */
     double grad_norm;  /* norm of the averaged, unscaled gradient before clipping */
-    double loss_scale; /* scale used in the step; 1 if the precision needs none */
-    uint64_t skipped;  /* updates skipped so far because of an overflow or a spike; */
-    uint64_t spikes;   /* those because of a spike */
+    double loss_scale; /* loss scale used in the step; 1 if the precision needs none */
+    uint64_t skipped;  /* updates skipped so far because of an overflow or a spike */
+    uint64_t spikes;   /* updates skipped so far because of a spike */
 } sgt_step_metrics;
 
 /* Dynamic loss scaling. The scale starts at options.loss_scale. It halves when a gradient is
@@ -46,7 +46,7 @@ typedef struct sgt_scaler {
     float scale;           /* 1 if the precision needs none */
     uint32_t good_steps;   /* good steps since the scale last changed */
     uint64_t skipped;      /* updates skipped since the run began */
-    sgt_outliers outliers; /* history for skip_spikes */
+    sgt_outliers outliers; /* history of losses and norms, for skip_spikes */
 } sgt_scaler;
 #define SGT_SCALE_GROWTH 2000
 
@@ -57,7 +57,7 @@ typedef struct sgt_memory_kind {
 #define SGT_MEMORY_KINDS 16
 
 /* Type of matrices and activations. Master weights, moments, gradients, LayerNorm, softmax, loss
- * and update are float32 in all of them. */
+ * and update are float32 with every precision. */
 typedef enum sgt_precision {
     SGT_PRECISION_FP32,
     SGT_PRECISION_TF32,
@@ -65,8 +65,9 @@ typedef enum sgt_precision {
     SGT_PRECISION_FP16
 } sgt_precision;
 
-/* What the backward pass recomputes instead of keeping it: nothing, GELU and LayerNorm outputs, or
- * a whole block from its input. The results are the same to the bit. */
+/* What the backward pass recomputes instead of keeping it from the forward pass: nothing; the
+ * outputs of GELU and LayerNorm; or a whole block from its input. The results are the same to the
+ * bit. */
 typedef enum sgt_recompute {
     SGT_RECOMPUTE_NONE,
     SGT_RECOMPUTE_GELU,
@@ -83,58 +84,64 @@ typedef enum sgt_attention {
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
-    uint32_t batch, seq; /* rows of a micro-step on this rank; tokens per row, T */
-    uint32_t accum;      /* micro-steps per step, for the dropout of a step's rows; 0: 1 */
-    int threads;         /* CPU threads, at least 1 */
+    uint32_t batch, seq; /* batch: rows of a micro-step on this rank; seq: tokens per row, T */
+    /* micro-steps per step, which dropout needs to number a step's rows; 0 means 1 */
+    uint32_t accum;
+    int threads; /* CPU threads, at least 1 */
     sgt_notice notice;
-    sgt_notice detail; /* details that few users want */
+    sgt_notice detail; /* called with details that few users want */
     sgt_precision precision;
     sgt_recompute recompute;
     /* sgt_recompute of each layer, used only during open; NULL: `recompute` for all */
     const uint8_t *recompute_at;
-    /* skip updates whose loss or norm is this many deviations out (outliers.h); 0: none */
+    /* skip updates whose loss or norm is this many standard deviations too high (outliers.h); 0:
+     * skip none */
     double skip_spikes;
-    float loss_scale; /* first loss scale of fp16; 0: 65536 */
-    /* probability, for embeddings, attention and both residual branches (kernels/dropout.h) */
+    float loss_scale; /* initial loss scale for fp16; 0 means 65536 */
+    /* probability of dropout on embeddings, attention and both residual branches
+     * (kernels/dropout.h) */
     float dropout;
-    uint64_t seed; /* seed of dropout */
-    int ignoring;  /* whether targets with the id `ignore` have no loss */
+    uint64_t seed; /* seed of dropout's random numbers */
+    int ignoring;  /* 1: targets with the id `ignore` have no loss */
     int32_t ignore;
-    /* Mask the documents of a row from one another in attention. A document begins where
-     * rows.starts says, or at the id `eot`; the first begins with the row. Positions still count
-     * from the row's start. */
+    /* 1: attention does not cross from one document of a row to another. A document begins where
+     * rows.starts says, or at the id `eot`; the first begins with the row. Positions are still
+     * counted from the row's start. */
     int documents;
     int32_t eot;
     sgt_attention attention;
-    /* Switches to measure the gain of each technique. A CPU has only no_overlap: it then defers no
-     * update. */
+    /* Switches that measure the gain of each technique. A CPU has only no_overlap, with which it
+     * defers no update. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
-    uint32_t variants; /* variants of CUDA (variants.h) */
-    /* Used only during open. `cache`: folder, created if missing, for timing results per device and
-     * shape (NULL: none). `choices`: for `deterministic`, the algorithms that an earlier part of
-     * this run chose by timing (backend.choices). */
+    uint32_t variants; /* set of SGT_VARIANT_*, for CUDA (variants.h) */
+    /* Strings used only during open. `cache`: folder for timing results by device and shape,
+     * created if missing; NULL: none. `choices`: with `deterministic`, the algorithms that an
+     * earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;
-    /* CUDA: wait after each launch, so that an error names its kernel; disables graphs */
+    /* CUDA: 1: wait after each launch, so that an error names its kernel; graphs are then
+     * disabled */
     int sync_kernels;
-    /* verdicts of the self-check, used only during open; paths that are out are not taken; NULL:
-     * all may be taken */
+    /* verdicts of the self-check, used only during open; paths that it rejected are not used; NULL:
+     * all paths may be used */
     const sgt_verdicts *verdicts;
-    int unverified; /* use the matrix products that timing chose without checking their results */
-    uint32_t card;  /* device number without ranks, for the self-check */
-    /* for the self-check: time nothing at open; take the heuristics' first products, no peak */
+    int unverified; /* 1: do not check the results of matrix products that timing chose */
+    uint32_t card;  /* device number for a backend without ranks, for the self-check */
+    /* for the self-check: 1: time nothing at open, so that products are the first that the
+     * heuristics offer and the peak is not measured */
     int untimed;
-    /* for tests: overwrite all memory that is not live (live.h) after each part of a step */
+    /* for tests: 1: after each part of a step, overwrite all memory that is no longer in use
+     * (live.h) */
     int scrub;
     /* trace that records the parts of a step (trace.h), valid until close; NULL: none */
     struct sgt_trace *trace;
-    /* The ranks that share a step, valid until close; NULL: none. Of a micro-step, rank r of n has
-     * rows r, r + n, and so on. All ranks make the same calls in the same order: open, put with the
-     * same floats, get (between steps; gives every rank the whole tensor), micro_step, update,
-     * metrics (of the whole run) and eval, which covers only this rank's rows. */
+    /* The ranks that share a step, valid until close; NULL: none. Rank r of n has rows r, r + n,
+     * and so on of each micro-step. All ranks make the same calls in the same order: open, put with
+     * the same floats, get (between steps; it gives every rank the whole tensor), micro_step,
+     * update, metrics (over all ranks) and eval (over this rank's rows only). */
     sgt_ranks *ranks;
 } sgt_backend_options;
 
-/* Return what `layer` recomputes. */
+/* Return what the backward pass of `layer` recomputes. */
 static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_t layer)
 {
     return o->recompute_at ? (sgt_recompute)o->recompute_at[layer] : o->recompute;
@@ -142,19 +149,21 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 
 typedef struct sgt_batch {
     const uint16_t *tokens; /* (batch, T + 1) */
-    const int32_t *targets; /* (batch, T), below 0: no loss; NULL: each token's successor */
-    /* (batch, T) if documents are masked: index in the row of the token that begins the document.
-     * NULL: the backend finds it by the id `eot`. Read before the call returns. */
+    /* (batch, T), where a negative target has no loss; NULL: the target is the next token */
+    const int32_t *targets;
+    /* (batch, T), with document_mask: index in the row of the first token of each position's
+     * document. NULL: the backend finds documents by the id `eot`. It is read before the call
+     * returns. */
     const int32_t *starts;
-    /* Outputs of eval, (batch, T) each; NULL: not wanted. `losses`: loss of each target, 0 if it
-     * has none. `greedy`: whether no id has a larger logit; undefined for a target without a
-     * loss. */
+    /* Outputs of eval, (batch, T) each; NULL: not wanted. `losses`: loss of each target, or 0 if it
+     * has none. `greedy`: 1 if no id has a larger logit than the target, else 0; undefined for a
+     * target without a loss. */
     float *losses;
     uint8_t *greedy;
 } sgt_batch;
 
-/* Write the start of each position's document, (batch, T): from rows->starts, or by the id
- * `eot`. */
+/* Write to starts (batch, T) where each position's document begins: a copy of rows->starts, or if
+ * that is NULL, by the id `eot`. */
 static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t T, int32_t eot,
                                     int32_t *starts)
 {
@@ -167,22 +176,24 @@ static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t 
 
 typedef struct sgt_backend sgt_backend;
 struct sgt_backend {
-    const char *name;    /* "cpu" */
-    const char *level;   /* "avx512": the kernels; the bits depend on it and on `library` */
-    const char *library; /* "own matrix products", "oneDNN 2.6.3" */
-    /* steps of delay: metrics of a step can be read once step + `lag` was queued; 0 on a CPU */
+    const char *name; /* "cpu" */
+    /* name of the kernels, such as "avx512"; results depend on it and on `library` to the bit */
+    const char *level;
+    const char *library; /* library of matrix products: "own matrix products", "oneDNN 2.6.3" */
+    /* delay of metrics: those of step s can be read once step s + lag was queued; 0 on a CPU */
     unsigned lag;
-    /* calls of delay: when micro_step returns, rows given `hold` calls before may be reused; 0 on a
-     * CPU */
+    /* delay in calls: when micro_step returns, the rows given `hold` calls before may be reused; 0
+     * on a CPU */
     unsigned hold;
     /* allocator for the loader's rows; NULL: any memory will do */
     void *(*pinned_alloc)(void *ctx, size_t bytes);
     void (*pinned_free)(void *ctx, void *p);
     void *pinned_ctx;
 
-    void (*close)(sgt_backend *b); /* frees everything, including b */
+    void (*close)(sgt_backend *b); /* free everything, including b */
 
-    /* Copy floats first .. first + count - 1 of a tensor to the backend's memory, or back. */
+    /* Copy floats first .. first + count - 1 of a tensor to the backend's memory (put), or from it
+     * (get). */
     int (*put)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                const float *from, sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
@@ -193,8 +204,8 @@ struct sgt_backend {
     int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
                       double scale, sgt_error *err);
 
-    /* End step `step` (from 0): divide by the number of targets seen instead of 1/scale, clip,
-     * update, and clear the gradients. */
+    /* End step `step` (from 0): divide the gradients by the number of targets seen instead of
+     * 1/scale, clip them, update the parameters, and clear the gradients. */
     int (*update)(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 
@@ -210,45 +221,46 @@ struct sgt_backend {
 
     /* List the memory that the backend holds, by kind; return the number of kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
-    /* Give the bytes of those kinds, in their order, that are in use during part `part` of a step
-     * (live.h), and after it. `again`: in a micro-step after the step's first. NULL: not
+    /* For each of these kinds, in the same order, set the bytes in use during part `part` of a step
+     * (live.h), and after it. `again`: 1 in a micro-step after the step's first. NULL: not
      * supported. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);
     /* JSON text of the algorithms chosen by timing, for state.json; NULL: none */
     const char *choices;
 
-    /* Peak operations per second in this precision: measured with matrix products, and from the
-     * datasheet; 0: unknown. */
+    /* Peak operations per second of the device in this precision: peak_flops as measured with
+     * matrix products, datasheet_flops from its datasheet; 0: unknown. */
     double peak_flops, datasheet_flops;
-    /* device and precision of the two peaks, "NVIDIA H200, bf16"; NULL if both are 0 */
+    /* device and precision of the two peaks, such as "NVIDIA H200, bf16"; NULL if both are 0 */
     const char *peak_name;
     /* kernel launches of a forward pass and of a step; 0 until one has run */
     unsigned launches_forward, launches_step;
-    /* bytes of a device with its own memory, which holds `memory`; 0: it uses the machine's */
+    /* bytes of memory of a device that has its own; 0: the backend uses the machine's memory */
     uint64_t memory_total;
 };
 
-/* Option words of the enumerations, in their order, NULL at the end. */
+/* Option words of the enumerations above, in their order, then NULL. */
 extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
                                                     *const sgt_attention_words[];
 
-/* Open a CPU backend. SGT_ENOMEM says how much memory is needed. SGT_EUNSUPPORTED: oneDNN is
- * missing, or an option, which is named, is not available on a CPU. */
+/* Open a CPU backend. Returns SGT_ENOMEM, with how much memory is needed, or SGT_EUNSUPPORTED, if
+ * oneDNN is missing or an option (named in *err) is not available on a CPU. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-/* Return the resident memory of this process while such a backend plans its matrix products, plus
- * that of its threads: the program, its libraries, and what they keep. If products cannot be
- * planned, return it without them. */
+/* Return the resident memory of the program: this process, its libraries and threads, without the
+ * backend's arrays. It is measured while matrix products are planned as in such a backend; if they
+ * cannot be planned, without them. */
 uint64_t sgt_cpu_backend_program(const sgt_backend_options *o);
 
-/* Estimate what such a backend would hold, by kind and in total, without allocating it. */
+/* Estimate the memory that a CPU backend with these options would hold, by kind and in total,
+ * without allocating it. */
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                              size_t *count, uint64_t *bytes, sgt_error *err);
 
 /* Initialise as GPT-2 does: weights from a normal distribution with sigma 0.02, projections into
- * the residual stream divided by sqrt(2 * layers), biases 0, LayerNorm weights 1, moments 0. A pure
- * function of (seed, tensor, element). */
+ * the residual stream divided by sqrt(2 * layers), biases 0, LayerNorm weights 1, moments 0. Each
+ * number depends only on seed, tensor and element. */
 int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
                         sgt_error *err);
 

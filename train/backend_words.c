@@ -1,4 +1,4 @@
-/* backend_words.c: option words for the backend's enumerations, in their order. */
+/* backend_words.c: option words for the enumerations of backend.h, in their order. */
 #include "train/backend.h"
 
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};

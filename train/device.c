@@ -1,4 +1,4 @@
-/* device.c: find and load libsgt-cuda.so. */
+/* device.c: finds and loads libsgt-cuda.so. */
 #include "train/device.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 #define NAME "libsgt-cuda.so"
 
-/* Report that there is no library; a problem of the driver is reported first. */
+/* Fail because there is no library. If the driver has a problem, report that instead. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
@@ -52,7 +52,8 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
-        /* keep it loaded even if it does not fit: threads that it started may still run */
+        /* if check fails, the library stays loaded, because threads that it started may still
+         * run */
         rc = check(*lib, path, err);
         if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }

@@ -1,9 +1,9 @@
-/* loop.c: the training loop: wait for a batch, run the step, update, log; evaluate, save and stop
- * when it is time.
+/* loop.c: the training loop: it waits for a batch, runs the step, updates, and logs; it evaluates,
+ * saves and stops when it is time.
  *
  * A backend may return a step's metrics `lag` steps later, so that it need not wait for the device.
- * Steps whose log line is not yet written wait in a small ring. An evaluation, a checkpoint and the
- * end of the run settle them first. */
+ * Steps whose log line is not yet written wait in a small ring. Before an evaluation, a checkpoint
+ * or the end of the run, their metrics are read and their lines written. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,24 +25,24 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    sgt_metrics ring[RING]; /* of step s in ring[s % RING] */
+    sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
     double began[RING];
     uint64_t next; /* first step whose line is not written */
-    double mark;   /* when the last evaluation, save or step ended */
+    double mark;   /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
     uint64_t saved; /* step of the last save that was begun */
     sgt_watch watch;
     double step_seconds; /* sum of the step times in the log */
     uint64_t step_peak;  /* peak_bytes of the last step in the log */
-    uint64_t held;       /* bytes on a device with its own memory */
-    uint64_t begun;      /* documents begun in this rank's rows in this call */
+    uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
+    uint64_t begun;      /* documents that began in this rank's rows since this call began */
     uint64_t documents;  /* documents in all tokens trained on, as of the last save */
 } loop;
 
-/* Remove the sign of a NaN, which printf would show. */
+/* Return x without its sign if it is NaN: printf would print "-nan". */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
-/* Sum each of n numbers over all ranks. */
+/* Replace each of n numbers by its sum over all ranks. */
 static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 {
     sgt_ranks *r = l->t->o->ranks;
@@ -77,7 +77,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
 
 /* ---- the end of a step ---- */
 
-/* Write the line of step l->next, after an evaluation if `val` is set. */
+/* Write the log line of step l->next; if `val` is set, evaluate first. */
 static int settle_one(loop *l, int val, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -108,7 +108,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* `more`: training continues, so write in the background. */
+/* Save a checkpoint. `more`: training continues, so write in the background. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -135,7 +135,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 
 /* ---- a step ---- */
 
-/* Count the documents that begin in `rows`. A padded row, which has targets, is one document. */
+/* Count the documents that begin in `rows`. A padded row (these have targets) is one document. */
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -194,7 +194,8 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* Advance or finish the trace. A trace that fails does not end the run. */
+/* Tell the trace that step s begins, or that the last step has ended. If the trace fails, training
+ * continues. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;
@@ -213,8 +214,9 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* Return the error of an interrupted run with ranks. A rank cannot know whether the others were
- * stopped after the same step, so it does not save: the last save stays the newest. */
+/* Return the error of an interrupted run with several ranks. A rank does not save, because it
+ * cannot know whether the others were stopped after the same step; the last checkpoint stays the
+ * newest. */
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
     uint64_t steps = l->t->plan.steps;
@@ -267,7 +269,7 @@ static int run_steps(loop *l, sgt_error *err)
         if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == p->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
-    int diverged = lost(l); /* settling the remaining steps must not change it */
+    int diverged = lost(l); /* kept, because writing the remaining lines may change it */
     if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged)
         return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
@@ -322,15 +324,15 @@ static int open_saver(loop *l, sgt_error *err)
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: one written by this call, or the one it resumed
- * from. */
+/* Return the step of the newest checkpoint: one that this call has written, or the one that it
+ * resumed from. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
     return saved ? saved : l->t->state.step;
 }
 
-/* Fill in r->sets. Out of memory, the list is left out or cut, without an error. */
+/* Fill in r->sets. If memory runs out, the list is shorter or missing; that is no error. */
 static void fill_sets(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -365,8 +367,8 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* Return the bytes held on a device with its own memory, constant once the backend is open; 0 for a
- * CPU. */
+/* Return the bytes held on a device with its own memory, which do not change once the backend is
+ * open; 0 for a CPU. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -395,7 +397,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK &&
                (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);
-    /* finish the write even after an error, so that a complete checkpoint remains */
+    /* even after an error, finish a checkpoint that is being written, so that it remains */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);

@@ -6,7 +6,7 @@
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
     if (!(o->grad_clip > 0)) return 1;
-    /* same as torch.nn.utils.clip_grad_norm_ */
+    /* like torch.nn.utils.clip_grad_norm_ */
     double scale = (double)o->grad_clip / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }

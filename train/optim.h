@@ -11,17 +11,19 @@ typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD } sgt_optim_kind;
 typedef struct sgt_optim {
     sgt_optim_kind kind;
     float beta1, beta2, eps; /* for AdamW */
-    int bf16_moments;        /* AdamW stores its moments in bfloat16 (kernels/moments.h) */
-    float momentum;          /* for SGD, whose momentum takes the place of AdamW's first moment */
+    int bf16_moments;        /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
+    float momentum;          /* for SGD; its momentum is stored where AdamW has the first moment */
     int nesterov;
     float weight_decay; /* decoupled weight decay, on tensors of two dimensions only */
     float grad_clip;    /* largest global norm of the gradients; 0: no clipping */
 } sgt_optim;
 
-/* Return the factor that scales gradients of norm `norm` to at most o->grad_clip. */
+/* Return the factor for gradients of norm `norm` that scales them to at most o->grad_clip. */
 double sgt_optim_clip(const sgt_optim *o, double norm);
 
-/* Return the constants of the update after `step` others. decay: the tensor has two dimensions. */
+/* sgt_optim_adamw and sgt_optim_sgd return the constants of an update; for AdamW, of the one after
+ * `step` earlier ones. decay: whether the tensor has two dimensions, so that weight decay
+ * applies. */
 sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale,
                           int decay);
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay);

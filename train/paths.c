@@ -1,6 +1,7 @@
-/* paths.c: start the child processes of the self-check and read their messages. A message is a line
- * that begins with MARK. A line feed goes before each, because libraries write to standard output
- * and error too. If a child dies, the last line that was no message becomes part of the reason. */
+/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
+ * line that begins with MARK. The child writes a line feed before each, because libraries may also
+ * write to standard output and standard error. If a child dies, the reason includes the last line
+ * that was not a message. */
 #include "train/paths.h"
 
 #include <errno.h>
@@ -20,8 +21,8 @@
 #include "train/paths_cache.h"
 
 #define MARK "sgt-check "
-#define START_SECONDS 120 /* to load the libraries and open the device */
-#define DYING_SECONDS 5   /* to wait for a process that was killed */
+#define START_SECONDS 120 /* time limit to load the libraries and open the device */
+#define DYING_SECONDS 5   /* how long to wait for the end of a process that was killed */
 
 /* ---- the child process, which tries paths ---- */
 
@@ -39,7 +40,8 @@ static const char *word_of(int rc)
                                     : "failed";
 }
 
-/* Tell the parent that no path can be tried: no device, or no memory. Return main's exit code. */
+/* Tell the parent that no path can be tried, because there is no device or no memory. Return main's
+ * exit code. */
 static int stop(const sgt_error *err)
 {
     char line[1200];
@@ -48,7 +50,7 @@ static int stop(const sgt_error *err)
     return 1;
 }
 
-/* Return 0 if this process may try the next path, else main's exit code + 1. */
+/* Try path i. Return 0 if this process may try the next path, else main's exit code + 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     char line[1200];
@@ -70,7 +72,7 @@ int sgt_paths_child(const char *what)
     char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* die with the parent, the only reader */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* die with the parent, which alone reads the messages */
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
@@ -82,17 +84,17 @@ int sgt_paths_child(const char *what)
     return ended ? ended - 1 : 0;
 }
 
-/* ---- the parent process, which reads ---- */
+/* ---- the parent process, which reads the messages ---- */
 
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;      /* path that is being tried, or comes next */
-    int trying, done; /* path `next` has begun; all paths have ended */
-    int stopped;      /* no path can be tried; `noise` is the reason */
-    double until;     /* end of the time limit, by sgt_now */
+    size_t next;      /* number of the path that is being tried, or of the next one */
+    int trying, done; /* trying: path `next` has begun; done: all paths have ended */
+    int stopped;      /* 1: no path can be tried; `noise` is the reason */
+    double until;     /* time at which the child's time limit ends, as from sgt_now */
     char line[1400];  /* line that is being read */
-    char noise[400];  /* last line that was no message */
+    char noise[400];  /* last line that was not a message */
     size_t length;
 } listener;
 
@@ -145,8 +147,8 @@ static void take_bytes(listener *l, const char *bytes, size_t n)
     }
 }
 
-/* Read until the child closes its end of the pipe (return 1), its time is up (0), or a stop is
- * requested (SGT_ESTOPPED). */
+/* Read messages. Return 1 if the child closes its end of the pipe, 0 if its time is up,
+ * SGT_ESTOPPED if a stop is requested. */
 static int listen_to(listener *l, int fd)
 {
     char bytes[4096];
@@ -161,8 +163,8 @@ static int listen_to(listener *l, int fd)
     }
 }
 
-/* Return the child's status. Kill it if it does not end. Give up if it stays in the driver even
- * then. */
+/* Return the child's exit status. Kill it if it does not end, or at once if kill_it is set. If it
+ * stays in the driver even then, stop waiting. */
 static int reap(pid_t pid, int kill_it)
 {
     int status = 0;
@@ -177,8 +179,8 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child in a process group of its own: Ctrl-C then reaches only the parent, which ends the
- * child. */
+/* Start a child in a process group of its own, so that Ctrl-C reaches only the parent, which then
+ * ends the child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
@@ -198,8 +200,8 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
-/* Record that the child ended early. A signal that another process sent is an error, not a verdict
- * on the path. */
+/* Record that the child ended early. If another process has sent it a signal, that is an error, not
+ * a verdict on the path. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -215,7 +217,7 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run one child until it ends or until a path is out. */
+/* Run one child until it ends, or until it is ended because of a path's verdict. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;

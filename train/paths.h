@@ -1,9 +1,9 @@
 /* paths.h: the self-check, which finds out which paths of the CUDA backend compute the right
  * numbers on this machine (train/cuda/self_check.h has the table). A child process tries one path
- * after another. If it dies, hangs or gets wrong numbers, that path is out, and another child
- * continues with the next path. The cache folder keeps the verdicts by card, driver, build and
- * library versions, so a machine is checked once. Of several ranks, the first that takes the
- * folder's lock runs the check; the others wait and read its verdicts.
+ * after another. If the child dies, hangs or gets wrong numbers, training does not use that path,
+ * and another child continues with the next one. The cache folder keeps the verdicts by card,
+ * driver, build and library versions, so a machine is checked once. Of several ranks, the first
+ * that takes the folder's lock runs the check; the others wait and read its verdicts.
  *
  *     sgt_paths_options o = {.program = "/proc/self/exe", .cache = folder};
  *     if (sgt_paths_check(&verdicts, lib, &o, &err) < 0) ...; // stopped, or no path could be tried
@@ -11,7 +11,7 @@
  * `program` is started as the child. Its main must begin with
  *
  *     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
- */
+ * */
 #ifndef SGT_PATHS_H
 #define SGT_PATHS_H
 
@@ -24,20 +24,20 @@
 typedef struct sgt_paths_options {
     const char *program; /* file that the child process runs */
     const char *cache;   /* cache folder, created if it is missing; NULL: verdicts are not kept */
-    int fresh;           /* do not read kept verdicts */
-    int device;          /* local rank, 0 without ranks */
+    int fresh;           /* 1: try all paths again, even if verdicts were kept */
+    int device;          /* number of the device: the local rank, or 0 without ranks */
     const sgt_stop *stop;
     sgt_notice warning; /* called if the cache cannot be written */
 } sgt_paths_options;
 
-/* Find a verdict for each path of `lib`; v->count is 0 if it has none. Any thread may call this,
- * one at a time. Return 0; SGT_ESTOPPED; or another negative SGT_E* if no path could be tried, with
- * the reason in *err. */
+/* Get a verdict on each path of `lib`; v->count is 0 if it has none. Any thread may call this, but
+ * only one at a time. Returns 0; SGT_ESTOPPED; or another negative SGT_E* if no path could be
+ * tried, with the reason in *err. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err);
 
-/* The child's main: `what` is the argument that sgt_paths_check passed. Writes to standard output,
- * which is a pipe; returns the exit code. */
+/* Run the child: its main calls this. `what` is the argument that sgt_paths_check passed. It writes
+ * messages to standard output, which is a pipe, and returns the exit code. */
 int sgt_paths_child(const char *what);
 
 /* Return the verdicts as a JSON object for state.json: {"attention own": "ok", ...}. The caller
@@ -45,8 +45,8 @@ int sgt_paths_child(const char *what);
 char *sgt_paths_json(const sgt_verdicts *v);
 
 /* Return the first path whose verdict differs from the one in `json` (sgt_paths_json), and copy the
- * old verdict to `then`. Return NULL if none differs. An earlier version may not have checked a
- * path, so `json` lacks it. Such a path differs only if it is out now. */
+ * old verdict to `then`. Return NULL if none differs. If `json` lacks a path (an earlier version
+ * did not check it), that counts as a difference only if the path is rejected now. */
 const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *json, char then[12]);
 
 #endif

@@ -1,4 +1,4 @@
-/* paths_cache.c: read and write self-check.json, and convert verdicts to JSON for state.json. */
+/* paths_cache.c: reads and writes self-check.json, and converts verdicts to JSON for state.json. */
 #include "train/paths_cache.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "loader/shards/json_dumps.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
-#define MOST_KEYS 64 /* each build adds a key; a full file is cleared */
+#define MOST_KEYS 64 /* most keys; each build adds one, and a full file is emptied */
 
 int sgt_paths_lock(const char *folder, const sgt_stop *stop, sgt_error *err)
 {

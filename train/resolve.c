@@ -1,4 +1,4 @@
-/* resolve.c: make a run's plan from its settings. */
+/* resolve.c: makes a run's plan from its settings. */
 #include "loader/base/cpu.h"
 #include "train/trainer.h"
 
@@ -42,8 +42,8 @@ int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *e
     return SGT_OK;
 }
 
-/* Return the number of CPU threads: as requested, or all available cores, or this rank's share of
- * them. */
+/* Return the number of CPU threads: as many as requested; otherwise all available cores, or this
+ * rank's share of them. */
 static int resolve_threads(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;

@@ -6,7 +6,7 @@
 
 const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
-/* Return how far s is from `from` to `to`, 0 to 1. */
+/* Return how far s has come from `from` to `to`, from 0 to 1. */
 static double part(uint64_t s, uint64_t from, uint64_t to)
 {
     if (s <= from) return 0;

@@ -20,7 +20,8 @@ typedef struct sgt_schedule {
 
 extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
 
-/* Return the rate at step s of S, from 0: lr*(s+1)/warmup while s < warmup; then
+/* Return the learning rate at step s (from 0) of S = c->steps. It is lr*(s+1)/warmup while s <
+ * warmup; then, by kind:
  *   cosine, linear: from lr at s = warmup to min_lr at s = S
  *   constant: lr
  *   wsd: lr, and over the last fifth of the run linearly to min_lr ("warm-up, stable, decay") */

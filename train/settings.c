@@ -1,4 +1,5 @@
-/* settings.c: defaults, checks and JSON of the settings, derived from their rows. */
+/* settings.c: defaults, checks and JSON of the settings, all made from the rows of
+ * settings_rows.c. */
 #include "train/settings.h"
 
 #include <jansson.h>
@@ -24,8 +25,8 @@ static int given(const sgt_settings *s, const sgt_option *row)
     return s->given[row - sgt_settings_rows];
 }
 
-/* Return the row of the field after that of `last`, in the order of options.json; for NULL the
- * first. Return NULL after the last. */
+/* Return the row of the field that follows `last`'s field in sgt_settings, which is the order of
+ * options.json; for NULL, the first. Return NULL after the last. */
 static const sgt_option *next(const sgt_option *last)
 {
     const sgt_option *found = NULL;
@@ -79,7 +80,7 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    /* a beta that rounds to 1 would divide by 0 */
+    /* a beta that rounds to 1 in float32 would cause a division by 0 */
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
         return sgt_fail(err, SGT_EUSAGE,
@@ -95,7 +96,7 @@ static int no_word(const sgt_option *row, const char *word, sgt_error *err)
                     sgt_option_value(row, value));
 }
 
-/* Check a number or the number of a word against its row. */
+/* Check a field with a number, or with the number of a word, against its row. */
 static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
@@ -141,7 +142,7 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
-/* ---- options that depend on one another and on the device ---- */
+/* ---- options that depend on each other and on the device ---- */
 
 int sgt_settings_examples(const sgt_settings *s)
 {
@@ -149,7 +150,7 @@ int sgt_settings_examples(const sgt_settings *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* Return what the option requires but lacks, or NULL. */
+/* Return what the option requires to have an effect and the settings lack, or NULL. */
 static const char *lacks(const sgt_settings *s, const sgt_option *row)
 {
     int examples = sgt_settings_examples(s);
@@ -176,8 +177,8 @@ int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reset an option that only CUDA has, or fail if it was given. Such options are texts, words and
- * flags. */
+/* Set an option that only CUDA supports back to its default; fail if the user gave it. Such options
+ * are texts, words or flags. */
 static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
     sgt_settings usual;
@@ -280,8 +281,8 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     return SGT_OK;
 }
 
-/* Return the text with which an option is kept; NULL if it is undecided or not a text. Variants are
- * kept by name, so a run keeps them when the default changes. */
+/* Return the text of an option for options.json; NULL if it is undecided or not a text. Variants
+ * are written by name, so that a run keeps them when the default changes. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s,
                              const sgt_option *row)
 {
@@ -304,12 +305,12 @@ static int render_text(char *out, size_t n, const char *text)
     out[used < n ? used : 0] = '\0';
     json_decref(v);
     if (used || !(v = json_string(text))) return 1;
-    json_decref(v); /* valid UTF-8, so the failure was out of memory */
+    json_decref(v); /* valid UTF-8, so the first call failed because memory ran out */
     return 0;
 }
 
-/* Write the value of an option as JSON: "" if it is undecided, off or without effect; numbers with
- * the fewest digits that read back the same. Return 0 if out of memory. */
+/* Write the value of an option as JSON: "" if it is undecided, off or without effect. A number gets
+ * the fewest digits that read back as the same number. Return 0 if out of memory. */
 static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -322,14 +323,16 @@ static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (row->kind == SGT_OPT_REAL && *(const double *)at != SGT_DEFAULT_REAL)
         for (int digits = 6; digits <= 17; digits++) {
-            snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0); /* -0 is 0 */
+            /* adding 0 turns -0 into 0 */
+            snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0);
             if (strtod(out, NULL) == *(const double *)at) break;
         }
     const char *text = kept_text(names, s, row);
     return text ? render_text(out, n, text) : 1;
 }
 
-#define MAX_VALUE 32768 /* bytes: a path of PATH_MAX, each byte escaped as \uXXXX */
+/* most bytes of a value: a path of PATH_MAX bytes, each escaped as \uXXXX */
+#define MAX_VALUE 32768
 
 char *sgt_settings_json(const sgt_settings *s)
 {
@@ -363,9 +366,9 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
     for (const sgt_option *row = next_kept(NULL); row && rc == SGT_OK; row = next_kept(row)) {
         if (row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
-        /* with --init the shape came from there */
+        /* with --init, the shape came from that model */
         if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* the run is older than variants */
+        /* the run was made by a version without variants */
         if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

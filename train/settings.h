@@ -1,7 +1,7 @@
 /* settings.h: the options that define a training run: set by the command line and --config, kept in
- * RUN/options.json, and compared by --resume. Each is described by one row of sgt_settings_rows and
- * set in one field of sgt_settings; everything else (--help, completion, defaults, range checks,
- * JSON) follows from the row.
+ * RUN/options.json, and compared by --resume. Each option has one row in sgt_settings_rows and one
+ * field in sgt_settings; everything else (--help, completion, defaults, range checks, JSON) follows
+ * from the row.
  *
  *     sgt_settings s;
  *     sgt_settings_default(&s);
@@ -9,15 +9,15 @@
  *     if (sgt_settings_check(&s, &err) < 0) ...;
  *     sgt_settings_free(&s);
  *
- * A new option needs a member of sgt_setting, a field, a row in settings.c, and a paragraph in
- * tools/sgt-train.1. If the loop or a backend needs it, sgt_trainer_resolve puts it into the plan
- * (plan.h). */
+ * A new option needs a member of sgt_setting, a field, a row in settings_rows.c, and a paragraph in
+ * tools/sgt-train.1. If the loop or a backend needs its value, sgt_trainer_resolve copies it to the
+ * plan (plan.h). */
 #ifndef SGT_SETTINGS_H
 #define SGT_SETTINGS_H
 
 #include "loader/base/option.h"
 
-/* In the order of --help. */
+/* The options, in the order of --help. */
 typedef enum sgt_setting {
     SGT_SET_DATA,
     SGT_SET_VAL_DATA,
@@ -88,15 +88,16 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* follows the members of sgt_recompute: memory decides for each layer */
+/* with this word, free memory decides for each layer; it follows the members of sgt_recompute */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The keys of options.json are in the order of these fields. An option with words holds the number
- * of a word, from the enumeration in its comment. An undecided field is NULL or a SGT_DEFAULT_*. */
+/* The values of the options. options.json has them in the order of these fields. The value of an
+ * option with words is the number of the word, from the enumeration in the field's comment. An
+ * undecided field is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_settings {
-    const char *data, *val_data, *init, *model; /* init NULL: fresh parameters for `model` */
-    int loader, sampling;                       /* sgt_reader, sgt_sampling */
-    uint64_t pad;                               /* undecided: the end-of-text id */
+    const char *data, *val_data, *init, *model; /* init NULL: train fresh parameters of `model` */
+    int loader, sampling;                       /* loader: sgt_reader; sampling: sgt_sampling */
+    uint64_t pad;                               /* id of padding; undecided: the end-of-text id */
     uint64_t workers;
     int device;       /* sgt_device_kind */
     uint64_t threads; /* undecided: all available cores */
@@ -108,12 +109,12 @@ typedef struct sgt_settings {
     int schedule;        /* sgt_schedule_kind */
     int optimizer;       /* sgt_optim_kind */
     int optimizer_state; /* 0: fp32, 1: bf16 */
-    const char *betas;   /* two numbers with a comma between them */
+    const char *betas;   /* two numbers separated by a comma */
     double momentum;
     int nesterov;
     double weight_decay, grad_clip, skip_spikes;
     double dropout;
-    uint64_t ignore; /* undecided: no targets are ignored */
+    uint64_t ignore; /* id of targets without a loss; undecided: none */
     /* sgt_precision; undecided until the device is known */
     int precision;
     double loss_scale;
@@ -125,60 +126,62 @@ typedef struct sgt_settings {
     int attention; /* sgt_attention */
     int batching;  /* 0: simd, 1: scalar */
     int no_overlap, sync_metrics, no_fuse, no_graphs, no_pad_vocab;
-    /* names (variants.h); undecided until the device is known */
+    /* names of variants (variants.h), separated by commas; undecided until the device is known */
     const char *variant;
     int deterministic;
-    uint64_t eval_every, save_every, keep; /* steps, steps, checkpoints; 0: never, never, all */
+    /* eval_every: steps, 0: never; save_every: steps, 0: never; keep: checkpoints, 0: all */
+    uint64_t eval_every, save_every, keep;
     uint64_t seed;
     int overfit;
-    /* Not kept in options.json. All but sync_kernels help to decide the fields above. */
+    /* Fields from here on are not written to options.json. All but sync_kernels help to decide the
+     * fields above. */
     double epochs;
-    /* PF-days that decide the number of steps instead of epochs, or undecided */
+    /* compute in PF-days that decides the number of steps, instead of `epochs`; or undecided */
     double budget;
     uint64_t lr_base_batch;
     int scale_lr;
-    /* choose the largest batch that fits */
+    /* 1: choose the largest batch that fits in memory */
     int batch_auto;
     int sync_kernels;
-    int given[SGT_SETTINGS]; /* 1 for each field that was set on purpose */
-    void *owner[2];          /* JSON documents that own texts above */
+    int given[SGT_SETTINGS]; /* 1 for each option that the user set */
+    void *owner[2];          /* JSON documents that own some of the texts above */
 } sgt_settings;
 
-/* indexed by sgt_setting; the last row has no name */
+/* rows indexed by sgt_setting; after the last comes a row without a name */
 extern const sgt_option sgt_settings_rows[SGT_SETTINGS + 1];
 
 void sgt_settings_default(sgt_settings *s);
-void sgt_settings_free(sgt_settings *s); /* frees the texts that sgt_settings_merge made */
+void sgt_settings_free(sgt_settings *s); /* free the texts that sgt_settings_merge made */
 
-/* Check that every value is within its row's bounds; SGT_EUSAGE names the option. Needs neither
- * device nor data. */
+/* Check that every value is within its row's bounds. Returns SGT_EUSAGE, with the option's name.
+ * Needs neither device nor data. */
 int sgt_settings_check(const sgt_settings *s, sgt_error *err);
-/* Check that the given options are compatible, once all are known. SGT_EUSAGE names the option that
- * has no effect, and what it needs. */
+/* Check that the given options work together, once all are known. Returns SGT_EUSAGE, with the name
+ * of an option that has no effect and with what it needs. */
 int sgt_settings_check_together(const sgt_settings *s, sgt_error *err);
-/* Return whether `data` is a FILE.jsonl of prompts and completions instead of shards. */
+/* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
 int sgt_settings_examples(const sgt_settings *s);
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err);
 
-/* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16, which is
- * then the default precision. Without CUDA, an option of CUDA that was given is SGT_EUNSUPPORTED,
- * which names it; one that a resumed run kept goes back to its default. */
+/* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16 in
+ * hardware, so that is the default precision. Without CUDA, an option of CUDA goes back to its
+ * default if a resumed run had it; if the user gave it, returns SGT_EUNSUPPORTED with its name. */
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err);
 
-/* Copy the fields of the JSON object `text` into every field of s that was not given; if `mark`,
- * they then count as given. Call it at most twice on one s. Messages begin with `what`. An unknown
- * name is SGT_EFORMAT, an unknown word of an option is SGT_EUSAGE. */
+/* Copy the values of the JSON object `text` to the fields of s that were not given; if `mark` is
+ * set, these then count as given. Call it at most twice on one s. Messages begin with `what`.
+ * Returns SGT_EFORMAT for an unknown name, SGT_EUSAGE for an unknown word of an option. */
 int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark,
                        sgt_error *err);
 
-/* Return the settings as a JSON object, an option a line, the same bytes for the same settings.
+/* Return the settings as a JSON object, one option per line. Equal settings give equal bytes.
  * Options that are unset, or have no effect with the others (momentum with AdamW), are left out.
- * malloc'd; the caller frees it. NULL: out of memory. */
+ * The caller frees the text. NULL: out of memory. */
 char *sgt_settings_json(const sgt_settings *s);
 
-/* Check that a run whose kept settings are `text` may be resumed with s. SGT_EUNSUPPORTED names the
- * first option that differs and must not. `moved`: the run moves to another device, so options of
- * only one device may differ too. */
+/* Check that a run whose settings were written as `text` may be resumed with s. Returns
+ * SGT_EUNSUPPORTED, with the name of the first option that differs and must not. `moved`: the run
+ * moves to another kind of device, so options that depend on it may differ too. */
 int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err);
 
 #endif

@@ -15,8 +15,8 @@ static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* A row: section, member of sgt_setting, field and name; what its kind needs; help, flags, and the
- * rest. */
+/* A row: kind, section, sgt_setting, field and name; then what its kind needs, its help and its
+ * flags. */
 #define ROW(kind_, s, id, f, name_, ...)                   \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,             \
                       .section = SGT_SECTION_##s,          \

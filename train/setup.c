@@ -1,4 +1,4 @@
-/* setup.c: prepare a run from its settings. Checks come in this order: options, device, run, data,
+/* setup.c: prepares a run from its settings. Checks come in this order: options, device, run, data,
  * model. */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 /* ---- options and device ---- */
 
-/* Broadcast rank 0's text, which may be NULL, to all ranks. */
+/* Copy rank 0's text, which may be NULL, to all ranks. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -39,7 +39,7 @@ static int nothing_to_resume(const sgt_trainer *t, sgt_error *err)
                     *runs ? "runs nearby: " : "", runs, *runs ? "; " : "");
 }
 
-/* Rank 0 chooses the checkpoint and broadcasts its name. */
+/* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
@@ -66,8 +66,8 @@ static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cu
     return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
 }
 
-/* Choose the device. Everyone is told if a GPU exists but is not used; that there is none is only a
- * detail. */
+/* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
+ * a detail. */
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -92,8 +92,8 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find whether the device multiplies bfloat16, if the default precision depends on it. A library
- * that exists but cannot be loaded ends the run: another precision would silently give other
+/* Find out whether the device multiplies bfloat16, if the default precision depends on it. If the
+ * library for that exists but cannot be loaded, fail: another precision would silently give other
  * numbers. */
 static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
 {
@@ -111,8 +111,8 @@ static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
     return SGT_OK;
 }
 
-/* Settle device and precision. Only CUDA has TF32: a run in it that moves to a CPU continues in
- * fp32. */
+/* Decide device and precision. Only CUDA has TF32, so a run in TF32 that moves to a CPU continues
+ * in fp32. */
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
@@ -154,7 +154,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir;
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* look again, now with a warning about incomplete checkpoints, which this run will remove */
+    /* look again, now with warnings about incomplete checkpoints, which this run will remove */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
@@ -166,7 +166,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- steps and learning rate ---- */
 
-/* Set as many steps as the compute budget pays for (see sgt_pf_days). */
+/* Set the number of steps that the compute budget allows (see sgt_pf_days). */
 static int decide_budget(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
@@ -216,7 +216,7 @@ static void decide_schedule(sgt_trainer *t)
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
 }
 
-/* Explain how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
+/* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
  * parameters x (10/64 rows per step)^0.25". */
 static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
@@ -236,8 +236,8 @@ static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range 
             range->chosen, size, power);
 }
 
-/* Report the learning rate. Called after the backend is open, so a model that does not fit in
- * memory is refused first. */
+/* Report the learning rate. This comes after the backend is open, so that a model that does not fit
+ * in memory is refused first. */
 static void say_lr(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
@@ -263,7 +263,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* initial state, for a run without a scaler */
+    /* the initial state, for a run that had no scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -271,8 +271,8 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the trace. A step has a few events per layer and micro-step; a device's profiler reserves
- * its own. */
+/* Open the trace, with room for a few events per layer and micro-step. A GPU's profiler has memory
+ * of its own. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
     const sgt_settings *s = t->s;
@@ -297,8 +297,8 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Warn if device, kernels or library differ from the checkpoint's: the bits will differ, but that
- * is no reason to refuse. */
+/* Warn if device, kernels or library differ from the checkpoint's. The results will differ in some
+ * bits, but the run may continue. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -312,7 +312,7 @@ static void compare_machine(const sgt_trainer *t)
             b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Replace the checkpoint's choices by those of this backend. */
+/* Replace the checkpoint's choices of algorithms by those of this backend. */
 static int take_choices(sgt_trainer *t, sgt_error *err)
 {
     char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
@@ -322,8 +322,8 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Check that all ranks have the settings of rank 0: ranks that save or end at different steps would
- * deadlock. */
+/* Check that all ranks have the settings of rank 0, because ranks that save or end at different
+ * steps would deadlock. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     const sgt_plan *p = &t->plan;
@@ -344,8 +344,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Open the run directory for writing. The barrier lets every rank finish reading before anything
- * there is removed. */
+/* Open the run directory for writing. The barrier comes first, so that every rank has finished
+ * reading before any file there is removed. */
 static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -360,7 +360,7 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* Report if the learning rate rises at a resume because more steps extend the schedule. */
+/* Report it if the learning rate rises at a resume because the run now has more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->plan.schedule;
@@ -444,7 +444,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0)
         return rc;
     say_lr(t);
-    s->scale_lr = 0; /* applied above */
+    s->scale_lr = 0; /* it was applied above */
     if ((rc = open_run(t, err)) < 0) return rc;
     sgt_trainer_announce(t);
     return SGT_OK;

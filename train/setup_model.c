@@ -1,10 +1,11 @@
-/* setup_model.c: the model that a run trains: from a checkpoint, config.json, or its name. */
+/* setup_model.c: decides the model that a run trains: that of a checkpoint, of --init's
+ * config.json, or of --model. */
 #include <inttypes.h>
 
 #include "train/model/config.h"
 #include "train/trainer.h"
 
-#define POSITIONS 1024 /* GPT-2's */
+#define POSITIONS 1024 /* longest context, as in GPT-2 */
 
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
@@ -33,6 +34,6 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
                         "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
                         s->init);
     s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* config.json gives the shape */
+    if (s->init) s->model = NULL; /* config.json gives the shape instead */
     return SGT_OK;
 }

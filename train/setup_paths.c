@@ -1,12 +1,12 @@
-/* setup_paths.c: run the self-check of CUDA's paths before a run opens its backend, and compare the
- * verdicts with the checkpoint's. */
+/* setup_paths.c: runs the self-check of CUDA's paths before a run opens its backend, and compares
+ * the verdicts with the checkpoint's. */
 #include <stdlib.h>
 
 #include "train/paths.h"
 #include "train/trainer.h"
 
-/* Print one notice for each path that is out. On a card that serves one process at a time no path
- * can be tried; the run then continues as if every path were ok. */
+/* Run the self-check, and print one notice for each path that it rejects. On a GPU that serves only
+ * one process at a time, no path can be tried; the run then continues as if every path were ok. */
 int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -28,8 +28,8 @@ int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refuse or warn if a verdict differs from the checkpoint's: verdicts decide which paths a step
- * takes. */
+/* Refuse or warn if a verdict differs from the checkpoint's, because verdicts decide which paths a
+ * step uses. */
 static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
 {
     char then[12];

@@ -1,4 +1,4 @@
-/* sgt_train.h: train GPT-2 on shards; the library behind sgt-train.
+/* sgt_train.h: trains GPT-2 on shards; the library behind sgt-train.
  *
  *     sgt_settings s;
  *     sgt_train_result r;
@@ -11,8 +11,8 @@
  *     sgt_settings_free(&s);
  *
  * run.h describes the run directory, checkpoint.h a checkpoint. While sgt_train runs, no signal
- * handler may run on the calling thread or on a thread created since: oneDNN's matrix products
- * leave no stack for it (see sgt_catch_signals). */
+ * handler may run on the calling thread, or on a thread created since the call: oneDNN's matrix
+ * products leave no stack space for it (see sgt_catch_signals). */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
@@ -24,9 +24,10 @@
 #include "train/settings.h"
 
 typedef struct sgt_train_options {
-    const char *run;   /* run directory */
-    int resume, force; /* resume from the newest checkpoint; overwrite an existing run */
-    /* with resume: start at step 0 if there is no checkpoint (an error otherwise) */
+    const char *run; /* run directory */
+    /* resume: start from the newest checkpoint; force: overwrite an existing run */
+    int resume, force;
+    /* with resume: start at step 0 if there is no checkpoint, instead of failing */
     int or_start;
     /* save and return SGT_EUNSUPPORTED once the loss has diverged (see advice.h) */
     int stop_diverged;
@@ -35,12 +36,12 @@ typedef struct sgt_train_options {
     sgt_notice detail;
     /* problems that are not errors; shown even if notices are not wanted */
     sgt_notice warning;
-    const char *command; /* command line, recorded in starts.jsonl; NULL: left out */
+    const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
     /* file for a trace of a few steps (see trace.h); NULL: no trace */
     const char *profile;
-    /* Read prompts and completions if --data names a FILE.jsonl. Fills in all fields of *e but
-     * `rows` and `order`, with malloc'd arrays that sgt_train frees, even after a failure. NULL:
-     * such data is refused. */
+    /* Reads prompts and completions if --data names a FILE.jsonl. It fills in all fields of *e
+     * except `rows` and `order` with malloc'd arrays, which sgt_train frees, even after a failure.
+     * NULL: such data is refused. */
     int (*examples)(const char *path, sgt_examples *e, sgt_error *err);
     /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
      * cache */
@@ -51,14 +52,15 @@ typedef struct sgt_train_options {
     int (*bf16)(sgt_error *err);
     /* program that the self-check of the CUDA paths starts (paths.h); NULL: no self-check */
     const char *checker;
-    /* request to stop: finish the step, save and return SGT_ESTOPPED; with ranks, return at once */
+    /* request to stop: sgt_train then finishes the step, saves and returns SGT_ESTOPPED; with
+     * ranks, it returns without saving */
     const sgt_stop *stop;
     /* The processes of this run, each of which makes the same call with the same settings; NULL:
-     * only this one. All ranks read the same files. Rank 0 alone writes to the run directory, and
-     * only its call should pass notices. */
+     * only this process. All ranks read the same files. Only rank 0 writes to the run directory,
+     * and only its call should have notices. */
     sgt_ranks *ranks;
-    /* Called after every step, and with each line worth keeping (an evaluation, an epoch). May be
-     * NULL. */
+    /* progress is called after every step, line with each line that is worth keeping (an
+     * evaluation, an epoch). Each may be NULL. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);
     void *ctx;
@@ -67,16 +69,18 @@ typedef struct sgt_train_options {
 /* One data set of a mix, counted since the beginning of the run. */
 typedef struct sgt_train_set {
     char *data;    /* path, malloc'd */
-    uint64_t rows; /* rows trained on; the same in passes over the set */
+    uint64_t rows; /* rows: rows trained on; epochs: the same number as passes over the set */
     double epochs;
 } sgt_train_set;
 
 /* Losses of the steps of one call. */
 typedef struct sgt_train_losses {
-    uint64_t resumed, steps; /* steps completed before this call; steps that it made */
-    double first, mean;      /* loss of the first step; mean of the last `of` steps */
-    uint64_t of;             /* 20, or half of the steps if that is fewer */
-    /* loss of the last evaluation, and the run's steps before it; 0: there was none */
+    /* resumed: steps completed before this call; steps: those that it made */
+    uint64_t resumed, steps;
+    /* first: loss of the first step; mean: of the losses of the last `of` steps */
+    double first, mean;
+    uint64_t of; /* 20, or half of the steps if that is fewer */
+    /* loss of the last evaluation, and how many steps the run had made then; 0: none */
     double val;
     uint64_t val_step;
 } sgt_train_losses;
@@ -84,19 +88,21 @@ typedef struct sgt_train_losses {
 typedef struct sgt_train_result {
     char *last;       /* last line of the log, malloc'd; NULL: no step was made */
     char *checkpoint; /* folder of the newest checkpoint, malloc'd; NULL: there is none */
-    uint64_t steps;   /* completed, including those before a resume */
+    uint64_t steps;   /* steps completed, including those before a resume */
     uint64_t train_tokens, val_tokens; /* tokens seen */
-    /* documents that begin in the training tokens; UINT64_MAX if the data does not mark them */
+    /* documents that began in the training tokens; UINT64_MAX if the data does not mark them */
     uint64_t documents;
     sgt_train_set *sets; /* (set_count) if --data names several sets, else NULL */
     uint32_t set_count;
-    double pf_days; /* compute of training on train_tokens, as 6 N D (metrics.h) */
+    /* compute of the training on train_tokens tokens, counted as 6 N D (metrics.h) */
+    double pf_days;
     double seconds; /* duration of this call, including evaluations and checkpoints */
     /* duration of this call's steps alone: the sum of their ms_per_step in log.jsonl */
     double step_seconds;
     uint64_t step_peak_bytes; /* peak memory up to the end of the last step, as in log.jsonl */
     sgt_train_losses losses;
-    /* peak memory including the last checkpoint; memory of the machine or device */
+    /* peak_bytes: peak memory, including the last checkpoint's; total_bytes: memory of the machine
+     * or device */
     uint64_t peak_bytes, total_bytes;
 } sgt_train_result;
 
@@ -110,15 +116,15 @@ typedef struct sgt_train_estimate {
     const char *device; /* "cpu" or "cuda" */
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t count;
-    /* bytes of all kinds; bytes available now, UINT64_MAX if unknown */
+    /* total: bytes of all kinds; available: bytes available now, UINT64_MAX if unknown */
     uint64_t total, available;
-    /* bytes of the copy that is written in the background, 0: none. The copy is in host memory:
-     * among the kinds on a CPU, in addition to them with CUDA. */
+    /* bytes of the copy that a checkpoint is written from in the background; 0: none. The copy is
+     * in host memory: one of the kinds on a CPU, in addition to them with CUDA. */
     uint64_t checkpoint;
 } sgt_train_estimate;
 
-/* Estimate the memory that the steps of such a run would hold, without running any. Needs no data,
- * and no device if s names one. On return, settings that depend on the device are decided. */
+/* Estimate the memory that the steps of such a run would hold, without running any. It needs no
+ * data, and no device if s names one. On return, settings that depend on the device are decided. */
 int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
 

@@ -22,7 +22,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
      "with one micro-step a step, weight gradients are written, not zeroed and added to"},
 };
 
-/* Return the set for one word of n bytes; -1 if it is unknown. */
+/* Return the set that one word of n bytes stands for; -1 if the word is unknown. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {

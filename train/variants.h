@@ -1,6 +1,6 @@
-/* variants.h: optional faster methods in a CUDA step, each behind a switch (--variant) until
- * measured on a GPU. Any set of them gives a correct step within the same error bounds, but each
- * may change its bits.
+/* variants.h: faster methods for parts of a CUDA step, each off unless --variant names it, until a
+ * GPU has measured it. A step is correct with any set of them, within the same error bounds, but
+ * each may change its bits.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
@@ -12,7 +12,7 @@
 
 #include "loader/base/error.h"
 
-/* In the order of the table in variants.c, which names them. */
+/* Bits of the variants, in the order of the table in variants.c, which has their names. */
 enum {
     SGT_VARIANT_LAYERNORM_ROWS = 1 << 0,
     SGT_VARIANT_GEMM_TUNE = 1 << 1,
@@ -23,23 +23,23 @@ enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
     SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
     SGT_VARIANTS = 8, /* number of variants */
-    /* On by default: plain CUDA that does less work on any GPU. A variant that relies on special
-     * hardware or a library stays off until a GPU has confirmed it. */
+    /* The variants that are on by default: plain CUDA that does less work on any GPU. A variant
+     * that relies on special hardware or a library stays off until it was confirmed on a GPU. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS
 };
 
 typedef struct sgt_variant {
-    const char *name, *what; /* `what`: one line of description */
+    const char *name, *what; /* what: one line of description */
 } sgt_variant;
 
 extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */
 
-/* Parse names with commas between them, or `all`, `none`, `default`. SGT_EUSAGE names the unknown
- * word, and lists the known ones. */
+/* Parse names of variants separated by commas, or `all`, `none`, `default`. Returns SGT_EUSAGE for
+ * an unknown word, with the list of known ones. */
 int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 
-/* Write the names of the set with commas between them, in the table's order, or "none". Writes at
- * most SGT_VARIANTS_TEXT bytes; returns `out`. */
+/* Write the names of a set's variants, separated by commas, in the table's order; or "none". Writes
+ * at most SGT_VARIANTS_TEXT bytes and returns `out`. */
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 

@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SGT_CHECKED_MOST 24 /* paths */
+#define SGT_CHECKED_MOST 24 /* most paths */
 #define SGT_CHECKED_WHY 240 /* bytes of a reason, with its terminator */
 
-/* A verdict is "ok", or "absent" if this machine, card or library does not have the path. Any other
- * verdict means that the path is out: "wrong" (its results), "failed" (CUDA or a library reported
- * an error), "crashed" (its process died), "hung" (it did not end within its limit). */
+/* A verdict is "ok", or "absent" if this machine, card or library does not have the path. With any
+ * other verdict, training does not use the path: "wrong" (its results), "failed" (CUDA or a library
+ * reported an error), "crashed" (its process died), "hung" (it did not end within its time
+ * limit). */
 typedef struct sgt_checked {
     char path[40], verdict[12];
     char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
@@ -35,8 +36,8 @@ static inline int sgt_checked_good(const sgt_checked *c)
     return strcmp(c->verdict, "ok") == 0 || strcmp(c->verdict, "absent") == 0;
 }
 
-/* Return the verdict if it keeps the path out of training, else NULL. `v` is NULL if nothing was
- * checked. */
+/* Return the path's verdict if training must not use the path, else NULL. `v` is NULL if nothing
+ * was checked. */
 static inline const sgt_checked *sgt_verdict_out(const sgt_verdicts *v, const char *path)
 {
     const sgt_checked *c = sgt_verdict_of(v, path);

@@ -1,4 +1,4 @@
-/* watch.c: log and report each step. */
+/* watch.c: logs and reports each step. */
 #include "train/watch.h"
 
 #include <jansson.h>
@@ -11,7 +11,8 @@
 #include "loader/base/file.h"
 
 #define SPIKES_IN_A_ROW 16
-/* after the first EPOCHS_SAID, lines about epochs are at least SECONDS_BETWEEN apart */
+/* the first EPOCHS_SAID lines about epochs are always printed; later ones are at least
+ * SECONDS_BETWEEN seconds apart */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
@@ -34,8 +35,8 @@ static double number(const json_t *line, const char *name)
     return json_is_number(x) ? json_number_value(x) : (double)NAN;
 }
 
-/* Diagnose the steps before a resume again, from the log, so that the run gets the same advice as
- * without an interruption. A null in the log counts as NaN. */
+/* Pass the logged steps before a resume to the diagnosis, so that the run gets the same advice as
+ * without an interruption. A null in the log stands for NaN. */
 static void replay_log(sgt_watch *w)
 {
     char line[1024], text[256];
@@ -90,7 +91,8 @@ static void say_line(const sgt_watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-/* Fill in the MFU. With a lag, step times are inexact, so they must not raise the peak. */
+/* Fill in the MFU. If metrics are read with a lag, step times are inexact, so they must not raise
+ * the peak. */
 static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 {
     double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
@@ -139,8 +141,7 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* Diagnose a step. A gradient that overflowed is normal for a loss scaler, which skips that
- * update. */
+/* Diagnose a step. If a loss scaler skipped an update because of an overflow, that is normal. */
 static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -149,8 +150,8 @@ static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* Warn if many updates in a row are skipped as spikes: after a lasting rise of the loss, all would
- * be. */
+/* Warn if many updates in a row are skipped as spikes: after a lasting rise of the loss, all
+ * updates would be skipped. */
 static void watch_spikes(sgt_watch *w, const sgt_metrics *m)
 {
     w->row = m->spikes > w->spikes ? w->row + 1 : 0;
@@ -175,8 +176,8 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
                 w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
-/* For a short run, average only its second half, so that the mean does not include its
- * beginning. */
+/* Set the losses of this call. For a short run, only its second half is averaged, so that the mean
+ * does not include its beginning. */
 void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->steps, n = w->steps / 2;
@@ -214,7 +215,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
-    m->advice = NULL; /* the text is a local array */
+    m->advice = NULL; /* its text is a local array of this function */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
     if (!t->plan.overfit) say_epoch(w, m);
