@@ -1,5 +1,5 @@
-/* checkpoint.c: write the files of a checkpoint, and read state.json. run.c makes the folder appear
- * atomically. */
+/* checkpoint.c: writes the files of a checkpoint, and reads state.json. run.c makes the folder
+ * appear atomically. */
 #include "train/run/checkpoint.h"
 
 #include <float.h>
@@ -18,15 +18,14 @@
 #include "train/run/sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
-#define MAX_STATE ((size_t)1 << 20) /* bytes of state.json */
+#define MAX_STATE ((size_t)1 << 20) /* most bytes of state.json */
 
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
 
 /* ---- writing tensors ---- */
 
-/* Return the prefix of a tensor's name in transformers: the head is not part of its
- * "transformer". */
+/* Return the prefix of a tensor's name in transformers. The head gets no "transformer." there. */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
@@ -47,7 +46,8 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
     return rc;
 }
 
-/* Write all tensors of a state; w NULL: only make the calls of `get`. */
+/* Write all tensors of a state. If w is NULL, only make the calls of `get`, which all ranks must
+ * make together. */
 static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m,
                      float *buffer, sgt_error *err)
 {
@@ -64,7 +64,8 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* Write a file of `count` states, each with its prefix; add its checksum to `files`. */
+/* Write a file of `count` states, the names of each with its prefix. Add the file's checksum to
+ * `files`. */
 static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b,
                          const sgt_model *m, const sgt_state *what, const char *const *prefix,
                          int count, sgt_error *err)
@@ -110,7 +111,7 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of --skip-spikes as JSON; its numbers read back as the same bits. */
+/* Return the history of --skip-spikes as JSON. Its numbers read back as the same bits. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
@@ -164,7 +165,7 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char *path = sgt_join(dir, "state.json"), *text = NULL;
-    /* a state without its spikes would look complete, so out of memory is an error */
+    /* an error if memory runs out: a state.json without the history would look complete */
     int rc = SGT_OK, bad = !json || !path;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -181,8 +182,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Keep some values as JSON text, if present: older checkpoints have no choices, and a single set
- * has no list. */
+/* Copy some values as JSON text, if they are there: older checkpoints have no choices, and a single
+ * set has no list. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
@@ -209,7 +210,7 @@ static int parse_numbers(double *to, uint64_t n, const json_t *array, const char
     return SGT_OK;
 }
 
-/* Read the history of --skip-spikes, which other runs do not have. */
+/* Read the history of --skip-spikes, if the checkpoint has one. */
 static int parse_outliers(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
     sgt_outliers *o = &s->scaler.outliers;
@@ -257,7 +258,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (version != 1) /* not SGT_EFORMAT: it may be complete, so it must not be skipped */
+    /* not SGT_EFORMAT, because the checkpoint may be complete and must not be skipped */
+    if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
     if (json_unpack_ex(json, &why, 0,
@@ -294,7 +296,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     return rc < 0 ? rc : parse_texts(s, json, path, err);
 }
 
-/* Load state.json. */
+/* Read and parse state.json. */
 static int load_state(json_t **out, const char *dir, const char *path, sgt_error *err)
 {
     char *text = NULL;
@@ -398,8 +400,8 @@ int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
 
 /* ---- checking a folder ---- */
 
-/* Verify the checksums, before parse_state sees the version: a newer program's checkpoint may be
- * complete. */
+/* Verify the checksums. This comes before parse_state looks at the version, because a newer
+ * program's checkpoint may be complete. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;

@@ -1,5 +1,5 @@
-/* checkpoint_load.c: load parameters and moments from a checkpoint, and parameters from any Hugging
- * Face GPT-2 directory or llm.c file. */
+/* checkpoint_load.c: loads parameters and moments from a checkpoint, and parameters from any
+ * Hugging Face GPT-2 directory or llm.c file. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 #include "train/run/safetensors.h"
 
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
-#define MAX_PARTS 64            /* most files of a model: GPT-2 XL in fp32 has 2 */
-/* most bytes of model.safetensors.index.json, which has about 100 per tensor */
+#define MAX_PARTS 64            /* most files of a model; GPT-2 XL in fp32 has 2 */
+/* most bytes of model.safetensors.index.json; a tensor takes about 100 */
 #define MAX_INDEX ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 18) /* most values in it, one per tensor */
+#define MAX_VALUES ((size_t)1 << 18) /* most JSON values in that file; a tensor takes one */
 
-/* The files of a model's tensors: one, or those that Hugging Face's index names. */
+/* The files with a model's tensors: a single one, or those that Hugging Face's index names. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -43,8 +43,9 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
     return rc;
 }
 
-/* Open the files that {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}
- * names. The files themselves tell which tensor is where. */
+/* Open the files that an index names: {"weight_map": {"wte.weight":
+ * "model-00001-of-00002.safetensors", ...}}. Which tensor is where is read from the files
+ * themselves. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
 {
@@ -109,8 +110,8 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* Find tensor `t` of the model in one of the files, with any of the prefixes, and check its
- * shape. */
+/* Find tensor `t` of the model in one of the files, under its name with any of the prefixes, and
+ * check its shape. */
 static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
                        const sgt_tensor *t, const char *const *prefixes, const char *where,
                        sgt_error *err)
@@ -133,7 +134,7 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
     return SGT_OK;
 }
 
-/* Load every tensor of the model into b; b NULL: only check that they all exist. */
+/* Load every tensor of the model to b. If b is NULL, only check that all of them exist. */
 static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
                         sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
@@ -156,7 +157,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* Return whether path is a file: llm.c's models are files, all others are folders. */
+/* Return whether path is a file: a model of llm.c is a file, every other model is a folder. */
 static int is_file(const char *path)
 {
     struct stat st;

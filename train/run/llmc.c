@@ -1,4 +1,4 @@
-/* llmc.c: read llm.c's model files. */
+/* llmc.c: reads llm.c's model files. */
 #include "train/run/llmc.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "loader/base/file.h"
 
 #define MAGIC 20240326
-#define HEADER 1024 /* bytes */
+#define HEADER 1024 /* bytes of the header */
 /* rows and columns transposed at a time, so that both sides stay in the cache */
 #define BLOCK 64
 
@@ -32,12 +32,12 @@ typedef struct file {
     sgt_model model;
     uint64_t padded; /* rows of wte in the file */
     size_t width;    /* bytes per number: 4, or 2 for bfloat16 */
-    uint64_t at;     /* byte offset of the next number */
+    uint64_t at;     /* byte offset of the next number to read */
 } file;
 
 /* ---- the header ---- */
 
-/* Check the file's size: the parameters, and the padding rows of wte. */
+/* Check that the file's size is that of the header, the parameters, and the padding rows of wte. */
 static int check_size(const file *f, sgt_error *err)
 {
     struct stat st;
@@ -78,7 +78,7 @@ static int take_header(file *f, const int32_t *word, sgt_error *err)
                            .gelu = SGT_GELU_TANH,
                            .eps = 1e-5f};
     if (sgt_model_check(&f->model, f->path, err) < 0) {
-        if (err) err->code = SGT_EFORMAT; /* the file is wrong, not the command */
+        if (err) err->code = SGT_EFORMAT; /* the file is wrong, not the command line */
         return SGT_EFORMAT;
     }
     return check_size(f, err);
@@ -120,8 +120,9 @@ int sgt_llmc_read_shape(sgt_model *m, const char *path, sgt_error *err)
 
 /* ---- the parameters ---- */
 
-/* Read the next numbers as float32. bfloat16 is read to the second half of `to` and widened from
- * the front: number i overwrites only numbers already widened, or itself. */
+/* Read the next numbers as float32. bfloat16 numbers are read to the second half of `to`, and
+ * converted from the first on: writing number i overwrites only numbers that were already
+ * converted. */
 static int read_numbers(file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
@@ -137,7 +138,7 @@ static int read_numbers(file *f, float *to, size_t count, sgt_error *err)
     return rc;
 }
 
-/* Transpose: to (in, out), from (out, in). */
+/* Transpose `from` (out, in) to `to` (in, out). */
 static void turn(float *to, const float *from, size_t in, size_t out)
 {
     for (size_t r = 0; r < out; r += BLOCK)

@@ -1,4 +1,4 @@
-/* nearby.c: list runs with similar names when a run does not exist. */
+/* nearby.c: finds runs with similar names when a run does not exist. */
 #include "train/run/nearby.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@ enum { NAMED = 3 };
 
 typedef struct nearby {
     const char *name;  /* last component of the requested path */
-    char *best[NAMED]; /* malloc'd names, the nearest first */
+    char *best[NAMED]; /* malloc'd names of the most similar runs, the most similar first */
     size_t count;      /* number of runs found */
 } nearby;
 
@@ -24,8 +24,8 @@ static size_t common(const char *a, const char *b)
     return n;
 }
 
-/* Return whether a sorts before b: it shares a longer beginning with the name, or comes first
- * alphabetically. */
+/* Return whether a is more similar to the name than b: it shares a longer beginning with it, or as
+ * long a one and comes first alphabetically. */
 static int before(const nearby *n, const char *a, const char *b)
 {
     size_t x = common(n->name, a), y = common(n->name, b);
@@ -44,7 +44,7 @@ static void offer(nearby *n, const char *name)
     n->best[at] = copy;
 }
 
-/* Return whether a folder holds `latest` or a checkpoint. */
+/* Return whether a folder is a run: it has `latest` or a checkpoint. */
 static int is_run(const char *folder)
 {
     char *latest = sgt_join(folder, "latest");
@@ -58,7 +58,7 @@ static int is_run(const char *folder)
     return found;
 }
 
-/* Consider all folders in `around`; `prefix` is put before the names that are shown. */
+/* Offer every run in the folder `around`. Names are shown with `prefix` before them. */
 static void look(nearby *n, const char *around, const char *prefix)
 {
     DIR *d = opendir(around);

@@ -1,5 +1,5 @@
 /* run.c: the run directory. The order of writes makes it safe to kill the process at any time: the
- * log is on disk before the checkpoint that counts its lines gets its name, and `latest` is written
+ * log's lines are on disk before the checkpoint after them gets its name, and `latest` is written
  * after that. */
 #include "train/run/run.h"
 
@@ -20,10 +20,10 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-#define LINE 1024 /* bytes; a line of the log with its newline is shorter */
-/* most bytes of starts.jsonl; a start takes a few hundred */
+#define LINE 1024 /* bytes of buffer for a line; a line of the log, with its newline, is shorter */
+/* most bytes of starts.jsonl, where a start takes a few hundred */
 #define MOST_STARTS ((size_t)1 << 20)
-#define WORK_PREFIX ".step-" /* prefix of folders being written or removed */
+#define WORK_PREFIX ".step-" /* prefix of folders that are being written or removed */
 
 struct sgt_run {
     char *path;
@@ -47,7 +47,7 @@ static int descending(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* List the steps of all step-N folders, newest first, in a malloc'd array. */
+/* List the steps of all step-NNNNNNNN folders, newest first, in a malloc'd array. */
 static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err)
 {
     size_t room = 0;
@@ -66,7 +66,7 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
         }
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* an unnoticed error would look like a run without checkpoints, and start it over */
+    /* an ignored error would look like a run without checkpoints, and training would start over */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -85,8 +85,8 @@ static char *step_path(const char *run, uint64_t step)
     return sgt_join(run, name);
 }
 
-/* Warn if `latest` names no existing checkpoint. After a kill between a save's two renames it may
- * name an older one, but that one exists. */
+/* Warn if `latest` names a checkpoint that does not exist. If a save was killed between its two
+ * renames, `latest` names an older checkpoint, which exists. */
 static void check_latest(const char *run, const sgt_notice *notice)
 {
     char *text = NULL, *path = sgt_join(run, "latest"), *dir = NULL;
@@ -103,8 +103,8 @@ static void check_latest(const char *run, const sgt_notice *notice)
     free(path);
 }
 
-/* Return whether the error means that the checkpoint is incomplete, not that the disk or memory
- * failed just now. */
+/* Return whether error rc of a check means that the checkpoint is incomplete, and not that reading
+ * failed because of the disk or a lack of memory. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
@@ -145,8 +145,8 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
 
 /* ---- removing ---- */
 
-/* Rename the checkpoint before deleting it, so that an existing name always means a complete
- * one. */
+/* Remove a checkpoint. It is renamed before its files are deleted, so that a folder with a
+ * checkpoint's name is always complete. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char name[48];
@@ -199,7 +199,7 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
     return rc;
 }
 
-/* Remove checkpoints after `step`: they are incomplete, or the run starts over. */
+/* Remove all checkpoints after `step`, because they are incomplete or the run starts over. */
 static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
@@ -233,8 +233,8 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Keep complete lines of steps below `step`, the first of each step and in rising order. Other
- * lines are damaged or were not part of the checkpoint. */
+/* Copy the complete lines of steps below `step`: the first line of each step, in rising order.
+ * Other lines are damaged, or belong to steps after the checkpoint. */
 static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept,
                       int *cut, sgt_error *err)
 {
@@ -351,11 +351,11 @@ static int take(sgt_run *r, sgt_error *err)
             r->path);
     return errno == ENOLCK || errno == EINVAL
                ? SGT_OK
-               : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
+               : sgt_fail_errno(err, "%s", r->path); /* this file system has no locks */
 }
 
-/* Fail if another process saved a complete checkpoint here since the caller looked: it must not be
- * removed. Incomplete checkpoints are skipped again. */
+/* Fail if another process has saved a complete checkpoint here since the caller looked: it must not
+ * be removed. Incomplete checkpoints are skipped. */
 static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
@@ -388,8 +388,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
     }
     if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
-    /* Remove or update `latest` before the checkpoints that it may name. It may be out of date if a
-     * save was killed between its two renames. */
+    /* Remove `latest`, or point it to `step`, before any checkpoint that it may name is removed. It
+     * may be out of date if a save was killed between its two renames. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
@@ -405,15 +405,15 @@ void sgt_run_close(sgt_run *r)
 {
     if (!r) return;
     if (r->log >= 0) close(r->log);
-    if (r->lock >= 0) close(r->lock); /* releases the lock */
+    if (r->lock >= 0) close(r->lock); /* this releases the lock */
     free(r->path);
     free(r);
 }
 
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
 
-/* Return a start as malloc'd JSON text; NULL: out of memory. Texts that are not UTF-8 are
- * escaped. */
+/* Return the line of starts.jsonl about a start, as malloc'd JSON text; NULL: out of memory. Texts
+ * that are not UTF-8 are escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
     char time_text[32] = "", host[65] = "", printable[4 * 4096];
@@ -439,7 +439,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     char *before = NULL, *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
     char *line = start_json(step, machine, command);
     size_t n = 0;
-    /* an older run has no such file */
+    /* a run of an older version has no such file */
     if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
         rc = sgt_fail_memory(err, r->path);
@@ -482,7 +482,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
         (rc = sgt_sync_folder(work, err)) < 0)
         goto out;
-    /* A checkpoint of this name is left if it was found incomplete, and its steps were repeated. */
+    /* a checkpoint of this step exists only if it was incomplete and its steps were repeated */
     if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
     if (rename(work, path) < 0) {
         rc = sgt_fail_errno(err, "%s", path);

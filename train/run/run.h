@@ -14,42 +14,44 @@
 #include "loader/base/error.h"
 #include "train/run/checkpoint.h"
 
-/* Find the newest complete checkpoint of a run; *dir is malloc'd, or NULL if there is none. An
- * incomplete checkpoint is skipped with a notice, and so is a `latest` without a checkpoint. With
- * `sums`, a checkpoint with wrong checksums counts as incomplete. It is no error if `run` does not
- * exist. */
+/* Find the newest complete checkpoint of a run. *dir is malloc'd, or NULL if there is none. An
+ * incomplete checkpoint is skipped with a notice; a notice also tells if `latest` names no
+ * checkpoint. With `sums`, a checkpoint with wrong checksums counts as incomplete. It is no error
+ * if `run` does not exist. */
 int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
 
 typedef struct sgt_run sgt_run;
 
-/* Lock the folder for writing, creating it if missing; SGT_EUNSUPPORTED if another process holds
- * the lock. Remove the remains of an interrupted save, and checkpoints after `step` (all for 0).
- * Open the log and cut it to the whole lines of steps before `step`; missing or damaged lines are
- * reported. A complete checkpoint after `step` is SGT_EUNSUPPORTED unless `force`: another process
- * wrote it since the caller looked. */
+/* Open a run for writing: create the folder if it is missing, and lock it. Remove the remains of an
+ * interrupted save, and all checkpoints after `step`. Open the log and cut it to the whole lines of
+ * steps before `step`; report missing or damaged lines. Returns SGT_EUNSUPPORTED if another process
+ * holds the lock; or, unless `force`, if there is a complete checkpoint after `step`, which another
+ * process wrote since the caller looked. */
 int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
                  const sgt_notice *notice, sgt_error *err);
 void sgt_run_close(sgt_run *r);                            /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 
 int sgt_run_options(sgt_run *r, const char *json, sgt_error *err);
-/* Append an object to starts.jsonl, which a start at step 0 empties first: time (UTC), host,
- * machine (processor or device), version, step and command (NULL: left out). A file of more than 1
- * MiB is emptied. */
+/* Append an object to starts.jsonl: time (UTC), host, machine (processor or device), version, step,
+ * and command (left out if NULL). A start at step 0 empties the file first, and so does any start
+ * if it has more than 1 MiB. */
 int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command,
                   sgt_error *err);
-int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err); /* replaces memory.jsonl */
-/* appends the line and a newline, in one write */
+int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err); /* replace memory.jsonl */
+/* Append a line and a newline to the log, in one write. */
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err);
-/* last line of the log, malloc'd; NULL if the log is empty */
+/* Return the last line of the log, malloc'd; NULL if the log is empty. */
 char *sgt_run_last_line(const sgt_run *r);
 
-/* Save RUN/step-N for state->step: it appears atomically and is durable, after the log's lines are.
- * Then point `latest` to it and remove all but the newest `keep` checkpoints (0: keep all). */
+/* Save RUN/step-NNNNNNNN for state->step. It appears atomically and is durable, once the log's
+ * lines are. Then point `latest` to it, and remove all but the newest `keep` checkpoints (0: keep
+ * all). */
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
 
-/* Remove old checkpoints as the end of a save does, in case a save was interrupted before that. */
+/* Remove old checkpoints as at the end of a save, because the last save may have been interrupted
+ * before that. */
 int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
 
 #endif

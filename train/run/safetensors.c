@@ -1,4 +1,4 @@
-/* safetensors.c: read and write the format, and check a file before its contents are used. */
+/* safetensors.c: reads and writes the format, and checks a file before its contents are used. */
 #include "train/run/safetensors.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 struct sgt_safetensors {
     int fd;
     char *path;
-    json_t *header; /* owns the names */
+    json_t *header; /* parsed header; it owns the names */
     uint64_t data;  /* byte offset of the first number */
     uint64_t size;  /* bytes of data */
     sgt_safetensor *tensors;
@@ -237,7 +237,7 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    /* subnormal: exact in float32 */
+    /* a subnormal number; float32 represents it exactly */
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -283,8 +283,9 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* ---- writing ---- */
 
-/* Write ROOM bytes at a time, with O_DIRECT if the file system allows it. Copying to the page cache
- * costs seven times the processor time, which training needs, and evicts what training reads. */
+/* Writes are ROOM bytes at a time, with O_DIRECT if the file system allows it. Copying through the
+ * page cache would take seven times the processor time, which training needs, and evict data that
+ * training reads. */
 #define ROOM SGT_SAFETENSORS_ROOM
 /* largest alignment that O_DIRECT requires of address, offset and size, in bytes */
 #define ALIGN 4096
@@ -292,11 +293,11 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 struct sgt_safetensors_writer {
     sgt_file *file;
     char *path;
-    uint8_t *room; /* ROOM bytes, of which `filled` wait to be written */
+    uint8_t *room; /* buffer of ROOM bytes, of which `filled` are not yet written */
     size_t filled;
-    int direct; /* O_DIRECT is on */
+    int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    uint64_t declared, written; /* bytes of data */
+    uint64_t declared, written; /* bytes of data declared, and written so far */
     uint64_t bytes;             /* bytes of the file so far, including the header */
     XXH3_state_t *hash;         /* checksum of those bytes */
 };
@@ -314,7 +315,7 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, path);
     w->path = strdup(path);
-    /* transformers requires it */
+    /* transformers requires this */
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
@@ -350,7 +351,7 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* Write the buffer. A partial one, which O_DIRECT may refuse, occurs only at the end. */
+/* Write the buffer. Only the last one is partly filled; O_DIRECT may refuse that. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -359,7 +360,7 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(sgt_file_fd(w->file), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* O_DIRECT failed after all, or only a part was written before */
+        /* O_DIRECT does not work after all, or the previous write was partial */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->path);
         if (n > 0) from += n, w->filled -= (size_t)n;

@@ -1,4 +1,4 @@
-/* safetensors.h: read and write Hugging Face's tensor files. A file is 8 bytes of little-endian
+/* safetensors.h: reads and writes Hugging Face's tensor files. A file is 8 bytes of little-endian
  * header length, a JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
  * ...}, then the numbers.
  *
@@ -18,9 +18,9 @@
 
 #include "loader/base/error.h"
 
-/* largest header in bytes (GPT-2 XL's has 60 kB); limits what a bad file can cost */
+/* most bytes of a header, which limits the cost of a bad file; GPT-2 XL's has 60 kB */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)
-/* most values in a header, a second limit: a tensor has eight */
+/* most JSON values in a header, for the same reason; a tensor takes eight */
 #define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18)
 #define SGT_SAFETENSORS_MAX_DIMS 8
 /* bytes that a writer buffers and writes at a time */
@@ -28,11 +28,12 @@
 
 typedef struct sgt_safetensor {
     const char *name;  /* valid while the file is open */
-    const char *dtype; /* "F32", ... */
+    const char *dtype; /* type of the numbers: "F32", ... */
     uint32_t dims;
     uint64_t dim[SGT_SAFETENSORS_MAX_DIMS];
-    uint64_t count;      /* numbers in the tensor */
-    uint64_t begin, end; /* bytes from the start of the data */
+    uint64_t count; /* numbers in the tensor */
+    /* bytes from the start of the data to the tensor's first byte, and to its end */
+    uint64_t begin, end;
 } sgt_safetensor;
 
 typedef struct sgt_safetensors sgt_safetensors;
@@ -40,18 +41,18 @@ typedef struct sgt_safetensors sgt_safetensors;
 int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err);
 void sgt_safetensors_close(sgt_safetensors *s); /* NULL is fine */
 size_t sgt_safetensors_count(const sgt_safetensors *s);
-/* in the order of their data in the file */
+/* Return tensor i, in the order of the data in the file. */
 const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i);
-/* NULL: not found */
+/* Return the tensor with this name, or NULL. */
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name);
 
-/* Read numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16; another type is
- * SGT_EUNSUPPORTED. */
+/* Read numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16. Returns
+ * SGT_EUNSUPPORTED for another type. */
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* Writer of a new file of float32 tensors, which gets its name when it is complete:
- *     begin; declare each tensor; write all numbers in that order, in pieces of any size; commit */
+/* Writer of a new file of float32 tensors. Begin; declare each tensor; write all numbers in the
+ * same order, in pieces of any size; commit. The file gets its name only then. */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
@@ -60,9 +61,9 @@ int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t coun
 /* Return the file's size in bytes and its XXH3-64; call it after all numbers are written, before
  * commit. */
 int sgt_safetensors_sum(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3, sgt_error *err);
-/* frees w, even on an error */
+/* Finish the file and give it its name. Frees w, even on an error. */
 int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err);
-/* frees w and removes the file; NULL is fine */
+/* Remove the unfinished file and free w; NULL is fine. */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* saver.c: copy the state of a run, and write the copy in a thread. */
+/* saver.c: copies the state of a run, and writes the copy in a thread. */
 #include "train/run/saver.h"
 
 #include <pthread.h>
@@ -10,23 +10,23 @@
 
 #define STATES 3
 
-/* A backend with only `get`, which returns the copied state while it is written. */
+/* A backend whose only function is `get`, which returns the copied state while that is written. */
 typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
     sgt_arena memory;
-    float *flat[STATES]; /* by sgt_state, in the model's layout; NULL: all zeros */
+    float *flat[STATES]; /* array of each sgt_state, in the model's layout; NULL: all zeros */
 } copy;
 
 struct sgt_saver {
     sgt_saver_options o;
     copy copy;
     int states; /* number of states to copy; the others are all zeros */
-    int said;   /* the lack of memory for the copy was reported */
+    int said;   /* 1: it was reported that there is no memory for the copy */
     int track;
     pthread_t thread;
-    int writing; /* a thread must be joined */
-    int written; /* set by the thread when rc, why and state are final */
+    int writing; /* 1: a thread has been started and must be joined */
+    int written; /* 1: set by the thread when rc, why and state are final */
     int rc;
     sgt_error why;
     sgt_checkpoint_state state;
@@ -35,7 +35,7 @@ struct sgt_saver {
 
 /* ---- the copy ---- */
 
-/* Return the number of states; SGD has no second moment. */
+/* Return how many states are copied; SGD has no second moment. */
 static int states_of(sgt_optim_kind optimizer) { return optimizer == SGT_SGD ? 2 : STATES; }
 
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
@@ -55,8 +55,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-/* Prefault in all threads: in a virtual machine the host may first have to find every page, which
- * takes seconds. */
+/* Prefault the memory with all threads: in a virtual machine, the host may first have to find every
+ * page, which takes seconds. */
 static void touch(char *p, size_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -77,7 +77,7 @@ static int map_copy(sgt_saver *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether there is memory for the copy, which is allocated once and kept. */
+/* Return whether there is memory for the copy. It is allocated at the first save and kept. */
 static int have_memory(sgt_saver *s)
 {
     sgt_error why;

@@ -1,4 +1,4 @@
-/* saver.h: write checkpoints in the background while training continues.
+/* saver.h: writes checkpoints in the background while training continues.
  *
  *     sgt_saver *s;
  *     if (sgt_saver_open(&s, &options, &err) < 0) ...;
@@ -29,30 +29,31 @@ typedef struct sgt_saver_options {
     const sgt_model *model;
     sgt_optim_kind optimizer;
     const char *tokenizer; /* text of tokenizer.json, or NULL */
-    int64_t eot;           /* -1: unknown */
+    int64_t eot;           /* id of the end-of-text token; -1: unknown */
     uint64_t keep;
     int threads; /* threads that may copy during a save, at least 1 */
     sgt_trace *trace;
     sgt_notice notice; /* called if there is no memory for the copy */
 } sgt_saver_options;
 
-/* Open a saver. What *o points to must live until close. */
+/* Open a saver. The objects that *o points to must live until close. */
 int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err);
-void sgt_saver_close(sgt_saver *s); /* waits for the current write; NULL is fine */
+void sgt_saver_close(sgt_saver *s); /* wait for the write in progress, then free s; NULL is fine */
 
-/* Return the bytes of such a saver's copy. */
+/* Return the bytes of a saver's copy of this model. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* Save. The texts in *state must live until the write is over. more: steps follow. The error may be
- * that of this save or of the previous one. */
+/* Save a checkpoint. The texts in *state must live until the write has ended. `more`: steps follow,
+ * so write in the background. The error may be that of this save or of the previous one. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
-/* Report the error of a failed write, once: check does not wait for the write, wait does. */
+/* Return the error of a failed write, once. sgt_saver_check does not wait for the write;
+ * sgt_saver_wait does. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 
-/* Return the step of the newest checkpoint that this saver wrote and waited for; 0: none. */
+/* Return the step of the newest checkpoint whose write was waited for; 0: none. */
 uint64_t sgt_saver_saved(const sgt_saver *s);
 
 #endif

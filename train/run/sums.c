@@ -1,4 +1,4 @@
-/* sums.c: compute and verify the checksums of a checkpoint. */
+/* sums.c: computes and verifies the checksums of a checkpoint. */
 #include "train/run/sums.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int hash_fd(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_
     return rc;
 }
 
-/* Hash a file; want NULL: accept any size. */
+/* Hash a file. Its size must be *want, unless `want` is NULL. */
 static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
                      sgt_error *err)
 {
