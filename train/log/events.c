@@ -1,4 +1,5 @@
-/* events.c: event files for TensorBoard: records, and the few Protocol Buffers fields they need. */
+/* events.c: writes event files for TensorBoard: records, and the few Protocol Buffers fields that
+ * they need. */
 #include "train/log/events.h"
 
 #include <dirent.h>
@@ -13,9 +14,9 @@
 #include "loader/base/file.h"
 
 #define PREFIX "events.out.tfevents."
-#define MAX_EVENT 4096 /* bytes of an event; that of a step has about 400 */
+#define MAX_EVENT 4096 /* most bytes of an event; a step's has about 400 */
 
-/* Process bit by bit, low bits first: the 400 bytes of a step take about 3 us. */
+/* The CRC is computed bit by bit, low bits first; the 400 bytes of a step take about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;
@@ -38,17 +39,20 @@ struct sgt_events {
     char *path;
 };
 
-/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint of its
- * number and type, then its value. Names and numbers of fields are from TensorFlow's event.proto
- * and summary.proto. ---- */
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint made of its
+ * number and type, then its value. The numbers and names of fields are those of TensorFlow's
+ * event.proto and summary.proto. ---- */
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };                         /* types */
-enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 }; /* Event */
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types */
+/* fields of Event */
+enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATUS_START = 1 };
 
 typedef struct message {
     unsigned char *at;
-    size_t n, room; /* n may exceed room: excess bytes are counted but not written */
+    /* bytes so far, and room for them; n may exceed room, because further bytes are counted but not
+     * written */
+    size_t n, room;
 } message;
 
 static void put_byte(message *m, uint64_t byte)
@@ -141,8 +145,8 @@ static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
     return write_event(e, &m, err);
 }
 
-/* Find the latest second in the name of a file there, 0 if there is none; with `remove`, delete the
- * files. */
+/* Find the files in the folder, and set *latest to the latest second in their names, or 0 if there
+ * is none. With `remove`, delete them. */
 static int survey(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -163,8 +167,8 @@ static int survey(const char *folder, int remove, unsigned long long *latest, sg
     return rc;
 }
 
-/* Return the path of a new file. TensorBoard reads files in the order of their names, so the name
- * must sort last, even for two starts within a second. */
+/* Return the path of a new file. TensorBoard reads files in the order of their names, so this name
+ * must sort last, even if two runs start within a second. */
 static char *new_path(const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost", name[160];

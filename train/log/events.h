@@ -1,4 +1,4 @@
-/* events.h: write the log's numbers for TensorBoard to RUN/tb/events.out.tfevents.TIME.HOST.PID, a
+/* events.h: writes the log's numbers for TensorBoard to RUN/tb/events.out.tfevents.TIME.HOST.PID, a
  * new file each time a run starts or resumes.
  *
  *     sgt_events *e;
@@ -9,7 +9,7 @@
  * A file is a sequence of records: u64 length, u32 masked CRC32C of those eight bytes, that many
  * bytes of an Event (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of
  * them; all little-endian. The first record gives the version of the format. The second is a
- * SessionLog START at `step`: TensorBoard then discards what earlier files hold for later steps. */
+ * SessionLog START at `step`: TensorBoard then ignores later steps in earlier files. */
 #ifndef SGT_EVENTS_H
 #define SGT_EVENTS_H
 
@@ -22,16 +22,16 @@
 typedef struct sgt_events sgt_events;
 
 /* Create a file in `folder` (created if missing), whose name sorts after all others there. At step
- * 0 the others are deleted. */
+ * 0, delete the other files. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
 void sgt_events_close(sgt_events *e); /* NULL is fine */
 
-/* Append the scalars of step m->step, under their names in log.jsonl, in one write. Allocates
- * nothing. */
+/* Append the scalars of step m->step in one write, with the same names as in log.jsonl. Allocates
+ * no memory. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* Return the CRC-32C (Castagnoli), and the masked form that records use: rotated and offset, so
- * that checksums of data that contains checksums stay sound. */
+/* sgt_crc32c returns the CRC-32C (Castagnoli). sgt_crc32c_masked returns the form that records use:
+ * rotated, plus a constant, so that a checksum of data that contains checksums stays useful. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

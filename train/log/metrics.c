@@ -1,4 +1,4 @@
-/* metrics.c: lines of log.jsonl, and the memory of process and machine. */
+/* metrics.c: writes lines of log.jsonl, and finds the memory of the process and the machine. */
 #include "train/log/metrics.h"
 
 #include <inttypes.h>
@@ -104,7 +104,7 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    char line[128] = "", *at; /* virtual pages, resident pages, ... */
+    char line[128] = "", *at; /* a line of numbers: virtual pages, resident pages, ... */
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;
     if (f) fclose(f);
@@ -112,8 +112,8 @@ uint64_t sgt_memory_resident(void)
     return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Return the number in the line of `path` that starts with `key` ("" for the first), times `unit`;
- * UINT64_MAX if there is none. */
+/* Return the number in the first line of `path` that starts with `key` ("" for any line), times
+ * `unit`; UINT64_MAX if there is none. */
 static uint64_t read_number(const char *path, const char *key, uint64_t unit)
 {
     char line[256];
@@ -123,7 +123,8 @@ static uint64_t read_number(const char *path, const char *key, uint64_t unit)
         if (strncmp(line, key, strlen(key)) != 0) continue;
         char *number = line + strlen(key), *end;
         unsigned long long v = strtoull(number, &end, 10);
-        if (end > number) found = v * unit; /* "max" is not a number: no limit */
+        /* "max" is not a number, and means that there is no limit */
+        if (end > number) found = v * unit;
         break;
     }
     if (f) fclose(f);

@@ -1,5 +1,6 @@
-/* trace.c: hold the events of the traced steps, and write the file. One lock guards everything: it
- * costs a few hundred spans per step about 20 ns each, which is invisible in the picture. */
+/* trace.c: holds the events of the traced steps, and writes the file. One lock protects everything.
+ * It adds about 20 ns to each of a few hundred spans per step, too little to be seen in the
+ * trace. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -15,14 +16,14 @@
 
 #define EVENTS 4096 /* events per step by default */
 #define TRACKS 256
-#define NAMES 4096   /* slots in the table, of which 3/4 may be used */
-#define BUFFER 65536 /* bytes between two writes */
+#define NAMES 4096   /* slots of the hash table, of which 3/4 may be used */
+#define BUFFER 65536 /* bytes buffered before each write */
 /* longest text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
 typedef struct event {
     sgt_trace_event e;
-    double counter; /* value if e.category is NULL */
+    double counter; /* value of a counter; used if e.category is NULL */
 } event;
 
 typedef struct row {
@@ -35,7 +36,7 @@ struct sgt_trace {
     sgt_trace_options o;
     sgt_trace_watcher watcher;
     uint64_t from, to; /* traced steps: from .. to - 1 */
-    int recording;     /* atomic: begin reads it without the lock */
+    int recording;     /* atomic, because sgt_trace_now reads it without the lock */
     int done;          /* tracing has ended */
     pthread_mutex_t lock;
     event *events;
@@ -43,14 +44,14 @@ struct sgt_trace {
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
-    char **names; /* open addressing */
+    char **names; /* hash table of names, with open addressing */
     size_t name_count;
 };
 
 /* ---- open and close ---- */
 
-/* Trace SGT_TRACE_STEPS steps after SGT_TRACE_WAIT others, like torch.profiler's schedule. A short
- * run waits less, and a very short one traces fewer. */
+/* Choose the steps to trace: SGT_TRACE_STEPS steps after the first SGT_TRACE_WAIT, like
+ * torch.profiler's schedule. A short run waits less, and a very short one traces fewer. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -147,17 +148,17 @@ void sgt_trace_counter(sgt_trace *t, const char *name, double value)
     if (e.e.start && isfinite(value)) add(t, &e);
 }
 
-/* Make room for more events, and prefault it so that no step does. */
+/* Make room for more events, and prefault it, so that no traced step pays for that. */
 static void reserve(sgt_trace *t, uint64_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted, bytes;
     if (__builtin_add_overflow(t->count, events, &wanted)) return;
-    /* grow geometrically for many small requests */
+    /* grow geometrically, so that many small requests stay cheap */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     if (__builtin_mul_overflow(wanted, sizeof(event), &bytes)) return;
     event *p = realloc(t->events, bytes);
-    if (!p) return; /* events without room are counted */
+    if (!p) return; /* events without room are counted as dropped */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
@@ -221,7 +222,7 @@ typedef struct writer {
     sgt_file *f;
     sgt_error *err;
     int rc;
-    int any; /* an event was written, so the next needs a comma */
+    int any; /* 1: an event was written, so the next one needs a comma before it */
     size_t at;
     char buffer[BUFFER];
 } writer;
@@ -242,8 +243,8 @@ static void put(writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-/* Write a JSON string. Control characters and invalid UTF-8 become \xNN, whose backslash is doubled
- * like any other. */
+/* Write a JSON string: `before`, then `text`. Control characters and invalid UTF-8 become \xNN; in
+ * JSON, that backslash is doubled. */
 static void put_text(writer *w, const char *before, const char *text)
 {
     char plain[NAME_SIZE];
@@ -267,7 +268,7 @@ static void put_place(writer *w, const sgt_trace *t, int track)
     put(w, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
 }
 
-/* Write nanoseconds as microseconds with all digits. */
+/* Write a time in nanoseconds as microseconds, with all digits. */
 static void put_time(writer *w, const char *key, uint64_t ns)
 {
     put(w, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
@@ -360,8 +361,8 @@ static void put_counter(writer *w, const sgt_trace *t, const event *e, uint64_t 
     put(w, ",\"args\":{\"value\":%.9g}}", e->counter);
 }
 
-/* Sort by start; of events with the same start the longer comes first, because it contains the
- * others. */
+/* Sort events by start. Of events with the same start, the longest comes first, because it contains
+ * the others. */
 static int by_time(const void *a, const void *b)
 {
     const sgt_trace_event *x = &((const event *)a)->e, *y = &((const event *)b)->e;
@@ -416,7 +417,8 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve room for all steps, so that nothing grows if the estimate holds. */
+/* Start tracing. Reserve room for all steps, so that no memory is allocated during them if the
+ * estimate is right. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     uint64_t all;
@@ -430,7 +432,7 @@ static int open_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* End tracing and write the file. Once `recording` is 0, no call changes the events. */
+/* End tracing and write the file. Once `recording` is 0, no call adds events. */
 static int close_window(sgt_trace *t, sgt_error *err)
 {
     t->done = 1;
@@ -449,7 +451,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Reserve twice the events of the last step, because the next may include an evaluation. */
+/* Reserve room for twice as many events as the last step had, because the next step may include an
+ * evaluation. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -1,4 +1,4 @@
-/* trace.h: record the time of a few steps as a Chrome trace: JSON for https://ui.perfetto.dev and
+/* trace.h: records the times of a few steps as a Chrome trace: JSON for https://ui.perfetto.dev and
  * chrome://tracing. Both backends, the loop and the loader's threads write to the same trace.
  *
  *     sgt_trace *t;
@@ -13,19 +13,18 @@
  *     if (sgt_trace_finish(t, &err) < 0) ...;  // writes, if the run ended before the traced steps
  *     sgt_trace_close(t);
  *
- * The trace covers SGT_TRACE_STEPS steps after SGT_TRACE_WAIT others, in which libraries choose
- * algorithms, caches fill and graphs are captured: steps 10 to 19 of a call. A shorter run waits
- * less, and a run of ten steps or fewer is traced entirely. This is like torch.profiler's
- * schedule(wait, warmup, active). What follows the last traced step before the next step begins (an
- * evaluation, a checkpoint) still belongs to it, so --save-every 20 shows a checkpoint. The file is
- * written when the last traced step is over. It is complete under its name or absent, even if the
- * process dies.
+ * The first SGT_TRACE_WAIT steps are not traced: in them, libraries choose algorithms, caches fill
+ * and graphs are captured. The next SGT_TRACE_STEPS are: steps 10 to 19 of a call. A shorter run
+ * waits less, and a run of ten steps or fewer is traced entirely. This is like torch.profiler's
+ * schedule(wait, warmup, active). An evaluation or a checkpoint after the last traced step still
+ * belongs to the trace, so --save-every 20 shows a checkpoint. The file is written when the last
+ * traced step is over. It is complete under its name or absent, even if the process dies.
  *
  * Every call accepts a NULL trace, at the cost of one comparison. Calls may come from any thread,
  * except open, step, finish and close, which belong to the thread that runs steps. Between two
  * calls of sgt_trace_step nothing is allocated, unless sgt_trace_track, sgt_trace_name or
- * sgt_trace_reserve is called. An event without room is counted and left out; the file and a notice
- * say so. Times are nanoseconds of CLOCK_MONOTONIC. */
+ * sgt_trace_reserve is called. An event for which there is no room is counted and left out; the
+ * file and a notice tell how many. Times are nanoseconds of CLOCK_MONOTONIC. */
 #ifndef SGT_TRACE_H
 #define SGT_TRACE_H
 
@@ -46,27 +45,29 @@ typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
     uint64_t first, steps; /* this call makes steps first .. steps - 1 */
-    uint64_t events;       /* approximate events per step; 0: a few thousand */
-    /* rank, which numbers the processes in the file, so that traces of ranks can be merged */
+    uint64_t events;       /* estimated events per step; 0: a few thousand */
+    /* rank of this process; it numbers the processes in the file, so that traces of several ranks
+     * can be merged */
     uint32_t rank;
     sgt_notice notice; /* called with the path of the trace */
 } sgt_trace_options;
 
-/* Open a trace. Fails if no file can be created at `path`; the check leaves nothing behind. */
+/* Open a trace. Fails if no file can be created at `path`; the test for that leaves no file
+ * there. */
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err);
 void sgt_trace_close(sgt_trace *t); /* frees t; NULL is fine */
 
-/* Announce that step `step` of the run begins next. Starts tracing, makes room for one more step,
+/* Tell that step `step` of the run begins next. This starts tracing, makes room for one more step,
  * or ends tracing and writes the file. */
 int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 
-/* Announce that no further step comes: end tracing if it is on, and write the file. Without a
- * traced step there is no file. */
+/* Tell that no further step comes: if tracing is on, end it and write the file. If no step was
+ * traced, there is no file. */
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
-/* The profiler of a device. `begin` is called when tracing starts, `end` when it ends; `end` must
- * add everything that the device did. Both may wait for the device. There is at most one, which
- * must live until finish. */
+/* Callbacks of a device's profiler. `begin` is called when tracing starts, `end` when it ends;
+ * `end` must add all work of the device as spans. Both may wait for the device. There is at most
+ * one watcher, which must live until finish. */
 typedef struct sgt_trace_watcher {
     int (*begin)(void *ctx, sgt_error *err);
     int (*end)(void *ctx, sgt_error *err);
@@ -74,7 +75,7 @@ typedef struct sgt_trace_watcher {
 } sgt_trace_watcher;
 void sgt_trace_watch(sgt_trace *t, const sgt_trace_watcher *w);
 
-/* ---- tracks: rows of the picture, each with spans that nest or follow one another ---- */
+/* ---- tracks: rows of the picture, whose spans are nested or one after another ---- */
 
 enum { SGT_TRACE_LOOP = 0 }; /* track of the thread that runs steps */
 typedef enum sgt_trace_process {
@@ -83,8 +84,8 @@ typedef enum sgt_trace_process {
     SGT_TRACE_PROCESSES
 } sgt_trace_process;
 
-/* Return the track named `name` ("loader 1", "stream 7"), creating it if needed. Allocates. Returns
- * the loop's track if there is no room. */
+/* Return the track with this name ("loader 1", "stream 7"); create it if needed, which allocates.
+ * If there is no room, return the loop's track. */
 int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
@@ -94,28 +95,29 @@ typedef struct sgt_trace_arg {
     uint64_t value;
 } sgt_trace_arg;
 
-/* A span. Texts must live until close: literals, or from sgt_trace_name. */
+/* A span. Its texts must live until close: use literals, or texts from sgt_trace_name. */
 typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
     int track;
     uint32_t layer; /* n + 1 for block n, which makes the name "h.n NAME"; 0: no block */
-    /* number that links a call and the device work it started by an arrow; 0: no arrow */
+    /* number shared by a host call and the device work that it started, which an arrow then
+     * connects; 0: none */
     uint64_t flow;
-    int starts_flow; /* this span is the call */
+    int starts_flow; /* 1: this span is the host call */
     sgt_trace_arg args[SGT_TRACE_ARGS];
 } sgt_trace_event;
 
 uint64_t sgt_trace_now(const sgt_trace *t); /* current time; 0 unless a step is being traced */
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e);
-/* adds a point to a curve over time; only finite values */
+/* Add a point to the curve `name`; values that are not finite are ignored. */
 void sgt_trace_counter(sgt_trace *t, const char *name, double value);
 
-/* Return a copy of `name` that lives until close, the same pointer for the same text. Allocates; ""
- * if there is no room. */
+/* Return a copy of `name` that lives until close, the same pointer for equal texts. It may
+ * allocate; if there is no room, it returns "". */
 const char *sgt_trace_name(sgt_trace *t, const char *name);
 
-/* Reserve room for `events` more, for callers that add many at once or between steps. */
+/* Reserve room for `events` more events, for a caller that adds many at once or between steps. */
 void sgt_trace_reserve(sgt_trace *t, uint64_t events);
 
 static inline uint64_t sgt_trace_begin(const sgt_trace *t) { return t ? sgt_trace_now(t) : 0; }
