@@ -1,4 +1,4 @@
-/* data.c: open the data of a run for training and evaluation: shards of one or several sets, or
+/* data.c: opens the data of a run for training and evaluation: shards of one or several sets, or
  * prompts and completions. */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 
 /* most batches of an evaluation, about as many as nanoGPT and llm.c use */
 #define EVAL_BATCHES 20
-#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
+#define MAX_TOKENIZER ((size_t)64 << 20) /* most bytes of tokenizer.json */
 
 int sgt_trainer_has_shards(const char *folder)
 {
@@ -33,7 +33,7 @@ static int by_documents(const sgt_settings *s) { return s->sampling == SGT_SAMPL
 
 /* ---- several sets ---- */
 
-/* Parse the sets of --data; an error names the option. */
+/* Parse the sets that --data names. An error message begins with the option. */
 static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *count, sgt_error *err)
 {
     sgt_error why;
@@ -50,8 +50,8 @@ static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t coun
     return sgt_loader_open(out, NULL, &all, err);
 }
 
-/* Describe a mix for the checkpoint, so that a resume can report what differs; NULL for one set,
- * whose hash suffices. */
+/* Describe the sets of a mix in the checkpoint, so that a resume can report which differs. A single
+ * set needs only its hash, so t->state.sets is NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info info;
@@ -60,7 +60,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     if (t->train) sgt_loader_get_info(t->train, &info);
     for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
         sgt_loader_set_info set;
-        char hash[17], name[4096]; /* the name is for messages, and JSON requires UTF-8 */
+        char hash[17], name[4096]; /* the name is only for messages, and JSON requires UTF-8 */
         sgt_loader_get_set(t->train, i, &set);
         snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -97,8 +97,8 @@ static const char *part_text(char *buf, size_t n, double weight, double sum)
     return buf;
 }
 
-/* Report that the proportions differ, since all sets are the same. Names the first set whose share
- * of the weights differs. */
+/* Fail because the weights of a mix differ from the checkpoint's, while its sets are the same.
+ * Names the first set whose share differs. */
 static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, sgt_error *err)
 {
     double sum = 0, sum_then = 0;
@@ -123,7 +123,7 @@ static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, s
     return SGT_OK;
 }
 
-/* Report why the hash of the data is not the kept one. */
+/* Fail because the hash of the data differs from the checkpoint's, and tell why. */
 static int other_data(const sgt_trainer *t, sgt_error *err)
 {
     json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
@@ -159,8 +159,8 @@ static int other_data(const sgt_trainer *t, sgt_error *err)
 
 /* ---- validation shards ---- */
 
-/* Find the tokens of a set's longest validation shard; 0 if it has none. A folder that cannot be
- * read is an error, not an empty set. */
+/* Set *out to the number of tokens in a set's longest validation shard, or 0 if it has none. A
+ * folder that cannot be read is an error, not an empty set. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     char **paths;
@@ -168,14 +168,14 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     uint64_t longest = 0;
     struct stat st;
     *out = 0;
-    /* path is a shard, or Megatron's PREFIX */
+    /* without a folder, the set is a single shard, or Megatron-LM's PREFIX */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_shard_list(&paths, &count, path, "val", err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
         int fd = sgt_shard_open(&h, paths[i], 0, NULL);
-        if (fd < 0) h.tokens = UINT64_MAX; /* the loader will report what is wrong with it */
+        if (fd < 0) h.tokens = UINT64_MAX; /* the loader will report the damage */
         else close(fd);
         if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
     }
@@ -184,8 +184,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Keep the sets that can be evaluated, which need a validation shard with room for one window, at
- * the front of `sets`. Report the others once. *all becomes the number kept. */
+/* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
+ * set has a validation shard with at least one window. Report the other sets, once. */
 static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
 {
     uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
@@ -205,7 +205,8 @@ static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sg
                      "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
                      sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
-        if (count == 1 || !*why) continue; /* for one set, the line about the data says it */
+        /* for a single set, the line about the data reports it */
+        if (count == 1 || !*why) continue;
         sgt_say(&t->o->notice, "%s", why);
         *why = '\0';
     }
@@ -230,7 +231,7 @@ int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error 
 
 /* ---- ids and names ---- */
 
-/* Find the id that begins a document: from the first shard's header, or GPT-2's. */
+/* Find the id that begins a document: that in the first shard's header, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     sgt_shard_header h = {0};
@@ -251,8 +252,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read the text of tokenizer.json now: the checkpoint that a run resumes from is deleted after a
- * few saves. */
+/* Read the text of tokenizer.json at the start, because the checkpoint that a run resumes from is
+ * deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->s->init};
@@ -261,7 +262,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
         sgt_loader_set_info set = {0};
-        /* mixed sets share one vocabulary */
+        /* all sets of a mix have the same vocabulary */
         if (i < sets) sgt_loader_get_set(t->train, i, &set);
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
@@ -313,7 +314,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
 }
 
-/* Describe the examples as a loader of one shard would. */
+/* Describe the examples as a loader would describe one shard. */
 static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
 {
     const sgt_examples *e = &t->examples;
@@ -346,14 +347,15 @@ int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     return rc;
 }
 
-/* Evaluate on all of the rows, but at most EVAL_BATCHES batches. */
+/* Set the number of batches of an evaluation: enough for all rows, but at most EVAL_BATCHES. */
 static void decide_evaluation(sgt_trainer *t, uint64_t rows)
 {
     uint64_t batches = rows / t->s->batch;
     t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
 }
 
-/* Return whether nothing exists at `path`, nor at PATH.bin, as Megatron-LM names its sets. */
+/* Return whether nothing exists at `path`, nor at PATH.bin, which is how Megatron-LM names its
+ * files. */
 static int is_gone(const char *path)
 {
     char bin[4200];
@@ -361,7 +363,7 @@ static int is_gone(const char *path)
     return sgt_file_gone(path) && sgt_file_gone(bin);
 }
 
-/* Fail with a message that names the option for the data's new place. */
+/* Fail because data of the run is gone. `pass` names the option that gives its new path. */
 static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
                     sgt_error *err)
 {
@@ -386,7 +388,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Return whether a .jsonl that the checkpoint names, not the caller, is gone. */
+/* Return whether a .jsonl file is gone that came from the checkpoint, and not from the caller. */
 static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
 {
     return t->from && !t->s->given[which] && is_gone(path);
@@ -405,8 +407,8 @@ static int validate_examples(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Open the validation data: the same rows at each evaluation and for every seed, spread over all of
- * it; those of a mix in its proportions. */
+/* Open the validation data. Its rows are the same at each evaluation and for every seed, and spread
+ * over all of the data; a mix has its proportions. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

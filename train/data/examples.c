@@ -1,4 +1,4 @@
-/* examples.c: make rows of examples: permuted, cut or padded. */
+/* examples.c: makes rows of examples: permutes, cuts or pads them. */
 #include "train/data/examples.h"
 
 #include <inttypes.h>

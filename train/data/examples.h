@@ -7,8 +7,8 @@
  *     sgt_examples_batch(&e, k, tokens, targets);
  *     sgt_examples_free(&e);
  *
- * Row r of the run is example permute(draw(ORDER, epoch, 0), count, r mod count), as for
- * `documents` in sampler.h. */
+ * Row r of the run is example permute(draw(ORDER, epoch, 0), count, r mod count), with permute and
+ * draw as for --sampling documents (sampler.h). */
 #ifndef SGT_EXAMPLES_H
 #define SGT_EXAMPLES_H
 
@@ -26,23 +26,26 @@ typedef struct sgt_example_rows {
 typedef struct sgt_examples {
     uint64_t count;
     uint16_t *tokens; /* tokens of all examples in order: prompt, completion, end of text */
-    uint64_t *starts; /* (count + 1): first token of each, with at least two tokens between */
-    uint32_t *learnt; /* (count): tokens of the prompt, at least 1; those after it have a loss */
-    uint64_t hash;    /* hash of the examples */
+    /* (count + 1): index of each example's first token, then the end; an example has at least two
+     * tokens */
+    uint64_t *starts;
+    /* (count): tokens of each example's prompt, at least 1; the tokens after it have a loss */
+    uint32_t *learnt;
+    uint64_t hash; /* hash of the examples */
     uint32_t vocab, eot;
     char *tokenizer; /* text of tokenizer.json for checkpoints; NULL: none */
     sgt_example_rows rows;
     sgt_sampler order;
 } sgt_examples;
 
-/* Prepare e for rows. Say how many prompts leave no room for their completions in rows->seq tokens,
- * and how many completions are cut. SGT_EUSAGE, with `name` and the option, if no token would have
- * a loss. */
+/* Prepare *e to make rows. Report how many prompts leave no room for their completions in rows->seq
+ * tokens, and how many completions are cut. Returns SGT_EUSAGE, with `name` and the option, if no
+ * token would have a loss. */
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err);
 
-/* Write batch `index`: tokens (local batch, T + 1), targets (local batch, T). Targets without a
- * loss are SGT_IGNORED. */
+/* Write the tokens (local batch, T + 1) and targets (local batch, T) of batch `index`. Targets
+ * without a loss are SGT_IGNORED. */
 void sgt_examples_batch(const sgt_examples *e, uint64_t index, uint16_t *tokens, int32_t *targets);
 
 void sgt_examples_free(sgt_examples *e);

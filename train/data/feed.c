@@ -1,11 +1,12 @@
-/* feed.c: rows from a stream, or from a cursor with a ring of buffers. */
+/* feed.c: takes rows from a stream, or from a cursor with a ring of buffers. */
 #include "train/data/feed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread of the stream, with its track in the trace and the start of its current batch. */
+/* One thread of the stream: its track in the trace, and the time at which its current batch was
+ * begun. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -17,13 +18,13 @@ struct sgt_feed {
     int32_t *targets; /* (rows, T) if rows are padded */
     int32_t *starts;  /* (rows, T) if requested */
     sgt_feed_options o;
-    uint64_t given; /* calls so far */
+    uint64_t given; /* number of batches given so far */
     sgt_stream *stream;
-    /* batches handed out and not released, oldest first */
+    /* batches that were given and not yet released, oldest first */
     sgt_stream_batch held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    maker *makers;      /* (threads) if there is a trace */
-    sgt_cursor *cursor; /* used instead of the stream */
+    maker *makers;      /* (threads), if there is a trace */
+    sgt_cursor *cursor; /* used if there is no stream */
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
 
@@ -38,7 +39,7 @@ static void give(const sgt_feed *f, void *p)
     else if (p) f->o.free(f->o.ctx, p);
 }
 
-/* Set the targets of padded rows: the token after each, or none if that is padding. */
+/* Set the targets of padded rows: the next token, or no target if that is padding. */
 static void take_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
 {
     rows->targets = lengths ? f->targets : NULL;

@@ -1,5 +1,6 @@
-/* feed.h: the rows of a run, micro-step after micro-step. Threads prepare them ahead; with `now`
- * they are made on request (--no-overlap), to measure the gain of preparing ahead.
+/* feed.h: gives the rows of a run, one micro-step after another. Threads prepare them ahead. With
+ * `now`, each batch is made when it is asked for (--no-overlap), to measure the gain of preparing
+ * ahead.
  *
  *     sgt_feed *f;
  *     sgt_feed_options o = {.first = k, .count = n, .threads = 1, .hold = b->hold};
@@ -26,26 +27,27 @@ typedef struct sgt_feed_options {
     uint32_t threads;      /* threads that prepare batches */
     /* if not 0: repeat batches 0 .. cycle - 1 instead, without threads */
     uint64_t cycle;
-    int now; /* no threads: make rows within sgt_feed_next */
-    /* set rows.starts, if the loader knows where documents begin */
+    int now; /* 1: no threads; make rows within sgt_feed_next */
+    /* 1: set rows.starts, if the loader knows where documents begin */
     int starts;
-    /* later calls of sgt_feed_next that rows survive; the call after those reuses their memory */
+    /* number of later calls of sgt_feed_next during which rows stay valid; the call after those
+     * reuses their memory */
     unsigned hold;
     void *(*alloc)(void *ctx, size_t bytes); /* allocator for the rows; NULL: malloc */
     void (*free)(void *ctx, void *p);
     void *ctx;
-    /* arranged examples instead of a loader, which is NULL; implies `now` */
+    /* arranged examples to use instead of a loader, which is then NULL; implies `now` */
     const sgt_examples *examples;
-    sgt_trace *trace; /* trace that records the making of each batch; NULL: none */
+    sgt_trace *trace; /* trace that shows how long each batch took to make; NULL: none */
 } sgt_feed_options;
 
 typedef struct sgt_feed sgt_feed;
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err);
 void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
-/* Return the rows of the next batch in *rows; the feed owns them, and they are read-only. Padded
- * rows come with targets, which, like starts, are valid only until the next call. Return 1 after
- * the last batch. */
+/* Get the next batch in *rows. The feed owns the rows; the caller must not change them. Padded rows
+ * have targets, which, like starts, are valid only until the next call. Return 1 after the last
+ * batch. */
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err);
 
 /* With `now`: start again at batch `first`. */
