@@ -1,4 +1,4 @@
-/* config.c: convert config.json to a shape and back. */
+/* config.c: converts config.json to a shape and back. */
 #include "train/model/config.h"
 
 #include <jansson.h>
@@ -9,8 +9,9 @@
 #include "loader/base/file.h"
 #include "loader/shards/json_dumps.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* bytes; real files are under a kilobyte */
-#define FLOAT_DIGITS 9               /* decimal digits that distinguish any two floats */
+/* most bytes of config.json; real files have less than a kilobyte */
+#define MAX_CONFIG ((size_t)1 << 20)
+#define FLOAT_DIGITS 9 /* decimal digits that distinguish any two floats */
 
 typedef struct config {
     json_t *json;
@@ -27,7 +28,7 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
-/* Read whether the head is tied to wte; GPT-2's default, if absent, is tied. */
+/* Read whether the head is tied to wte. If the file does not say, it is tied, as in GPT-2. */
 static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
@@ -38,7 +39,7 @@ static int read_tied(const config *c, sgt_model *m)
     return SGT_OK;
 }
 
-/* Check that a switch has GPT-2's value, which is also its default. */
+/* Check that a switch is absent or has GPT-2's value. */
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
@@ -103,7 +104,7 @@ static int read_model(const config *c, sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
     if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
-    if (rc < 0 && c->err) c->err->code = SGT_EFORMAT; /* the file is wrong, not the command */
+    if (rc < 0 && c->err) c->err->code = SGT_EFORMAT; /* the file is wrong, not the command line */
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
 
@@ -127,7 +128,7 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
     return rc;
 }
 
-/* Write `json` to a file and release it. */
+/* Write `json` to DIR/NAME, and release it. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
@@ -140,8 +141,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* Return the double with the shortest decimal form that reads back as x: 1e-05 for a float whose
- * exact value is 9.99999975e-06. */
+/* Return the double with the shortest decimal form that reads back as x, such as 1e-05 for a float
+ * whose exact value is 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

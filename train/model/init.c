@@ -1,5 +1,5 @@
-/* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so
- * the number of threads, the CPU's level and the device do not change it. */
+/* init.c: GPT-2's initial parameters. Each number depends only on seed, tensor and element, and not
+ * on the number of threads, the CPU or the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* Return the standard deviation of a matrix; 0 for a tensor of zeros, 1 for a LayerNorm's
- * weight. */
+/* Return the standard deviation of a matrix's initial numbers. For a vector, return their value: 1
+ * for a LayerNorm's weight, else 0. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');

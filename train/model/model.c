@@ -6,7 +6,7 @@
 
 #define ALIGN_FLOATS 16 /* 64 bytes: a cache line and an AVX-512 vector */
 
-/* These bounds keep every product below in 64 bits; the largest GPT-2 has 48 layers of 1,600
+/* These bounds keep every product of sizes within 64 bits; the largest GPT-2 has 48 layers of 1,600
  * channels. */
 #define MAX_LAYERS 1024
 #define MAX_CHANNELS 32768

@@ -13,7 +13,7 @@
  *
  * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major,
  * as Hugging Face's GPT-2 stores them, so a checkpoint is a plain copy. The head is tied to wte, or
- * has a weight of its own with the same shape. Everything here is pure. */
+ * has a weight of its own with the same shape. No function has side effects. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -32,8 +32,9 @@ typedef struct sgt_model {
     uint32_t untied; /* 1: the head has a weight tensor of its own */
 } sgt_model;
 
-/* Tensors of a block in their order. Tensor 0 is wte, 1 is wpe, 2 + SGT_BLOCK_TENSORS*layer + one
- * of these is in a block; then follow ln_f's two, then lm_head.weight if the head is untied. */
+/* The tensors of a block, in their order. Tensor 0 is wte and 1 is wpe; 2 + SGT_BLOCK_TENSORS*layer
+ * + one of these is a block's; then come the two of ln_f, and lm_head.weight if the head is
+ * untied. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -51,29 +52,32 @@ enum {
 };
 
 typedef struct sgt_tensor {
-    char name[48];   /* "h.3.attn.c_attn.weight": Hugging Face's name without "transformer." */
+    /* "h.3.attn.c_attn.weight": the name in Hugging Face's GPT-2, without "transformer." */
+    char name[48];
     uint32_t dims;   /* 1 or 2 */
     uint32_t dim[2]; /* dim[1] is 1 if dims is 1 */
     size_t count;    /* floats */
     size_t offset;   /* floats from the start of the flat array; a multiple of 16 */
 } sgt_tensor;
 
-/* Set *m by name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH, with GPT-2's 1024
- * positions, 50,257 ids and tanh GELU. SGT_EUSAGE says what is wrong with the name. */
+/* Set *m by name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH (layers, channels,
+ * heads), with GPT-2's 1024 positions, 50,257 ids and tanh GELU. Returns SGT_EUSAGE, with the
+ * reason, for any other name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that the model is possible: heads divide channels, ids fit 16 bits, no size overflows. The
- * message begins with `what`. */
+/* Check that the model is possible: heads divide channels, ids fit in 16 bits, no size overflows.
+ * An error message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* Describe the tensor for access to its floats `first` to first + count - 1. SGT_EUSAGE if there is
- * no such tensor, or it does not have these floats. */
+/* Describe tensor `index`, whose floats first .. first + count - 1 are to be accessed. Returns
+ * SGT_EUSAGE if there is no such tensor, or if it does not have these floats. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* floats of the flat array, including gaps for alignment, which stay 0 */
+/* Return the number of floats in the flat array. The gaps between tensors, for alignment, are
+ * counted; they stay 0. */
 size_t sgt_model_floats(const sgt_model *m);
-uint64_t sgt_model_parameters(const sgt_model *m); /* without the gaps */
+uint64_t sgt_model_parameters(const sgt_model *m); /* number of parameters, without the gaps */
 
 #endif
