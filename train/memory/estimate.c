@@ -1,5 +1,5 @@
-/* estimate.c: estimate the memory of a step without allocating it. Settings, device and shape are
- * decided as for a run; only the headers of the data are read. */
+/* estimate.c: estimates the memory of a step without allocating it. Settings, device and shape are
+ * decided as for a run, but only the headers of the data are read. */
 #include "train/memory/memory.h"
 
 int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,

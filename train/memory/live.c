@@ -1,5 +1,5 @@
 /* live.c: the table of buffers and their uses. It is small (about twenty buffers per layer) and
- * queried a few times per run, so nothing is sorted. */
+ * searched only a few times per run, so it is not sorted. */
 #include "train/memory/live.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@ void sgt_live_free(sgt_live *l)
     *l = (sgt_live){0};
 }
 
-/* Return `array` with room for one more element of `size` bytes, moved if needed; NULL if out of
- * memory. */
+/* Return `array` with room for one more element of `size` bytes, moved if needed. If memory runs
+ * out, set `failed` and return NULL. */
 static void *one_more(sgt_live *l, void *array, uint32_t count, uint32_t *room, size_t size)
 {
     if (count < *room) return array;

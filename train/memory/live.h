@@ -1,6 +1,6 @@
-/* live.h: record which bytes are in use in each part of a step. A backend's memory is laid out once
- * and never moves. A buffer is live from the part of a step that first writes it to the last part
- * that reads what was written. Memory kept across steps (weights, moments) is always live. The
+/* live.h: records which bytes are in use in each part of a step. A backend's memory is laid out
+ * once and never moves. A buffer is live from the part of a step that writes it to the last part
+ * that reads those contents. Memory kept across steps (weights, moments) is always live. The
  * backend declares this next to its layout, and a test verifies it: with options.scrub everything
  * that is not live is overwritten after each part, and the results must stay the same to the bit.
  *
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SGT_LIVE_KINDS 16 /* at least the number of a backend's kinds of memory */
+#define SGT_LIVE_KINDS 16 /* upper bound of the number of a backend's kinds of memory */
 
 static inline unsigned sgt_part_forward(unsigned layer) { return 1 + layer; }
 static inline unsigned sgt_part_head(unsigned layers) { return layers + 1; }
@@ -29,37 +29,39 @@ static inline unsigned sgt_parts(unsigned layers) { return 2 * layers + 4; }
 typedef struct sgt_live_buffer {
     unsigned char *at;
     uint64_t bytes;
-    unsigned kind; /* kind, as numbered by the backend */
+    unsigned kind; /* number of its kind of memory, as the backend counts them */
     int always;
 } sgt_live_buffer;
 
-/* One use of a buffer, from part `first`, which writes it, to part `last`, the last to read it. */
+/* One use of a buffer: part `first` writes it, and part `last` is the last that reads it. */
 typedef struct sgt_live_span {
     uint32_t buffer, first, last;
 } sgt_live_span;
 
-/* A zeroed struct is empty; sgt_live_free empties it again. */
+/* The buffers and their uses. An all-zero struct is empty; sgt_live_free makes it so again. */
 typedef struct sgt_live {
     sgt_live_buffer *buffers;
     sgt_live_span *spans;
     uint32_t count, room, span_count, span_room;
-    int failed; /* out of memory, or a span at an address where no buffer begins */
+    int failed; /* 1: memory ran out, or a use was declared at an address where no buffer begins */
 } sgt_live;
 
 void sgt_live_free(sgt_live *l);
 
-/* Add a buffer while memory is laid out; 0 bytes add none. Then declare its uses: always live, or
- * live during a span of parts; a buffer may have several spans. */
+/* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes. Then declare
+ * its uses: sgt_live_always, or sgt_live_during for a span of parts. A buffer may have several
+ * spans. */
 void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind);
 void sgt_live_always(sgt_live *l, const void *at);
 void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last);
 
-/* Return whether a buffer is in use at some time during a part, and whether it still is when the
- * part has ended. */
+/* sgt_live_within returns whether a buffer is in use at some time during a part, sgt_live_after
+ * whether it still is when the part has ended. */
 int sgt_live_within(const sgt_live *l, uint32_t buffer, unsigned part);
 int sgt_live_after(const sgt_live *l, uint32_t buffer, unsigned part);
 
-/* Sum the bytes of each kind that are in use at some time during a part, and when it has ended. */
+/* Sum the bytes of each kind that are in use at some time during a part, and those that still are
+ * when it has ended. */
 void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS],
                     uint64_t after[SGT_LIVE_KINDS]);
 

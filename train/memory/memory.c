@@ -1,6 +1,6 @@
-/* memory.c: compute the memory of a run before allocating it. The backend computes its layout
- * without allocating. For a CPU the rest of the process is added here: the program, the loader's
- * buffers, those of a checkpoint. */
+/* memory.c: computes the memory of a run before it is allocated. The backend computes its layout
+ * without allocating. For a CPU, this file adds the rest of the process: the program, the loader's
+ * buffers, and those of a checkpoint. */
 #include "train/memory/memory.h"
 
 #include <inttypes.h>
@@ -24,11 +24,11 @@ typedef struct plan {
     sgt_backend_options o;
     /* bytes of the process before data and backend; 0 on a device with its own memory */
     uint64_t program;
-    uint64_t room;      /* bytes that may be used; UINT64_MAX: unknown */
-    uint64_t set_bytes; /* bytes of data held in memory, each split rounded to huge pages */
+    uint64_t room;      /* bytes that the run may use; UINT64_MAX: unknown */
+    uint64_t set_bytes; /* bytes of data read into memory, each split rounded up to huge pages */
     int evaluates;
-    int copies; /* a checkpoint is copied and written in the background */
-    /* t->recompute_at, being chosen; NULL: the same level in all layers */
+    int copies; /* 1: a checkpoint is copied and then written in the background */
+    /* the trainer's recompute_at, while it is being chosen; NULL: all layers recompute the same */
     uint8_t *at;
 } plan;
 
@@ -44,9 +44,9 @@ static uint64_t huge_pages(uint64_t bytes)
     return (bytes + SGT_ARENA_PAGE - 1) / SGT_ARENA_PAGE * SGT_ARENA_PAGE;
 }
 
-/* ---- the data, by its headers ---- */
+/* ---- the data, from its headers ---- */
 
-/* Open the data without notices, because the run itself will give them. */
+/* Open data without notices, because the run itself will print them. */
 static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err),
                       sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
@@ -62,7 +62,7 @@ static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, s
     return rc;
 }
 
-/* Add the bytes of the validation split that will be held in memory. */
+/* Add the bytes of the validation split, if they will be read into memory. */
 static void look_at_validation(plan *p, const sgt_loader_options *o)
 {
     sgt_trainer *t = p->t;
@@ -75,7 +75,7 @@ static void look_at_validation(plan *p, const sgt_loader_options *o)
     p->evaluates = 1;
 }
 
-/* Read the headers of the data. Without data, use the vocabulary of the model's name. */
+/* Read the headers of the data. Without data, the vocabulary is that of the model's name. */
 static int look_at_data(plan *p, sgt_error *err)
 {
     sgt_trainer *t = p->t;
@@ -94,7 +94,7 @@ static int look_at_data(plan *p, sgt_error *err)
     if (rc < 0) return rc;
     p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
     look_at_validation(p, &o);
-    /* the data stays in the page cache, which the kernel can reclaim */
+    /* mapped data is in the page cache, which the kernel can reclaim */
     if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0;
     return SGT_OK;
 }
@@ -110,8 +110,8 @@ static uint64_t loader_bytes(const plan *p)
     return p->set_bytes + batches * p->o.batch * (p->o.seq + 1) * 2;
 }
 
-/* Return whether this rank's first save is followed by steps, and so copies. If the number of steps
- * is undecided, it is that for p->o's rows: one row gives the most steps. */
+/* Return whether steps follow this rank's first save, so that it copies. If the number of steps is
+ * undecided, it is computed for p->o's rows; one row per step gives the most steps. */
 static int copies(const plan *p)
 {
     const sgt_settings *s = p->t->s;
@@ -145,7 +145,7 @@ static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
     e->total += bytes;
 }
 
-/* Estimate the memory of the steps with p->o. */
+/* Estimate the memory of steps with the options p->o. */
 static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
 {
     const sgt_cuda_library *cuda = p->t->cuda;
@@ -161,7 +161,7 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return how much memory a run with the options p->o takes, in bytes; UINT64_MAX if that cannot be
+/* Return the bytes that a run with the options p->o takes; UINT64_MAX if they cannot be
  * computed. */
 static uint64_t bytes_of(const plan *p)
 {
@@ -184,7 +184,7 @@ static const uint8_t *everywhere(plan *p, sgt_recompute level)
 
 /* ---- available memory ---- */
 
-/* Set *x to the largest value of all ranks. */
+/* Set *x to its largest value over all ranks. */
 static int largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -199,8 +199,8 @@ static int largest(const sgt_trainer *t, double *x, sgt_error *err)
     return rc;
 }
 
-/* Find the memory that may be used. A sixteenth of the machine's free memory is left to others;
- * ranks on one machine share the rest. */
+/* Find how much memory the run may use. On a CPU, a sixteenth of the free memory is left for other
+ * programs, and the ranks on one machine share the rest. */
 static int find_room(plan *p, sgt_error *err)
 {
     const sgt_trainer *t = p->t;
@@ -222,8 +222,8 @@ static int find_room(plan *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Write p->room as text that follows "of the" or "more than the": "130.0 MiB of --memory-limit",
- * "20.10 GiB free". */
+/* Write p->room as a text that can follow "of the" or "more than the": "130.0 MiB of
+ * --memory-limit", "20.10 GiB free". */
 static const char *room_text(const plan *p, char *buf, size_t n)
 {
     char a[32];
@@ -234,10 +234,10 @@ static const char *room_text(const plan *p, char *buf, size_t n)
 
 /* ---- rows ---- */
 
-/* Return the most rows of this rank that fit, up to `most`; 0 if not even one does. */
+/* Return the most rows for this rank that fit in memory, up to `most`; 0 if not even one fits. */
 static uint64_t most_rows(plan *p, uint64_t most, const uint8_t *at)
 {
-    uint64_t low = 0, high = most + 1; /* low fits, high does not */
+    uint64_t low = 0, high = most + 1; /* `low` rows fit, `high` rows do not */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (bytes_with(p, middle, at) <= p->room) low = middle;
@@ -264,8 +264,8 @@ static int no_row_fits(plan *p, const uint8_t *at, sgt_error *err)
                     at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
 }
 
-/* Decide the rows. With --recompute auto, take as many as fit without recomputation, which is used
- * only if not even one row fits. */
+/* Decide the number of rows. With --recompute auto, take as many as fit without recomputation;
+ * recompute only if not even one row fits. */
 static int decide_rows(plan *p, sgt_error *err)
 {
     sgt_trainer *t = p->t;
@@ -301,10 +301,11 @@ static void set_levels(plan *p, uint32_t gelu, uint32_t block)
     memset(p->at + gelu, SGT_RECOMPUTE_BLOCK, block);
 }
 
-/* Choose what each layer recomputes. GELU and LayerNorm are cheap to recompute for the memory they
- * free, a block's products are expensive. So take the fewest blocks that fit with GELU in all other
- * layers, then the fewest GELU layers that fit. The last of the recomputing layers saves the work,
- * because its values are still in memory: so layers with blocks come after those with GELU. */
+/* Choose what each layer recomputes. GELU and LayerNorm take little time for the memory that they
+ * free; a whole block takes much. So take the fewest blocks that fit if all other layers recompute
+ * GELU, and then the fewest GELU layers that fit. Layers that recompute blocks come after those
+ * that recompute GELU, because the last recomputing layer has its values still in memory and saves
+ * the work. */
 static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = p->o.model.layers;
@@ -360,7 +361,7 @@ int sgt_memory_asked(const sgt_settings *s)
            s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
-/* Start a plan for t. p->at belongs to t afterwards. */
+/* Start a plan for t, which owns p->at afterwards. */
 static int begin(plan *p, sgt_trainer *t, sgt_error *err)
 {
     sgt_plan resolved = {0};
@@ -409,7 +410,7 @@ int sgt_memory_estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     sgt_cuda_device d;
     int rc = begin(&p, t, err);
     if (rc == SGT_OK && sgt_memory_asked(t->s)) rc = decide(&p, err);
-    p.copies = copies(&p); /* for the decided rows */
+    p.copies = copies(&p); /* for the rows that were decided */
     if (rc == SGT_OK) rc = measure(&p, e, err);
     if (rc < 0) return rc;
     e->model = t->model;

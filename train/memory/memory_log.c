@@ -1,5 +1,5 @@
-/* memory_log.c: lines of memory.jsonl. The backend derives from its layout what is live, the same
- * in every step, so nothing is measured during computation. */
+/* memory_log.c: writes the lines of memory.jsonl. The backend knows from its layout which buffers
+ * are live, the same in every step, so nothing is measured during computation. */
 #include "train/memory/memory_log.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void put_kinds(const page *p, const char *name, const uint64_t *bytes)
     fputs("}", p->out);
 }
 
-/* Write the name of a part. */
+/* Write the name of a part of a step. */
 static void put_name(const page *p, unsigned part)
 {
     unsigned L = p->layers;
