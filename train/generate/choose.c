@@ -1,4 +1,4 @@
-/* choose.c: choose the next id. */
+/* choose.c: chooses the next id. */
 #include "train/generate/choose.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position)
     return (double)(sgt_philox_u64(seed, position, DOMAIN + sample) >> 11) * 0x1p-53;
 }
 
-/* Return the index of the first largest logit; n if it is not finite, or if a logit is NaN. */
+/* Return the index of the largest logit, the first of equal ones; return n if that logit is not
+ * finite, or if any logit is NaN. */
 static size_t largest(const float *logits, size_t n)
 {
     size_t best = 0;
@@ -27,7 +28,7 @@ static size_t largest(const float *logits, size_t n)
     return n && !odd && isfinite(logits[best]) ? best : n;
 }
 
-/* ---- a heap with the likeliest id on top ---- */
+/* ---- a heap with the id of the largest logit on top ---- */
 
 static int before(const float *logits, uint32_t a, uint32_t b)
 {
@@ -45,8 +46,9 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Keep the ids that top_k and top_p select, out of n. They are taken off the heap's top and stored
- * where the heap has shrunk, so the likeliest is the last of ids[n]. Return how many. */
+/* Select the best of n ids, by top_k and by `wanted`, the sum of weights for top_p. Each is taken
+ * off the heap's top and stored where the heap has shrunk, so the likeliest is last in ids[n].
+ * Return how many were selected. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -96,7 +98,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* build a new heap of the ids that top_k kept */
+        if (by_p) { /* make a new heap of the ids that top_k has kept */
             size_t among = count;
             k.top_k = 0;
             count =

@@ -2,8 +2,8 @@
  *
  * Every product is x W' with W (out, in), row-major (kernels.h, dots). Linear weights, (in, out) in
  * checkpoints, are transposed when they are loaded. A run is one parallel region. Its loops are
- * divided by shapes alone, and one kernel call computes each number, so the thread that makes it
- * does not matter. */
+ * divided in a way that depends on shapes alone, and one kernel call computes each number, so
+ * results do not depend on which thread makes the call. */
 #include "train/generate/decoder.h"
 
 #include <math.h>
@@ -24,20 +24,22 @@ struct sgt_decoder {
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    void **at; /* (tensors): float32, or bfloat16 if is_product and o.bf16 */
+    /* (tensors): address of each; bfloat16 numbers if is_product and o.bf16, else float32 */
+    void **at;
     uint64_t weights;
     sgt_arena arena;
-    float *keys, *values;        /* (layers, sequences, H, window, D) */
-    float *x, *ln, *mean, *rstd; /* of the rows of a run: (ROWS, C) twice, (ROWS) twice */
-    float *qkv, *att, *y, *wide; /* (ROWS, 3C), (ROWS, C) twice, (ROWS, 4C) */
-    float *last;                 /* (ROWS, C): wanted rows after the last LayerNorm */
-    float *scores;               /* (threads, window) */
+    float *keys, *values; /* (layers, sequences, H, window, D) */
+    /* for the rows of a run: x and ln (ROWS, C), mean and rstd (ROWS) */
+    float *x, *ln, *mean, *rstd;
+    float *qkv, *att, *y, *wide; /* qkv (ROWS, 3C), att and y (ROWS, C), wide (ROWS, 4C) */
+    float *last;   /* (ROWS, C): rows whose logits are wanted, after the last LayerNorm */
+    float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether rows are multiplied by this tensor. wte (index 0) is also the head, or shaped like
- * it. */
+/* Return whether this tensor is a factor of a matrix product. wte (index 0) is one, because it is
+ * also the head or has the head's shape. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -49,7 +51,7 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
     return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Lay out the memory: called once to measure and once with memory. */
+/* Lay out the memory. Call it once to measure its size, and once with memory. */
 static void lay_out(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
@@ -83,7 +85,7 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Store whole rows of a linear weight transposed; a task is one column. */
+/* Store whole rows of a linear layer's weight transposed. A task is one column. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -113,7 +115,7 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    while (count) { /* the rest of a row, whole rows, the beginning of a row */
+    while (count) { /* first the rest of a row, then whole rows, then the beginning of a row */
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
         if (column == 0 && count >= out) {
@@ -182,7 +184,7 @@ int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
 uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
-/* ---- a run: all threads of its parallel region call everything below ---- */
+/* ---- a run: all threads of its parallel region call the functions below ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -192,7 +194,7 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Compute columns j to j + TILE of each row of a product (n, m). */
+/* Compute columns j .. j + TILE - 1 of each row of a product (n, m). */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -204,7 +206,8 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
     else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
-/* out (n, m) = x (n, k) W' + bias, which is the next tensor; then GELU if requested. */
+/* Compute out (n, m) = x (n, k) W' + bias, where the bias is the next tensor; then apply GELU if
+ * `gelu` is set. */
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
@@ -224,8 +227,8 @@ static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t 
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Store all keys and values before the first query, because rows of one sequence attend to one
- * another. */
+/* Store the keys and values of all rows before any attention, because rows of one sequence attend
+ * to each other. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
@@ -253,7 +256,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
     barrier(d);
 }
 
-/* x += y, then LayerNorm of x */
+/* Compute x += y, then the LayerNorm of x. */
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
     for (size_t i; (i = sgt_team_take(&d->team)) < n;)
@@ -265,7 +268,7 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    /* LayerNorm of the next block, or ln_f, which follows the last block */
+    /* the next block's LayerNorm, or after the last block, ln_f */
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);
@@ -301,7 +304,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     barrier(d);
 }
 
-/* Compute logits from d->last, which holds the wanted rows. */
+/* Compute the logits of the wanted rows, which are in d->last. */
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;

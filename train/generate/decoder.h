@@ -1,5 +1,5 @@
-/* decoder.h: inference of a GPT-2 on the CPU: a forward pass over a few rows at a time. It caches
- * the keys and values of earlier tokens, so nothing is computed twice.
+/* decoder.h: runs a GPT-2 on the CPU, for inference: a forward pass over a few rows at a time. The
+ * keys and values of earlier tokens are cached, so nothing is computed twice.
  *
  *     sgt_decoder *d;
  *     sgt_decoder_options o = {.model = model, .sequences = 1, .threads = 2};
@@ -25,39 +25,42 @@ typedef struct sgt_decoder sgt_decoder;
 
 typedef struct sgt_decoder_options {
     sgt_model model;
-    uint32_t sequences; /* sequences kept at a time, at least 1 */
-    uint32_t window;    /* positions of each sequence; 0: the model's, which is the maximum */
-    int threads;        /* 0: all available cores */
-    /* round weight matrices to bfloat16: half the memory and nearly twice the speed; everything
-     * else, including their inputs, stays float32 */
+    uint32_t sequences; /* most sequences in the cache at a time, at least 1 */
+    /* most positions of each sequence; 0: the model's, which is also the upper bound */
+    uint32_t window;
+    int threads; /* 0: all available cores */
+    /* 1: round weight matrices to bfloat16, for half the memory and nearly twice the speed; all
+     * other numbers, including inputs of products, stay float32 */
     int bf16;
 } sgt_decoder_options;
 
 typedef struct sgt_decoder_row {
-    uint32_t sequence, position; /* below the options' */
+    uint32_t sequence, position; /* sequence and position, below the limits in the options */
     uint16_t id;                 /* below the model's vocab */
-    int wanted;                  /* return the logits of the next token */
+    int wanted;                  /* 1: return the logits of the token after this one */
 } sgt_decoder_row;
 
-/* Open a decoder with zero parameters. SGT_ENOMEM says how much memory is needed. */
+/* Open a decoder with all parameters zero. Returns SGT_ENOMEM, with how much memory is needed. */
 int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error *err);
 void sgt_decoder_close(sgt_decoder *d); /* NULL is fine */
 
-/* Return a backend through which parameters are loaded. Only its `put` may be called, with
- * SGT_PARAMETERS. The decoder owns it until sgt_decoder_close. */
+/* Return a backend for loading parameters: only its `put` may be called, with SGT_PARAMETERS. The
+ * decoder owns it until sgt_decoder_close. */
 sgt_backend *sgt_decoder_loads(sgt_decoder *d);
 
-/* Run n rows, at most SGT_DECODER_ROWS, of any sequences, those of one in rising order of position.
- * A row sees the rows of its sequence at lower positions, from this call or earlier ones. Running a
- * position again replaces it. `logits` is (wanted rows, vocab), in the order of the rows. */
+/* Run n rows (at most SGT_DECODER_ROWS) of any sequences; rows of one sequence must be in rising
+ * order of position. A row attends to the rows of its sequence at lower positions, from this call
+ * or earlier ones. Running a position again replaces it. Writes to `logits` (wanted rows, vocab),
+ * in the order of the rows. */
 void sgt_decoder_run(sgt_decoder *d, const sgt_decoder_row *rows, size_t n, float *logits);
 
 uint32_t sgt_decoder_window(const sgt_decoder *d);
 uint32_t sgt_decoder_sequences(const sgt_decoder *d);
 const sgt_model *sgt_decoder_model(const sgt_decoder *d);
 int sgt_decoder_threads(const sgt_decoder *d);
-/* bytes of weights, keys and values, and the rest */
+/* Return the bytes of all memory: weights, keys and values, and work space. */
 uint64_t sgt_decoder_bytes(const sgt_decoder *d);
-uint64_t sgt_decoder_weights(const sgt_decoder *d); /* bytes of weights that every run reads */
+/* bytes of the weights, all read in every run */
+uint64_t sgt_decoder_weights(const sgt_decoder *d);
 
 #endif

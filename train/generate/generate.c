@@ -1,4 +1,4 @@
-/* generate.c: run prompts through a decoder, token by token. */
+/* generate.c: runs prompts through a decoder, token by token. */
 #include "train/generate/generate.h"
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 
 /* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {
-    size_t prompt;    /* its number; NONE: the slot is free */
+    size_t prompt;    /* number of the prompt; NONE: the slot is free */
     uint16_t *window; /* tokens that the model sees */
     size_t count;     /* tokens in the window */
     size_t fed;       /* tokens that the decoder has processed */
     uint64_t made;
-    int wanted; /* this run computes its logits */
+    int wanted; /* 1: this run computes its logits */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -21,14 +21,14 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    size_t count, next; /* prompts; the first that has not begun */
+    size_t count, next; /* count: prompts; next: the first that has not begun */
     const sgt_generate_options *o;
     sgt_generate_result r;
     slot *slots;
     size_t slot_count, window, vocab;
     sgt_decoder_row rows[SGT_DECODER_ROWS];
     float *logits; /* (slots, the model's vocab) */
-    char *rooms;   /* (slots, room) */
+    char *rooms;   /* (slots, room): scratch memory for choosing */
     size_t room;
     int said;
 } generating;
@@ -49,7 +49,8 @@ static void take_prompt(generating *g, slot *s)
 }
 
 /* Gather up to SGT_DECODER_ROWS rows that the decoder has not processed. Logits are wanted for the
- * last row of a window. *prompts: some sequence has more than one such row. */
+ * last row of each window. *prompts becomes 1 if a sequence has several such rows, that is, if this
+ * run reads a prompt. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -70,8 +71,8 @@ static size_t gather(generating *g, int *prompts)
     return n;
 }
 
-/* Choose the next token of each wanted row. Threads share the rows, because one row of logits may
- * take as long as a layer. */
+/* Choose the next token of each wanted row. Threads share the rows, because choosing from one row
+ * of logits may take as long as a layer. */
 static void choose(generating *g)
 {
     size_t at[SGT_DECODER_ROWS], n = 0;
@@ -87,7 +88,7 @@ static void choose(generating *g)
     }
 }
 
-/* Make room in a full window by keeping its later half. */
+/* Make room in a full window by keeping only its later half. */
 static void make_place(generating *g, slot *s)
 {
     if (s->count < g->window) return;

@@ -1,5 +1,5 @@
-/* team.h: share the many short loops of a run among threads: each takes one task at a time, and a
- * barrier ends each loop.
+/* team.h: shares the many short loops of a run among threads. Each thread takes one task at a time,
+ * and a barrier ends each loop.
  *
  *     #pragma omp parallel num_threads(n)
  *     {
@@ -9,9 +9,9 @@
  *     }
  *
  * This replaces OpenMP's loops and barriers, of which a token of GPT-2 needs a hundred. OpenMP's
- * barriers spin for milliseconds; if another program uses a core, the late thread waits for that
- * core while a waiting thread spins on it. With two threads on two busy cores that gave 5 tokens a
- * second, against 21 with one thread. Threads that wait here soon give up their core. */
+ * barriers spin for milliseconds. If another program uses a core, a thread may wait for a core on
+ * which another thread only spins. With two threads on two busy cores, that gave 5 tokens a second,
+ * against 21 with one thread. Threads that wait here soon give up their core. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -22,14 +22,15 @@
 #include <immintrin.h>
 #endif
 
-/* polls before a thread sleeps: about 20 us, the usual difference between threads of equal work */
+/* polls before a waiting thread sleeps: about 20 us, the usual difference between threads with
+ * equal work */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {
     pthread_mutex_t lock;
     pthread_cond_t all_there;
     size_t next;      /* next task of the current loop */
-    int there, round; /* threads that have arrived; barriers completed so far */
+    int there, round; /* there: threads that have arrived; round: barriers completed so far */
 } sgt_team;
 
 #define SGT_TEAM                                                                 \
@@ -42,12 +43,12 @@ static inline size_t sgt_team_take(sgt_team *t)
     return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
 }
 
-/* Wait until all `size` threads have called it. Each thread's earlier writes are visible to all
- * threads afterwards. */
+/* Wait until all `size` threads have called this. Each thread's earlier writes are then visible to
+ * all threads. */
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* acquires the other threads' writes before the release below */
+    /* acquires the other threads' writes, which the release below then passes on */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;
