@@ -1,12 +1,12 @@
-/* completion.c: prints scripts by which bash, zsh and fish complete arguments, and the tables in
- * the form that tests read. Both come from the tables alone. */
+/* completion.c: prints scripts for the completion of arguments in bash, zsh and fish, and the table
+ * of options in a form for tests. Both are made from the tables alone. */
 #include "tools/cli/completion.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what a value may be ---- */
+/* ---- kinds of values ---- */
 
 enum { WORDS = 1, FILES = 2, FOLDERS = 4, COMMANDS = 8, PIECES = 16 };
 
@@ -36,8 +36,8 @@ static int kinds_of_value(const sgt_option *o)
     return kinds;
 }
 
-/* Print the words that an option accepts, with spaces between them. In a value such as "a|b|FILE"
- * these are the ones that stand for themselves. */
+/* Print the words that an option accepts, separated by spaces. Of a value such as "a|b|FILE", these
+ * are the words that are typed as they are: a and b. */
 static void print_words(const sgt_option *o)
 {
     char buf[SGT_OPTION_VALUE];
@@ -53,8 +53,8 @@ static void print_words(const sgt_option *o)
     }
 }
 
-/* Return whether a usage line of p has an operand after [OPTION]...: a word that is neither an
- * option nor its value. */
+/* Return whether p takes operands: whether a usage line has, after [OPTION]..., a word that is
+ * neither an option nor its value. */
 static int has_operands(const sgt_program *p)
 {
     for (const char *at = strstr(p->usage, "[OPTION]..."); at; at = strstr(at + 1, "[OPTION]...")) {
@@ -75,8 +75,8 @@ static void print_identifier(const char *name)
     for (; *name; name++) putchar(*name == '-' ? '_' : *name);
 }
 
-/* Print s for use within single quotes, which all shells take literally. `quote` replaces a single
- * quote, and characters of `escaped` get a backslash. */
+/* Print s for use within single quotes. A single quote in s becomes `quote`; a character of
+ * `escaped` gets a backslash before it. */
 static void print_quoted(const char *s, const char *quote, const char *escaped)
 {
     for (; *s; s++) {

@@ -8,10 +8,10 @@
  * at most 100 columns. */
 void sgt_print_help(const sgt_program *p);
 
-/* Print the table on stdout in one of these forms (completion.c), or return -1 if `form` is
- * unknown:
+/* Print the table of options on stdout in one of these forms (completion.c). Return -1 if `form` is
+ * unknown, else 0.
  *
- *     bash, zsh, fish  a script by which that shell completes options, their choices, files,
+ *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
  *                      folders and subcommands
  *     table            for tests: a line per option with fields separated by tabs: subcommand,
  *                      name, letter, value, default, current value, kind, help ("-": none) */

@@ -1,4 +1,4 @@
-/* help.c: prints --help from the table. */
+/* help.c: prints --help from the table of options. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,23 +6,25 @@
 #include "tools/cli/completion.h"
 #include "tools/cli/wrap.h"
 
-/* LEFT: columns of an option; TEXT: column where its help begins */
+/* COLUMNS: most columns of a line; NARROW: a terminal with fewer is narrow; LEFT: columns for an
+ * option; TEXT: column in which its help begins */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 };
 
-/* Return the columns to print in: 100, or the terminal's if it has fewer. */
+/* Return how many columns a line may have: 100, or as many as the terminal has if these are
+ * fewer. */
 static size_t columns(void)
 {
     int n = sgt_columns(STDOUT_FILENO);
     return n > 0 && n < COLUMNS ? (size_t)n : COLUMNS;
 }
 
-/* Return whether the terminal is narrow. Then an option's help is printed below it. */
+/* Return whether the terminal is narrow, so that an option's help is printed below the option. */
 static int is_narrow(void) { return columns() < NARROW; }
 
 static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
 
-/* Print lines that are already laid out, the first after `before`. They are broken only if the
- * terminal is too narrow. */
+/* Print lines that have breaks already, the first of them after `before`. They are broken again
+ * only if the terminal is too narrow. */
 static void print_lines(const char *before, const char *text)
 {
     for (const char *p = text; *p; p += *p == '\n') {
@@ -32,8 +34,8 @@ static void print_lines(const char *before, const char *text)
     }
 }
 
-/* Print `text` from column `at`, broken between words; further lines begin at column `indent`.
- * Return the column where it ends. */
+/* Print `text`, which begins in column `at`, broken between words; further lines begin in column
+ * `indent`. Return the column after its end. */
 static size_t print_wrapped(const char *text, size_t at, size_t indent)
 {
     for (const char *p = text; *p;) {

@@ -1,4 +1,5 @@
-/* near.c: finds words that are near to one another, by common beginnings and by typing errors. */
+/* near.c: finds known words that are similar to an unknown one: by a common beginning, or up to
+ * typing errors. */
 #include "tools/cli/near.h"
 
 #include <ctype.h>
@@ -13,8 +14,8 @@ sgt_near sgt_near_to(const char *word, size_t length)
 
 static int differ(char a, char b) { return tolower((unsigned char)a) != tolower((unsigned char)b); }
 
-/* Return how many letters must be inserted, deleted, replaced or exchanged with their neighbour to
- * turn a into b. */
+/* Return the number of typing errors between a and b: how many letters must be inserted, deleted,
+ * replaced or swapped with their neighbour to turn a into b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
     size_t rows[3][SGT_NEAR_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -38,8 +39,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return last[m];
 }
 
-/* Find a part of `in`, divided by dashes, that begins with `word`. Return 1 if it is the first
- * part, 2 if it is a later one, 0 if there is none. */
+/* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return 1 if it
+ * is the first part, 2 if it is a later one, 0 if there is none. */
 static int begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -62,7 +63,8 @@ void sgt_near_offer(sgt_near *n, const char *word, size_t length)
     int where = n->length > 1 ? begins_part(n->word, n->length, word, length) : 0;
     if (where) keep(where == 1 ? &n->whole : &n->part, word, length);
     size_t slips = count_slips(n->word, n->length, word, length);
-    if (slips >= n->slips || slips >= length) return; /* no letter of the word would be left */
+    /* with so many errors, no letter of the word would remain */
+    if (slips >= n->slips || slips >= length) return;
     n->slips = slips;
     n->nearest = word;
     n->nearest_length = length;

@@ -14,9 +14,9 @@ enum { SGT_NEAR_LENGTH = 48, SGT_NEAR_WORDS = 4, SGT_NEAR_HINT = 320 };
 typedef struct sgt_near {
     const char *word; /* the unknown word */
     size_t length;
-    const char *nearest; /* the known word with the fewest typing errors; NULL: all have too many */
+    const char *nearest; /* known word with the fewest typing errors; NULL: all have too many */
     size_t nearest_length, slips;
-    /* Matches: known words that begin with `word`; known words with a later part that does
+    /* whole: known words that begin with `word`; part: known words with a later part that does
      * (weight-decay for "decay"). If there are more than SGT_NEAR_WORDS, none is suggested. */
     struct sgt_near_words {
         const char *word[SGT_NEAR_WORDS];
@@ -24,15 +24,16 @@ typedef struct sgt_near {
     } whole, part;
 } sgt_near;
 
-sgt_near sgt_near_to(const char *word, size_t length); /* keeps the pointer */
+/* start with no known word; the pointer `word` is kept */
+sgt_near sgt_near_to(const char *word, size_t length);
 void sgt_near_offer(sgt_near *n, const char *word, size_t length);
 
-/* Offer all words of a text that are separated by | or by commas and spaces. Only words that begin
- * with a small letter or a digit count; the rest are placeholders. */
+/* Offer all words of a text in which they are separated by | or by commas and spaces. Only words
+ * that begin with a small letter or a digit count; others are placeholders, such as FILE. */
 void sgt_near_offer_all(sgt_near *n, const char *words);
 
-/* Write the suggestion into hint and return it; "" if nothing was near. `before` is put before each
- * word. */
+/* Write the suggestion to hint, with `before` in front of each word, and return hint; it is "" if
+ * no word was similar. */
 const char *sgt_near_hint(const sgt_near *n, const char *before, char hint[SGT_NEAR_HINT]);
 
 #endif

@@ -1,5 +1,5 @@
-/* no_memory.c: see no_memory.h. Nothing here allocates. stdout's buffer is not flushed, because it
- * may hold half of something. */
+/* no_memory.c: implements no_memory.h. These functions allocate no memory. They do not flush
+ * stdout's buffer, because it may hold an incomplete result. */
 #include "tools/cli/no_memory.h"
 
 #include <jansson.h>

@@ -1,7 +1,8 @@
-/* option_table.c: the options of a program, one after the other, with the rows of the settings. */
+/* option_table.c: lists the options of a program one after the other, including the rows of its
+ * settings. */
 #include "tools/cli/options.h"
 
-/* Return an option of a table, with what it leaves out filled in from its row. */
+/* Return an option of a table; fields that it leaves out are taken from its row, o->as. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;

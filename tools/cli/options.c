@@ -1,4 +1,4 @@
-/* options.c: parses a command line by its table of options. */
+/* options.c: parses a command line according to its table of options. */
 #include "tools/cli/options.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 /* ---- numbers ---- */
 
-/* Return the factor of a suffix: k M G T are powers of ten; Ki Mi Gi Ti, powers of 1024. With
- * `bytes`, B may follow. Return 0 if it is no suffix. */
+/* Return the factor that a suffix stands for: a power of ten for k, M, G, T; a power of 1024 for
+ * Ki, Mi, Gi, Ti. With `bytes`, a B may follow. Return 0 if s is no suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -35,7 +35,7 @@ static uint64_t suffix_factor(const char *s, int bytes)
 }
 
 /* Return whether s begins with digits. strtod would also accept hexadecimal numbers, "inf" and
- * "nan", which options do not. */
+ * "nan", which an option must not. */
 static int starts_as_number(const char *s)
 {
     if (*s == '-' || *s == '+') s++;
@@ -43,8 +43,8 @@ static int starts_as_number(const char *s)
     return (*s >= '0' && *s <= '9') || (*s == '.' && s[1] >= '0' && s[1] <= '9');
 }
 
-/* Set *out to v * factor / 10^places if that is a 64-bit integer, without rounding; else return
- * -1. */
+/* Set *out to v * factor / 10^places if that is a 64-bit integer without rounding, and return 0;
+ * else return -1. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     static const uint64_t primes[] = {2, 5};
@@ -59,7 +59,7 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
     return __builtin_mul_overflow(v, factor, out) ? -1 : 0;
 }
 
-/* Parse digits, which may contain a point, then an optional exponent and suffix. */
+/* Parse digits, which may contain a decimal point, then an optional exponent and suffix. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -219,7 +219,7 @@ int sgt_options_set(const sgt_program *p, const char *name, const char *value, s
     return set_value(&o, value, err);
 }
 
-/* ---- what people see ---- */
+/* ---- messages and results for people ---- */
 
 static int talks(const sgt_program *p) { return !p->rank || p->rank() == 0; }
 
@@ -254,7 +254,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     sgt_usage(p, "--cpu %s%s", err.text, rc == SGT_EUSAGE ? sgt_near_hint(&near, "", hint) : "");
 }
 
-/* End the program after it has printed what was asked for; fail if that was not written. */
+/* End the program after it has printed what --help and the like ask for; fail if that could not be
+ * written. */
 static _Noreturn void printed(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -274,7 +275,7 @@ static _Noreturn void unknown(const sgt_program *p, const char *dashes, const ch
               sgt_near_hint(&near, "--", hint));
 }
 
-/* Handle --help, --version and --completion, which end the program. */
+/* Handle --help, --version and --completion, each of which ends the program. */
 static void take_question(const sgt_program *p, const char *arg, const char *next)
 {
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
@@ -325,9 +326,10 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Keep file descriptors 0, 1 and 2 in use. If one is closed, the next file opened would get its
- * number, and be read as standard input or overwritten by the progress bar. /dev/null takes its
- * place, opened in the wrong direction, so that using it fails as with a closed one. */
+/* Make sure that file descriptors 0, 1 and 2 are in use. If one were closed, the next file opened
+ * would get its number, and would be read as standard input or overwritten by the progress bar.
+ * Instead, open /dev/null there in the wrong direction, so that its use fails as if it were
+ * closed. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

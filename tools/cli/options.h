@@ -1,5 +1,5 @@
-/* options.h: a program's command line as one table, which serves parsing, --help and completion in
- * shells. tests/cli/manual.sh checks the man page against it.
+/* options.h: a program's command line as one table, which is used for parsing, for --help and for
+ * completion in shells. tests/cli/manual.sh checks the man page against it.
  *
  *     static struct { uint64_t batch; const char *split; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
@@ -24,7 +24,7 @@
 
 #include "loader/base/option.h"
 
-#define SGT_OPTION_LIST 64 /* maximum number of times a LIST option may be given */
+#define SGT_OPTION_LIST 64 /* most times that a LIST option may be given */
 
 typedef struct sgt_option_list {
     const char *items[SGT_OPTION_LIST];
@@ -33,66 +33,68 @@ typedef struct sgt_option_list {
 
 typedef struct sgt_program sgt_program;
 
-/* A subcommand, such as sgt-bench's loader and tokenize; each has its own table. */
+/* A subcommand, such as sgt-bench loader; it has a table of its own. */
 typedef struct sgt_command {
     const char *name;
-    const char *what; /* what it does, in half a line */
+    const char *what; /* description in half a line */
     const sgt_program *program;
-    int (*run)(int argc, char **argv); /* run it: argv[0] is its name; return the exit code */
+    /* runs the subcommand and returns its exit code; argv[0] is its name */
+    int (*run)(int argc, char **argv);
 } sgt_command;
 
 struct sgt_program {
     const char *name;  /* "sgt-tokenize" */
-    const char *usage; /* lines after "usage: " */
-    const char *about; /* a sentence or two */
+    const char *usage; /* forms of the command line, one per line; printed after "usage: " */
+    const char *about; /* description in a sentence or two */
     const sgt_option *options;
-    const char *examples; /* lines at the end of --help */
-    /* Return the number of this process if it is one of several; above 0 it prints no errors. May
-     * be NULL. */
+    const char *examples; /* lines printed at the end of --help */
+    /* Returns the number of this process if it is one of several; only number 0 prints errors.
+     * NULL: a single process. */
     uint32_t (*rank)(void);
-    /* rows of the settings, ended by one without a name; they replace ROWS in the table */
+    /* rows of the settings, which replace ROWS in the table; the last row has no name */
     const sgt_option *rows;
-    void *settings; /* struct that the rows set */
-    int *given;     /* for each row, whether it was given */
-    /* subcommands, ended by NULL; the first operand names one. NULL: no subcommands */
+    void *settings; /* struct that the options of `rows` set */
+    int *given;     /* set to 1 for each option of `rows` that is given */
+    /* list of subcommands that ends with NULL; the first operand names one. NULL: no subcommands */
     const sgt_command *const *commands;
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
-/* Store option i of the program, headings included, in *o, with everything filled in that it takes
- * from a row. Return 0 if there is no such option. */
+/* Set *o to option i of the program, where headings count, with the fields that it takes from a row
+ * filled in. Return 0 if there is no such option, else 1. */
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
-/* Parse argv and move operands, in their order, to argv[return value ... argc-1]. Handles --help
- * and --version (stdout, exit 0), and --completion bash|zsh|fish (completion.h), which no help
- * shows. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr, and
- * exits with code 2. */
+/* Parse argv. Returns the index of the first operand in argv, to whose end all operands are moved
+ * in their order. --help and --version print to stdout and exit with code 0, and so does
+ * --completion bash|zsh|fish (completion.h), which --help does not list. Wrong usage prints one
+ * line with a suggestion, and "try 'NAME --help'", on stderr, and exits with code 2. */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
-/* Run the subcommand that argv[1] names and return its exit code. p must have commands. */
+/* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
 int sgt_run_command(const sgt_program *p, int argc, char **argv);
 
-/* Set one option from another source (a --config file). value is NULL for a flag. Returns 0 or
- * SGT_EUSAGE. */
+/* Set one option from another source than the command line, such as --config's file. value is NULL
+ * for a flag. Returns 0 or SGT_EUSAGE. */
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);
 
 /* Print "sgt-x: message" and "try 'sgt-x --help'", and exit with code 2. */
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* Print "sgt-x: text" on stderr. Return the exit code for err->code: 2 for SGT_EUSAGE, 130 for
- * SGT_ESTOPPED, 1 for other errors. */
+/* Print the error as "sgt-x: text" on stderr. Return the exit code for err->code: 2 for SGT_EUSAGE,
+ * 130 for SGT_ESTOPPED, 1 for other errors. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
-/* Apply --cpu LEVEL. A level that is unknown, or that this machine lacks, is wrong usage. Call it
- * before any work. */
+/* Apply --cpu LEVEL. End the program with wrong usage if the level is unknown or this machine lacks
+ * it. Call it before any work. */
 void sgt_take_cpu(const sgt_program *p, const char *level);
 
 /* Split a comma-separated list into at most `max` pieces, which the caller must free. Return their
  * number, or -1 if there are too many, if one is empty, or if memory runs out. */
 int sgt_split_list(const char *list, char **pieces, int max);
 
-/* Parse a number; return -1 if s is no such number or does not fit, else 0. */
+/* Parse all of s as a number and set *out. Return 0, or -1 if s is no such number or it does not
+ * fit. sgt_parse_size also accepts a B after the suffix. */
 int sgt_parse_count(const char *s, uint64_t *out);
 int sgt_parse_size(const char *s, uint64_t *out);
 int sgt_parse_real(const char *s, double *out);

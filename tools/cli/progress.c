@@ -1,4 +1,4 @@
-/* progress.c: the progress bar. */
+/* progress.c: draws the progress bar. */
 #include "tools/cli/progress.h"
 
 #include <pthread.h>
@@ -12,20 +12,20 @@
 #include "tools/cli/wrap.h"
 
 #define REDRAW .2  /* seconds between redraws on a terminal */
-#define LOGGED 10. /* seconds between lines elsewhere */
-/* BAR: columns of the bar, or what a narrow terminal leaves. With fewer than LEAST there is no
- * bar. */
+#define LOGGED 10. /* seconds between lines if there is no terminal */
+/* BAR: most columns of the bar; LEAST: fewest, below which there is no bar */
 #define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
-    pthread_mutex_t lock; /* needed because lines and updates come from different threads */
+    pthread_mutex_t lock; /* needed because lines and updates may come from different threads */
     sgt_progress_unit unit;
     const char *name;
     int terminal, quiet, drawn;
-    int keep_last; /* without a terminal, print the last state even of a short run */
+    int keep_last; /* 1: without a terminal, print the last state even of a short run */
     double start, last;
-    uint64_t done, total, from, drawn_at; /* drawn_at: value of `done` in what was drawn last */
+    /* drawn_at: value of `done` when the bar was last drawn */
+    uint64_t done, total, from, drawn_at;
     char text[256];
     const char *program; /* name that begins a notice */
 };
@@ -49,7 +49,7 @@ static int columns(void)
     return n ? n : 80;
 }
 
-/* The parts of the line that fit. */
+/* The parts of the line that are shown, because they fit. */
 typedef struct parts {
     int bar, elapsed, rate;
     size_t facts;
@@ -76,8 +76,8 @@ static void amount(const sgt_progress *p, char *buf, size_t n)
     else snprintf(buf, n, "%s", a);
 }
 
-/* Write "[00:03<00:04, 25.0 MB/s]" to buf, or only its "<00:04". Without a total there is no
- * remaining time. */
+/* Write the times and the rate to buf: "[00:03<00:04, 25.0 MB/s]", or only some of these parts.
+ * Without a total, there is no remaining time. */
 static void times(const sgt_progress *p, parts with, char *buf, size_t n)
 {
     char elapsed[32], left[40] = "", unit[32], rate[64] = "";
@@ -96,7 +96,7 @@ static void times(const sgt_progress *p, parts with, char *buf, size_t n)
         snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
 }
 
-/* Write what follows the bar to line. */
+/* Write the text after the bar to `line`. */
 static void tail(const sgt_progress *p, parts with, char *line, size_t n)
 {
     char size[80], time[128];
@@ -111,8 +111,8 @@ static void tail(const sgt_progress *p, parts with, char *line, size_t n)
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Leave out one more part; return 0 if none is left. For items, facts are more useful than the
- * rate. */
+/* Leave out one more part of the line; return 0 if none is left to leave out. If the unit is items,
+ * facts are more useful than the rate. */
 static int leave_out(parts *with, sgt_progress_unit unit)
 {
     int items = unit == SGT_PROGRESS_ITEMS && with->facts;
@@ -127,7 +127,7 @@ static int leave_out(parts *with, sgt_progress_unit unit)
     return 1;
 }
 
-/* Write the bar, in the columns of `room` that the rest of the line leaves. */
+/* Write the bar, which has `room` columns at most. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = part >= 1 ? wide : (int)(part * wide);
@@ -137,7 +137,7 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the line. `before` goes out in the same write, so that a terminal never shows half a line
+/* Draw the line. `before` is written in the same call, so that a terminal never shows half a line
  * and half a bar. */
 static void draw(sgt_progress *p, const char *before)
 {
@@ -145,11 +145,12 @@ static void draw(sgt_progress *p, const char *before)
     double part = p->total ? (double)p->done / (double)p->total : 0;
     parts with = {
         .bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
-    /* show 100 % only when all is done */
+    /* 100 % is shown only when all is done */
     if (p->total)
         snprintf(head, sizeof head, "%3d%%",
                  (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total));
-    int room = columns() - 1, left; /* left: columns that head, its blank and the tail leave */
+    /* left: columns that remain for the bar, after head, tail and the blank between them */
+    int room = columns() - 1, left;
     do {
         tail(p, with, line, sizeof line);
         left = room - (int)(strlen(head) + strlen(line)) - !!p->total;
@@ -173,7 +174,7 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     p->total = total;
     p->from = from < done ? from : done;
     if (facts) snprintf(p->text, sizeof p->text, "%s", facts);
-    if (now < p->start) p->start = now; /* the clock went back */
+    if (now < p->start) p->start = now; /* the clock was set back */
     if (now < p->last || now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;
         draw(p, "");
@@ -216,9 +217,8 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return whether the last state must still be printed. Without a terminal, the line that matters
- * most could be missing. It is printed if lines came before it, so that none ends at 62 %, or if
- * the caller asked for it. */
+/* Return whether the last state must still be printed. Without a terminal, it is printed if lines
+ * were printed before it, so that the last of them is not 62 %, or if the caller asked for it. */
 static int owes_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

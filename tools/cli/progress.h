@@ -3,11 +3,11 @@
  * Elsewhere a line is printed every 10 s, and one at the end. With `quiet`, nothing is printed. All
  * output goes to stderr. Any thread may call update, line and the notice.
  *
- * On a narrow terminal the bar becomes shorter first. Then whole parts are left out, the least
- * important first. For items with facts that is their rate, then the elapsed time (the remaining
- * time stays). Then come facts, from the last one on, and then the bar. With at least thirty
- * columns, no part is cut in its middle. No line is longer than the terminal, because a redraw
- * would leave half of it behind. */
+ * On a narrow terminal, the bar becomes shorter first. Then whole parts are left out, the least
+ * important first. If the unit is items and there are facts, these are the rate, then the elapsed
+ * time (the remaining time stays). Then facts are left out, from the last one on, and then the bar.
+ * With at least thirty columns, no part is cut in the middle. No line is longer than the terminal,
+ * because a redraw would not erase all of it. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -19,20 +19,21 @@ typedef enum sgt_progress_unit { SGT_PROGRESS_ITEMS, SGT_PROGRESS_BYTES } sgt_pr
 
 typedef struct sgt_progress sgt_progress;
 
-/* Create a bar. unit_name is for example "it" or "B". Returns NULL if memory runs out, which the
- * other functions accept. */
+/* Create a bar. unit_name is for example "it" or "B". Returns NULL if memory runs out; all other
+ * functions accept NULL. */
 sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet);
-/* Show done of total (0: unknown). facts follow the bar: tab-separated, the most important first.
- * from: value of `done` when this run began, so that resumed steps do not count as speed. */
+/* Show `done` of `total` (0: unknown). `facts` are shown after the bar: texts separated by tabs,
+ * the most important first. from: value of `done` when this run began, so that work before a resume
+ * does not count as speed. */
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from,
                          const char *facts);
-/* Print a whole line, such as an evaluation, above the bar; without a terminal, just print it. */
+/* Print a whole line, such as an evaluation's, above the bar; without a terminal, just print it. */
 void sgt_progress_line(sgt_progress *p, const char *line);
-/* Return a notice that prints a library's messages as "PROGRAM: line" above the bar. Valid until
- * sgt_progress_end; the name must outlive it. */
+/* Return a notice that prints a library's messages as "PROGRAM: line" above the bar. It is valid
+ * until sgt_progress_end; the string `program` must live as long. */
 sgt_notice sgt_progress_notice(sgt_progress *p, const char *program);
-/* Print the last state at the end without a terminal too, even if it took less than 10 s and no
- * line came before. */
+/* Also print the last state at the end if there is no terminal, the run took less than 10 s and no
+ * line was printed before. */
 void sgt_progress_keep_last(sgt_progress *p);
 /* Draw the last state, end the line and free p, which may be NULL. */
 void sgt_progress_end(sgt_progress *p);

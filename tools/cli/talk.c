@@ -1,4 +1,4 @@
-/* talk.c: units, notices, signals. */
+/* talk.c: formats numbers with units, prints notices, handles signals. */
 #include "tools/cli/talk.h"
 
 #include <pthread.h>
@@ -91,12 +91,12 @@ static void print_notice(void *ctx, const char *line)
 
 sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }
 
-static sgt_stop stop; /* global, because a signal handler can reach nothing else */
+static sgt_stop stop; /* global, because a signal handler has no other way to reach it */
 
 static struct {
     sigset_t set;
     pthread_t thread;
-    int ending; /* the thread must return; set before the signal that wakes it */
+    int ending; /* 1: the thread must return; set before the signal that wakes it */
 } waiter;
 
 static void on_signal(int number)
@@ -123,22 +123,22 @@ static void end_waiting(void)
     pthread_join(waiter.thread, NULL);
 }
 
-/* Block the signals, here and so in every later thread, and let a thread that does nothing else
- * take them. A handler would run on the interrupted thread's stack. While oneDNN 2.6's matrix
- * products run, their stack pointer points into a heap buffer, and the kernel's signal frame
- * overwrites the heap below it. After Ctrl-C that gave "corrupted size vs. prev_size"
+/* Block the signals in this thread and in every later one, and let a separate thread take them. A
+ * handler would run on the stack of the interrupted thread. While oneDNN 2.6's matrix products run,
+ * their stack pointer points into a heap buffer, and the kernel's signal frame would overwrite the
+ * heap below it. After Ctrl-C, that gave "corrupted size vs. prev_size"
  * (tests/cli/train-interrupt.sh). */
 sgt_stop *sgt_catch_signals(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    /* a handler also undoes the ignoring of SIGINT that shells set for background processes */
+    /* shells ignore SIGINT in background processes; a handler undoes that */
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&waiter.set);
     sigaddset(&waiter.set, SIGINT);
     sigaddset(&waiter.set, SIGTERM);
-    /* beyond `ulimit -f` a write then fails with EFBIG, which gives a message and exit code 1 */
+    /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -146,6 +146,6 @@ sgt_stop *sgt_catch_signals(void)
     if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
     else
         pthread_sigmask(SIG_UNBLOCK, &waiter.set,
-                        NULL); /* without a thread, the handler is better than nothing */
+                        NULL); /* if the thread cannot be started, use the handler after all */
     return &stop;
 }

@@ -1,4 +1,4 @@
-/* text.c: UTF-8, well-formed or not, and command lines as text. */
+/* text.c: handles UTF-8 that may be ill-formed, and writes command lines as text. */
 #include "tools/cli/text.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "tools/cli/no_memory.h"
 
-/* Set *want to the length of the sequence that begins with s[0], 0 if none does. Return how many of
- * the n bytes at s match it. */
+/* Set *want to the length of the UTF-8 sequence that begins with s[0], or 0 if that byte begins
+ * none. Return how many of the n bytes at s belong to such a sequence. */
 static size_t match(const uint8_t *s, size_t n, size_t *want)
 {
     uint8_t a = s[0], low = 0x80, high = 0xbf;
@@ -41,7 +41,7 @@ int sgt_utf8_begins(const uint8_t *s, size_t n)
 json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
-    if (!clean) sgt_no_memory(); /* else a field would be left out */
+    if (!clean) sgt_no_memory(); /* otherwise jansson would leave out the field */
     size_t used = 0;
     for (size_t i = 0; i < n;) {
         int step = sgt_utf8_step((const uint8_t *)text + i, n - i);
@@ -56,8 +56,8 @@ json_t *sgt_json_text(const char *text, size_t n)
     return s;
 }
 
-/* Return whether the character of n bytes at s could control a terminal: C0 except newline and tab,
- * DEL, C1. */
+/* Return whether the character of n bytes at s could control a terminal: C0 controls except newline
+ * and tab, DEL, and C1 controls. */
 static int steers(const uint8_t *s, size_t n)
 {
     if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
@@ -76,7 +76,8 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
     }
 }
 
-/* Quote a word for a shell if necessary: it's becomes 'it'\''s'. */
+/* Copy a word to `to`, quoted for a shell if necessary: it's becomes 'it'\''s'. Return its
+ * length. */
 static size_t quote(char *to, const char *word)
 {
     static const char plain[] =

@@ -1,4 +1,4 @@
-/* wheels.c: see wheels.h. */
+/* wheels.c: implements wheels.h. */
 #include "tools/cli/wheels.h"
 
 #include <glob.h>
@@ -12,8 +12,8 @@
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Append the folders that match `root``packages`/nvidia/NAME/lib to *list, each once. Set *list to
- * NULL if memory runs out. */
+/* Append the folders ROOT/PACKAGES/nvidia/NAME/lib that exist to *list, each only once. Set *list
+ * to NULL if memory runs out. */
 static void add(char **list, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
@@ -34,7 +34,8 @@ static void add(char **list, const char *root, const char *packages)
     globfree(&found);
 }
 
-/* Add the prefix that `file` is installed in: /usr for /usr/bin/python3. Overwrites `file`. */
+/* Add the prefix in which the program `file` is installed: /usr for /usr/bin/python3. Overwrites
+ * `file`. */
 static void add_prefix_of(char **list, char *file)
 {
     for (int up = 0; up < 2; up++) {
@@ -45,8 +46,8 @@ static void add_prefix_of(char **list, char *file)
     add(list, file, PACKAGES);
 }
 
-/* Add the python3 in PATH, by its name there (a virtual environment's bin) and by the file it links
- * to. */
+/* Add the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
+ * of the file that this links to. */
 static void add_python_of_path(char **list)
 {
     char file[PATH_MAX], real[PATH_MAX];

@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LEAST 16           /* a narrower terminal gets lines unwrapped */
-#define INDENT ((size_t)2) /* columns of indentation after a break */
+#define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
+#define INDENT ((size_t)2) /* additional columns before a line that continues another */
 
 int sgt_columns(int fd)
 {
@@ -16,7 +16,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Return the columns of n bytes of UTF-8, counting each character as one. */
+/* Return how many columns n bytes of UTF-8 take, one per character. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -30,8 +30,8 @@ static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
     return at;
 }
 
-/* Return the bytes of the word at s. A word wider than a line ends after the last | that fits, if
- * it has any: such words are lists of choices. */
+/* Return the number of bytes in the word at s. If it is wider than a line, it ends after the last |
+ * that fits, because such words are lists of choices. */
 static size_t word(const char *s, size_t most)
 {
     size_t n = strcspn(s, " \n");
@@ -46,7 +46,7 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
 {
     size_t at = 0, column = 0, indent = INDENT,
            most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
-    int begun = 0; /* the line has at least one word */
+    int begun = 0; /* 1: the line has at least one word */
     if (!size) return out;
     for (const char *p = text; *p;) {
         size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);

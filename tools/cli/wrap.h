@@ -1,5 +1,5 @@
-/* wrap.h: breaks lines between words if the terminal they go to is narrower. A file or a pipe gets
- * each line whole. */
+/* wrap.h: breaks lines between words for a terminal that is narrower than they are. A file or a
+ * pipe gets each line whole. */
 #ifndef SGT_CLI_WRAP_H
 #define SGT_CLI_WRAP_H
 
@@ -8,16 +8,15 @@
 
 #include "loader/base/error.h"
 
-/* Return the columns of the terminal behind `fd`; 0 if it is no terminal or does not tell its
- * width. */
+/* Return how many columns the terminal `fd` has; 0 if fd is no terminal or its width is unknown. */
 int sgt_columns(int fd);
 
-/* Copy `text` into out[size], cut to fit, and return out. With `columns` above 0, a longer line is
- * broken at blanks, and its continuation is indented by two more columns. A word longer than a line
- * stays whole, unless it can be broken after a |. */
+/* Copy `text` to out[size], cut if it does not fit, and return out. With `columns` above 0, lines
+ * that are longer are broken at blanks, and continued with two more columns of indentation. A word
+ * longer than a line stays whole, unless it can be broken after a |. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
-/* Print the text and a newline, wrapped if `to` is a terminal. */
+/* Print the text and a newline to `to`, wrapped if that is a terminal. */
 void sgt_put_line(FILE *to, const char *fmt, ...) SGT_PRINTF(2, 3);
 
 #endif
