@@ -1,4 +1,4 @@
-/* page.c: the head and the foot of a page. */
+/* page.c: writes the head and the foot of a page. */
 #include "tools/page/page.h"
 
 #include <time.h>

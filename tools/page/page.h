@@ -1,5 +1,5 @@
-/* page.h: HTML pages that programs write: a single file whose content-security policy forbids
- * it to load anything, light or dark as the reader prefers.
+/* page.h: writes HTML pages. A page is a single file; its content-security policy forbids it to
+ * load anything. It is light or dark as the reader prefers.
  *
  *     sgt_page_begin(f, "AMD EPYC 9R14", "sgt-bench");
  *     fputs("<p class=\"about\">...</p>\n</header>\n", f);    // the caller ends the header
@@ -14,10 +14,10 @@
 
 extern const char sgt_page_style[];
 
-/* Write the page up to the title, within <header>. */
+/* Write the beginning of a page up to its title, within <header>. */
 void sgt_page_begin(FILE *page, const char *title, const char *program);
-void sgt_page_text(FILE *page, const char *text); /* escaped for HTML */
-/* End the page with its date and the program's name. */
+void sgt_page_text(FILE *page, const char *text); /* write text, escaped for HTML */
+/* Write the end of a page, with the date and the program's name. */
 void sgt_page_end(FILE *page, const char *program);
 
 #endif

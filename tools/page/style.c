@@ -1,5 +1,5 @@
 /* style.c: the page's style sheet, with colours that colour-blind readers can distinguish, on light
- * and on dark. */
+ * and on dark pages. */
 #include "tools/page/page.h"
 
 const char sgt_page_style[] =

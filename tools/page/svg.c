@@ -1,13 +1,14 @@
-/* svg.c: shapes of an SVG. */
+/* svg.c: writes shapes of an SVG. */
 #include "tools/page/svg.h"
 
 #include <math.h>
 
 #include "tools/page/page.h"
 
-#define POINTS_A_LINE 8 /* points of an outline per line, to keep the page's lines readable */
+/* points of an outline in each line of the file, so that lines stay readable */
+#define POINTS_A_LINE 8
 
-/* Write a text without control characters, which XML does not allow. */
+/* Write a text without its control characters, which XML does not allow. */
 static void put_text(FILE *f, const char *text)
 {
     for (; *text; text++) {
@@ -16,7 +17,8 @@ static void put_text(FILE *f, const char *text)
     }
 }
 
-/* Write a number to a tenth, without ".0": half of a page's bytes are coordinates. */
+/* Write a number rounded to tenths, without ".0", because half of a page's bytes are
+ * coordinates. */
 static void put_number(FILE *f, double v)
 {
     double tenths = floor(10 * v + 0.5);

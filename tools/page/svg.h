@@ -1,5 +1,5 @@
-/* svg.h: shapes of an SVG, in a page or in a separate file. A shape with a class takes its colour
- * from the page's style.
+/* svg.h: writes shapes of an SVG, in a page or in a separate file. A shape with a class takes its
+ * colour from the page's style.
  *
  *     sgt_svg_begin(f, "chart", 360, 250, "Loss over steps", 0);
  *     sgt_svg_path_begin(f, "line s0", NULL);
@@ -9,20 +9,20 @@
  *     sgt_svg_text(f, "", 46, 240, "middle", "0");
  *     sgt_svg_end(f);
  *
- * Coordinates are pixels from the top left, written to a tenth. Texts are escaped here, and their
- * control characters dropped. `title` is the tooltip of a shape; NULL: none. The caller checks for
- * write errors (ferror). */
+ * Coordinates are pixels from the top left, written to a tenth. These functions escape texts and
+ * drop their control characters. `title` is the tooltip of a shape; NULL: none. The caller checks
+ * for write errors (ferror). */
 #ifndef SGT_SVG_H
 #define SGT_SVG_H
 
 #include <stdio.h>
 
-/* Begin an image. `says` is its text for screen readers. `alone`: it is a file by itself, drawn at
- * that size. */
+/* Begin an image. `says` describes it for screen readers. `alone`: the image is a file by itself,
+ * shown at this size. */
 void sgt_svg_begin(FILE *f, const char *class, int wide, int high, const char *says, int alone);
 void sgt_svg_end(FILE *f);
 
-/* `class` "": none. `anchor` is "start", "middle" or "end". */
+/* Write a text. class "" means none; `anchor` is "start", "middle" or "end". */
 void sgt_svg_text(FILE *f, const char *class, double x, double y, const char *anchor,
                   const char *text);
 void sgt_svg_rect(FILE *f, const char *class, double x, double y, double wide, double high,
