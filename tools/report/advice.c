@@ -1,5 +1,5 @@
-/* advice.c: gives advice on a run's log: the diagnosis that sgt-train makes while it runs, and what
- * shows only over the whole run. */
+/* advice.c: gives advice on a run's log: the diagnosis that sgt-train makes while it runs, and
+ * problems that show only over the whole run. */
 #include "train/advice.h"
 
 #include <math.h>
@@ -10,12 +10,14 @@
 
 #include "tools/report/report.h"
 
-/* share of the time spent waiting for data above which to look at the loader; */
+/* The loader is worth a look if waiting for data takes more than this share of the time, and at
+ * least AT_LEAST seconds: every run waits a little at its start. */
 #define WAITING 0.05
-#define AT_LEAST 1 /* and seconds of it: every run waits a little at its start */
-/* Ratio of later validation losses to the lowest that shows overfitting. */
+#define AT_LEAST 1
+/* The run overfits if at least LATER validation losses come after the lowest, and all of them are
+ * more than WORSE times as high. */
 #define WORSE 1.02
-#define LATER 3 /* least number of such losses */
+#define LATER 3
 
 static void say(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void say(report_run *r, const char *fmt, ...)
@@ -28,7 +30,7 @@ static void say(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* Judge the learning rate, only for AdamW, whose ranges these are. */
+/* Judge the learning rate. The known ranges are for AdamW only. */
 static void about_rate(report_run *r)
 {
     const sgt_settings *s = &r->settings;
@@ -42,7 +44,7 @@ static void about_rate(report_run *r)
         range.high);
 }
 
-/* Diagnose the loss curve. Overflows that loss scaling handles do not count. */
+/* Diagnose the loss curve. Overflows that loss scaling handles are no problem. */
 static void about_curve(report_run *r)
 {
     const sgt_settings *s = &r->settings;
@@ -64,8 +66,8 @@ static void about_curve(report_run *r)
     }
 }
 
-/* Report overfitting if all losses since the lowest are higher by that much; one evaluation is not
- * a trend. */
+/* Report overfitting, if all validation losses after the lowest are clearly higher (WORSE). A
+ * single evaluation is no trend. */
 static void about_validation(report_run *r)
 {
     size_t later = 0;

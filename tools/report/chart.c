@@ -1,4 +1,4 @@
-/* chart.c: lays out a chart, with the range of its values and its ticks, and draws it. */
+/* chart.c: lays out a chart, that is, the ranges and ticks of its axes, and draws it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,13 +6,13 @@
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-#define NARROW 500 /* pixels: charts up to this width have fewer, briefer ticks */
-#define ROOM 0.04  /* share of the height left free above the highest point */
-/* Margins of the frame in pixels; LABEL: extra for a label. */
+#define NARROW 500 /* in pixels: narrower charts have fewer and shorter ticks */
+#define ROOM 0.04  /* height left free above the highest point, as a fraction of the chart's */
+/* Margins around the frame, in pixels. LABEL: more, for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
 typedef struct axis {
-    double low, high; /* range shown */
+    double low, high; /* range of values shown */
     report_tick ticks[REPORT_TICKS];
     size_t count;
 } axis;
@@ -52,7 +52,7 @@ static void stretch(axis *a, double v, int log)
     if (!(v <= a->high)) a->high = v;
 }
 
-/* Make sure that the range is not empty. */
+/* Widen the range of an axis if it is empty or too small. */
 static void widen(axis *a, int log)
 {
     if (isnan(a->low)) *a = (axis){.low = log ? 0.1 : 0, .high = 1};
@@ -66,7 +66,7 @@ static void widen(axis *a, int log)
     }
 }
 
-/* Return 1, 2 or 5 times a power of ten, for about `count` steps in `width`. */
+/* Return 1, 2 or 5 times a power of ten: the size of a step if `width` has about `count` steps. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -74,8 +74,8 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
-/* Format "500", "1.5k", "2M". Numbers below 10,000 have no suffix if the axis has steps below
- * 500. */
+/* Format a tick's value: "500", "1.5k", "2M". A number below 10,000 gets no suffix if the axis has
+ * steps below 500. */
 static void tick_text(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
@@ -88,7 +88,7 @@ static void tick_text(char *buf, size_t n, double v, double step)
     int decimals = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
     if (decimals > 6 || fabs(v) >= 1e6) snprintf(buf, n, "%.3g%s", v, names[i]);
     else snprintf(buf, n, "%.*f%s", decimals, v, names[i]);
-    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* 2.50k becomes 2.5k */
+    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* turn 2.50k into 2.5k */
     if (!i || !memchr(buf, '.', (size_t)(end - buf))) return;
     while (keep[-1] == '0') keep--;
     if (keep[-1] == '.') keep--;
@@ -106,8 +106,9 @@ static void put_linear_ticks(axis *a, double unit, int count)
     }
 }
 
-/* Put ticks at powers of ten, all or every few of them. If those are fewer than three, add 2 and 5
- * times them; if still fewer, use even steps. */
+/* Put ticks at powers of ten, or at every few of them. If fewer than three powers are in the range,
+ * also put ticks at 2 and 5 times them. If the range is less than a factor of 6, put ticks in even
+ * steps. */
 static void put_log_ticks(axis *a, double unit, int count)
 {
     if (a->high < 6 * a->low) {
@@ -187,7 +188,7 @@ static double inside(double v, double low, double high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* Draw the part of a line segment that lies between the chart's top and bottom. */
+/* Draw the part of a line segment that is between the chart's top and bottom. */
 static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2],
                         int *begun)
 {
@@ -196,7 +197,7 @@ static void put_segment(FILE *page, const report_frame *f, const double from[2],
         double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom),
                rise = to[1] - from[1];
         if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
-        else if (v != edge) part[end] = end ? -1 : 2; /* level and outside */
+        else if (v != edge) part[end] = end ? -1 : 2; /* a horizontal segment outside the chart */
     }
     if (part[0] > part[1]) {
         *begun = 0;
@@ -232,8 +233,8 @@ static void put_line(FILE *page, const report_chart *c, const report_frame *f,
     sgt_svg_path_end(page);
 }
 
-/* Draw a filled area: its outline follows the upper edge, then the lower edge back. Values outside
- * the chart are drawn at its border. A gap begins a new polygon. */
+/* Draw a filled area. Its outline follows the upper edge, then the lower edge back. Values outside
+ * the chart are drawn at its border. After a gap, a new polygon begins. */
 static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
                       const report_series *s, const char *class, sgt_error *err)
 {
@@ -253,7 +254,7 @@ static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
     return SGT_OK;
 }
 
-/* Return whether the point has no neighbour that a line could connect it to. */
+/* Return whether point i has no neighbour to which a line could connect it. */
 static int alone(const report_chart *c, const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(c, &s->points[i - 1])) &&
@@ -295,7 +296,8 @@ static void put_axes(FILE *page, const report_chart *c, const report_frame *f, c
         sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
 }
 
-/* Draw from back to front: areas and bands, faint lines, other lines, hover strips, dots. */
+/* Draw all series, from back to front: areas and bands, faint lines, other lines, hover strips,
+ * dots. */
 static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide,
                       sgt_error *err)
 {

@@ -1,5 +1,5 @@
-/* charts.c: the page's charts: curves over steps, tokens and time, of all runs at once. occupancy.c
- * has the charts of memory. */
+/* charts.c: makes the page's charts: curves over steps, tokens and time, for all runs together. The
+ * charts of memory are in occupancy.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,13 @@
 #include "tools/cli/talk.h"
 #include "tools/report/figures.h"
 
-#define MOST_SHOWN 98 /* percentage of a curve that is always shown, with the first loss */
+/* percentage of a curve's losses that are always shown; so is the first loss */
+#define MOST_SHOWN 98
 
-/* Return a bin's place on the axis of completed steps, tokens, or seconds. */
+/* Return where a bin is on the x axis `x`: in completed steps, tokens, or seconds. */
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
-/* Add a run's column as a curve. */
+/* Add a column of a run as a curve. */
 static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color,
                      const char *name, int x, int column, int band, sgt_error *err)
 {
@@ -26,7 +27,7 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
     return SGT_OK;
 }
 
-/* Add a noisy column as a faint line, with a smooth line over it. */
+/* Add a noisy column as a faint line and a smooth line over it. */
 static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column,
                       sgt_error *err)
 {
@@ -43,7 +44,7 @@ static int add_smooth(report_chart *c, const report *r, size_t run, int x, int c
     return SGT_OK;
 }
 
-/* Return where the longest run ended. */
+/* Return where the longest run ended on the x axis `x`. */
 static double end_of(const report *r, int x)
 {
     double end = 0;
@@ -55,7 +56,7 @@ static double end_of(const report *r, int x)
     return end;
 }
 
-/* Format a place as the title of a hover strip; the axis has its name. */
+/* Format a position on the x axis as the first line of a tooltip; the axis label has the unit. */
 static char *says_step(char *buf, size_t n, double v)
 {
     char count[32];
@@ -122,8 +123,8 @@ static char *says_percent(char *buf, size_t n, double v)
     return buf;
 }
 
-/* Say "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of
- * them." */
+/* Append to the caption how steps were averaged, as in "Each point is the mean of 12 steps, the
+ * shade behind it reaches from the lowest to the highest of them." */
 static void say_thinning(report_figure *g, const report *r, int band)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -167,8 +168,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Find the upper limit of the chart, above the first loss and nearly all others, so that one
- * diverged curve does not flatten the rest. */
+/* Set the upper limit of the chart: above the first losses and nearly all others, so that one
+ * diverged curve does not flatten the rest. *above: how many losses are higher. */
 static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
 {
     size_t n = 0;
@@ -218,7 +219,7 @@ static void loss_keys(report_figure *g, const report *r)
         report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
 }
 
-/* Return the best unit for a run's time. */
+/* Return the unit for the x axis of times, in seconds, and set its name. */
 static double time_unit(const report *r, const char **name)
 {
     static const struct {
@@ -285,7 +286,8 @@ int report_put_loss(FILE *page, const report *r, sgt_error *err)
 
 /* ---- optimizer ---- */
 
-/* Write the factor of an axis' numbers, "× 10⁻⁴", or "learning rate" for the factor 1. */
+/* Write the factor of an axis's numbers, such as "× 10⁻⁴"; or "learning rate" if the factor is
+ * 1. */
 static void label_power(char *buf, size_t n, int power)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -316,7 +318,7 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* Return the norm at which all runs clip, or NAN if they differ. */
+/* Return the norm to which all runs clip gradients, or NAN if they differ. */
 static double clip_of(const report *r)
 {
     double clip = NAN;
@@ -328,7 +330,7 @@ static double clip_of(const report *r)
     return clip;
 }
 
-/* Add a limit from the start to the last step of those runs. */
+/* Add a horizontal limit from step 0 to the last step of runs first .. end - 1. */
 static int add_limit(report_chart *c, const report *r, double y, unsigned color, const char *name,
                      size_t first, size_t end, sgt_error *err)
 {
@@ -417,7 +419,8 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* Waiting is shown as a share of the time, since milliseconds alone say little. */
+/* Draw the time spent waiting for the loader, as a share of all time, because milliseconds alone
+ * say little. */
 static int put_wait(FILE *page, const report *r, sgt_error *err)
 {
     report_figure g = {.id = "wait",
@@ -451,7 +454,8 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
     return rc;
 }
 
-/* As in the log: memory of the process on a CPU, of the device if it has its own. */
+/* Draw the peak memory from the log: of the process on a CPU, or of a device with its own
+ * memory. */
 static int put_peak(FILE *page, const report *r, sgt_error *err)
 {
     report_figure g = {.id = "peak", .of_runs = 1, .chart = {.zero = 1}};

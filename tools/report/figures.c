@@ -1,12 +1,12 @@
-/* figures.c: one <figure> of the page. */
+/* figures.c: writes one <figure> of the page. */
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-/* A large chart is written in both sizes, and the style shows one of them, so that its text keeps
- * the usual size. */
+/* Sizes of charts in pixels. A large chart is written in both sizes, and the style shows one of
+ * them, so that its text keeps the usual size. */
 enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name)

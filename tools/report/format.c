@@ -1,4 +1,4 @@
-/* format.c: large numbers and times as short text. */
+/* format.c: formats large numbers and times as short texts. */
 #include <math.h>
 #include <stdio.h>
 

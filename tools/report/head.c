@@ -1,5 +1,5 @@
-/* head.c: describes the runs: model, data, machine, date, command, and a sample of text from
- * each. */
+/* head.c: describes the runs: model, data, machine, date, command, and a sample of the text that
+ * each model writes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static const char *data_of(const report_run *run) { return option_of(run, "data"
 
 static int same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
-/* Compare the hashes of the training data from the checkpoints, or the paths if a hash is
- * missing. */
+/* Return whether two runs had the same data. Compare the hashes of the training data from their
+ * checkpoints, or if a hash is missing, the paths. */
 static int same_two(const report_run *a, const report_run *b)
 {
     if (a->data_hash && b->data_hash && a->data_hash != b->data_hash) return 0;
@@ -51,8 +51,8 @@ static void put_printable(FILE *page, const char *text)
 
 #define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
 
-/* Write a model's text, which may be any bytes: control characters become spaces, which browsers
- * collapse, and bytes that are not UTF-8 become U+FFFD. */
+/* Write a text that a model made, which may be any bytes. Control characters become spaces, which
+ * browsers collapse, and bytes that are not UTF-8 become U+FFFD. */
 static void put_text(FILE *page, const char *text)
 {
     json_t *clean = sgt_json_text(text, strlen(text));
@@ -124,7 +124,8 @@ static void put_date(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Write each word as one element: a browser would break "--steps" after its dashes. */
+/* Write the command with one element per word, because a browser would break "--steps" after its
+ * dashes. */
 static void put_command(FILE *page, const report_run *run)
 {
     char word[sizeof run->command];
@@ -178,7 +179,7 @@ void report_put_about(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* ---- several ---- */
+/* ---- several runs ---- */
 
 static void put_cell(FILE *page, const report_run *run, void (*put)(FILE *, const report_run *),
                      int there)

@@ -1,28 +1,28 @@
-/* hover.c: a chart's tooltips. Strips across its whole height have a <title>, which browsers show
- * without a script. Their number is limited, however many points there are. */
+/* hover.c: adds a chart's tooltips. Strips across its whole height have a <title>, which browsers
+ * show without a script. However many points a chart has, the number of strips is limited. */
 #include <math.h>
 #include <string.h>
 
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-/* Most tooltip lines in a chart; many runs may exceed it a little. */
+/* Most tooltip lines in a chart; if there are many runs, it may have a few more. */
 #define LINES 512
 #define LEAST 16   /* least number of strips */
-#define TITLE 2048 /* bytes of a tooltip */
+#define TITLE 2048 /* most bytes of a tooltip */
 
 static int has_number(const report_point *p) { return !isnan(p->x) && !isnan(p->y); }
 
-/* Return the middle of a step's part. In a chart of areas, points come in pairs, one at each
- * end. */
+/* Return the middle of points first .. end - 1 on the x axis. In a chart of areas, points come in
+ * pairs, one at each end of a part of a step. */
 static double middle(const report_series *s, size_t first, size_t end)
 {
     if (s->kind == REPORT_AREA) return (s->points[first].x + s->points[end - 1].x) / 2;
     return s->points[first + (end - first) / 2].x;
 }
 
-/* Return the series that determines the strips: it reaches farthest and, among equals, has the most
- * points. */
+/* Return the series whose points determine the strips: the one that reaches farthest, and of
+ * several such the one with the most points. */
 static const report_series *find_ruler(const report_chart *c)
 {
     const report_series *best = NULL;
@@ -35,8 +35,8 @@ static const report_series *find_ruler(const report_chart *c)
     return best;
 }
 
-/* Return the series' point nearest to x, if it is as close as its points are to one another; else
- * NULL. */
+/* Return the series' point nearest to x if it is no farther away than the series' points are from
+ * each other; else NULL. */
 static const report_point *nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;

@@ -1,5 +1,5 @@
-/* log.c: reads log.jsonl in any state: of a run that continues, was killed or resumed, or filled
- * its disk. Anything but a complete line of a step is counted and skipped. */
+/* log.c: reads log.jsonl of a run in any state: one that continues, was killed or resumed, or
+ * filled its disk. Anything but a complete line of a step is counted and skipped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -10,9 +10,9 @@
 
 #include "tools/report/report.h"
 
-#define LINE 65536     /* longest line in bytes; ours have 400 */
-#define MOST_STEP 1e15 /* exact as a double */
-/* Larger values count as not a number: charts could not be scaled to them. */
+#define LINE 65536     /* most bytes of a line; ours have 400 */
+#define MOST_STEP 1e15 /* highest step; a double represents it exactly */
+/* Larger values are read as NAN, because charts could not be scaled to them. */
 #define MOST 1e100
 
 static const char *const names[REPORT_COLUMNS] = {
@@ -23,8 +23,8 @@ static const char *const names[REPORT_COLUMNS] = {
     [REPORT_MS] = "ms_per_step", [REPORT_WAIT] = "data_wait_ms",
     [REPORT_MFU] = "mfu",        [REPORT_PEAK] = "peak_bytes"};
 
-/* Read a line into buf; longer ones are cut to LINE bytes. Returns 1, or 0 at the end of the file.
- * *whole: the line had a newline. */
+/* Read a line to buf, without its newline; a line longer than LINE bytes is cut. Returns 1, or 0 at
+ * the end of the file. *whole: whether the line had a newline. */
 static int next_line(FILE *f, char *buf, size_t *n, int *whole)
 {
     int c = EOF;
@@ -42,7 +42,7 @@ static double number(const json_t *line, const char *name)
     return fabs(v) <= MOST ? v : (double)NAN;
 }
 
-/* Parse a step's line; return whether it is one. */
+/* Parse a line of the log to *row. Return whether it is the line of a step. */
 static int parse(report_row *row, const char *text, size_t n)
 {
     json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
@@ -53,8 +53,8 @@ static int parse(report_row *row, const char *text, size_t n)
     return step >= 0 && step <= MOST_STEP && floor(step) == step;
 }
 
-/* Append a row. A repeated step was restarted from an earlier checkpoint: the rows after that
- * checkpoint no longer belong to the run. */
+/* Append a row. If its step was logged before, the run was resumed from an earlier checkpoint: rows
+ * from that step on no longer belong to the run. */
 static int add(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -103,7 +103,7 @@ int report_log_read(report_log *l, const char *path, sgt_error *err)
 {
     struct stat st;
     *l = (report_log){0};
-    /* without O_NONBLOCK, a pipe of that name would block us */
+    /* without O_NONBLOCK, opening a pipe of that name would wait for a writer */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", path);
     FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;

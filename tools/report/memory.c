@@ -1,4 +1,4 @@
-/* memory.c: reads memory.jsonl: memory in use, by kind, in each part of a step. */
+/* memory.c: reads memory.jsonl: the memory in use, by kind, in each part of a step. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +6,12 @@
 #include "loader/base/file.h"
 #include "tools/report/report.h"
 
-#define MOST ((size_t)64 << 20) /* largest file in bytes; 48 layers have 100 kB */
-/* Most parts kept; 48 layers, two micro-steps and two steps have 400. */
+#define MOST ((size_t)64 << 20) /* most bytes of the file; 48 layers have 100 kB */
+/* Most parts that are read; 48 layers have 400 for two micro-steps of two steps. */
 #define PARTS 4096
 
-/* Return the index of the kind, added if it is new; -1 if there is no room for it. */
+/* Return the index of a kind of memory, which is added if it is new; -1 if there is no room for
+ * it. */
 static int place(report_memory *m, const char *kind)
 {
     for (size_t i = 0; i < m->kind_count; i++)

@@ -1,5 +1,5 @@
-/* occupancy.c: memory by kind over the parts of a step, beside the estimate: a chart and a table
- * for each run. */
+/* occupancy.c: shows memory by kind over the parts of a step, beside the estimate: a chart and a
+ * table for each run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ char *report_says_bytes(char *buf, size_t n, double bytes)
     return sgt_format_bytes(buf, n, bytes > 0 ? (uint64_t)bytes : 0);
 }
 
-/* Return the index of the estimate's kind with that name; -1 if there is none. */
+/* Return the index of the kind with this name in the estimate; -1 if there is none. */
 static int estimated_as(const report_run *run, const char *name)
 {
     for (size_t i = 0; i < run->estimate.count && run->estimated; i++)
@@ -33,7 +33,7 @@ static int estimated_as(const report_run *run, const char *name)
     return -1;
 }
 
-/* Stack the kind on those below; every part of a step has the same width. */
+/* Add a kind to the chart, stacked on those below it. Every part of a step has the same width. */
 static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below,
                     sgt_error *err)
 {
@@ -49,7 +49,7 @@ static int add_kind(report_chart *c, const report_memory *m, size_t kind, double
     return SGT_OK;
 }
 
-/* Label the middle of each pass through the layers, as far as there is room. */
+/* Add a label in the middle of each pass through the layers, while there is room. */
 static void put_passes(report_chart *c, const report_memory *m)
 {
     for (size_t i = 0, end; i < m->count && c->x_tick_count < 4; i = end) {
@@ -64,7 +64,7 @@ static void put_passes(report_chart *c, const report_memory *m)
     }
 }
 
-/* Return the estimate's sum over the kinds shown; 0 if there is none. */
+/* Return the estimate's sum over the kinds in the chart; 0 if there is no estimate. */
 static double estimate_of_kinds(const report_run *run)
 {
     double sum = 0;
@@ -94,7 +94,7 @@ static char *says_part(char *buf, size_t n, double x)
     return buf;
 }
 
-/* Fill in the chart. Charts side by side share a scale. */
+/* Fill in the chart. Charts side by side have the same scale. */
 static int fill(report_figure *g, const report *r, const report_run *run, sgt_error *err)
 {
     const report_memory *m = &run->memory;
@@ -205,7 +205,7 @@ static void put_table(FILE *page, const report_run *run)
     }
 }
 
-/* Write a run's card; the cards of several runs stand side by side. */
+/* Write one run's card. Cards of several runs are side by side. */
 static int put_card(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
     fputs("<div class=\"card run\">\n<h3>", page);

@@ -1,11 +1,12 @@
-/* options.c: the table of options: of several runs those that differ, of one run all. */
+/* options.c: writes the table of options: all options of a single run, or those that differ between
+ * several runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-/* Return the value in options.json as text, malloc'd; NULL if there is none. */
+/* Return the value of an option in options.json as malloc'd text; NULL if it has none. */
 static char *value_of(const report_run *run, const char *name)
 {
     char text[40];
@@ -67,7 +68,8 @@ static void put_head(FILE *page, const report *r, const char *caption)
     fputs("</tr></thead>\n<tbody>\n", page);
 }
 
-/* Write every option once, in the order of the first run that has it. */
+/* Write one row for each option, in the order of the first run that has it; with `differing`, only
+ * for those that differ. Return the number of rows. */
 static size_t put_rows(FILE *page, const report *r, int differing)
 {
     size_t rows = 0;

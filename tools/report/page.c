@@ -1,4 +1,4 @@
-/* page.c: writes the whole page, which loads nothing: its content-security policy forbids it. */
+/* page.c: writes the whole page. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-#define LEAST_NOISE 5e-5 /* of a loss; smaller noise is invisible in four digits */
+#define LEAST_NOISE 5e-5 /* noise of a loss that four digits can show */
 
 char *report_loss(char *buf, size_t n, const report_run *run)
 {
@@ -17,7 +17,7 @@ char *report_loss(char *buf, size_t n, const report_run *run)
     return buf;
 }
 
-/* ---- headline figures ---- */
+/* ---- headline numbers ---- */
 
 typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
@@ -45,7 +45,7 @@ static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
     return buf;
 }
 
-/* Format the steps done and those asked for. */
+/* Format the number of steps done, and that of all steps if it is known. */
 static char *steps_text(char *buf, size_t n, const report_run *run)
 {
     char done[32], all[32];
@@ -59,7 +59,7 @@ static char *steps_text(char *buf, size_t n, const report_run *run)
     return buf;
 }
 
-/* Write the small print below a figure. */
+/* Write the small print below a headline number. */
 static void put_more(FILE *page, const report_run *run, figure f)
 {
     static const char *const fixed[FIGURES] = {
@@ -100,7 +100,7 @@ static void put_strip(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value: the lowest loss, the highest speed. */
+/* Return the best value over all runs: the lowest loss, the highest speed. */
 static double best_of(const report *r, figure f)
 {
     double best = NAN;
@@ -146,10 +146,10 @@ static void put_runs(FILE *page, const report *r)
                          "be compared.");
 }
 
-/* ---- words ---- */
+/* ---- sentences ---- */
 
-/* Write a sentence in which options are set as code and not broken at their dashes: "--lr
- * 0.001". */
+/* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
+ * dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
     char piece[1024];
@@ -208,7 +208,7 @@ static void put_advice(FILE *page, const report *r)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* Write notes about the logs. */
+/* Write notes about the state of the logs. */
 static void put_notes(FILE *page, const report *r)
 {
     char text[160];

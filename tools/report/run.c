@@ -1,5 +1,5 @@
-/* run.c: reads a run's folder: options.json, the newest checkpoint, the logs; and computes the
- * headline figures. */
+/* run.c: reads a run's folder: options.json, the newest checkpoint and the logs. It also computes
+ * the headline numbers. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "train/run/run.h"
 #include "tools/report/report.h"
 
-#define MOST ((size_t)1 << 20) /* largest options.json in bytes; it has one thousand */
+/* most bytes of options.json and starts.jsonl; options.json has one thousand */
+#define MOST ((size_t)1 << 20)
 
 static int there(const char *folder, const char *name)
 {
@@ -36,7 +37,7 @@ static int check_folder(const char *path, sgt_error *err)
 
 /* ---- options and checkpoint ---- */
 
-/* Read options.json. Errors in it are only noted: the curves can still be shown. */
+/* Read options.json. An error in it is only reported, because the curves can still be shown. */
 static void read_options(report_run *r, const sgt_notice *notice)
 {
     sgt_error why;
@@ -86,7 +87,7 @@ static void take_text(char *buf, size_t n, const json_t *line, const char *name)
     if (text) sgt_printable(buf, n, text);
 }
 
-/* Read starts.jsonl, which old runs do not have. */
+/* Read starts.jsonl, which runs of older versions do not have. */
 void report_read_starts(report_run *r)
 {
     char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
@@ -124,12 +125,13 @@ static void estimate(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* ---- headline ---- */
+/* ---- headline numbers ---- */
 
-#define FINAL 20 /* least number of steps, or 1 % of all if more, whose mean is the final loss */
+/* steps whose mean is the final loss: at least this many, or 1 % of all if that is more */
+#define FINAL 20
 
-/* Compute the final loss and its standard error, from the residuals of a straight line through the
- * last losses. */
+/* Compute the final loss and its standard error. The error is estimated from the deviations from a
+ * straight line through the last losses. */
 static void final_loss(report_run *r)
 {
     const report_log *l = &r->log;
@@ -152,8 +154,8 @@ static void final_loss(report_run *r)
     r->loss_noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
 }
 
-/* Sum up the run. Rates that vary over the steps are averages over the whole run, weighted by
- * time. */
+/* Compute the headline numbers. Rates that vary from step to step are averages over the whole run,
+ * weighted by time. */
 static void sum_up(report_run *r)
 {
     const report_log *l = &r->log;
@@ -192,7 +194,7 @@ static void sum_up(report_run *r)
     if (mfu_time > 0) r->mfu = flops / mfu_time;
 }
 
-/* ---- all of it ---- */
+/* ---- everything ---- */
 
 static int read_logs(report_run *r, sgt_error *err)
 {
@@ -230,7 +232,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     if (r->log.count && r->settings_known && !r->estimated)
         sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
     report_advise(r);
-    free(r->log.rows); /* 10^6 steps take 100 MB, and more runs may follow */
+    free(r->log.rows); /* the rows of 10^6 steps take 100 MB, and there may be more runs */
     r->log.rows = NULL;
     return SGT_OK;
 }

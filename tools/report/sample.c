@@ -1,5 +1,5 @@
-/* sample.c: decides whether a run's newest checkpoint writes a few words, which show what its loss
- * means. */
+/* sample.c: lets a run's newest checkpoint write a few words, if the model is not too large. They
+ * show what its loss means. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void why_not(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* Return the length of a message without a final hint in parentheses, which names an option of
- * sgt-sample that sgt-report lacks. */
+/* Return the length of a message without a final hint in parentheses. Such a hint names an option
+ * of sgt-sample that sgt-report does not have. */
 static size_t without_hint(const char *text)
 {
     const char *hint = strrchr(text, '(');

@@ -1,14 +1,15 @@
-/* smooth.c: smooths noisy values: each point becomes that of a straight line fitted around it,
- * weighted towards near points (Cleveland's LOESS of degree 1, 1979). */
+/* smooth.c: smooths noisy values: each becomes the value, at its place, of a straight line that is
+ * fitted to the values around it, with more weight for near ones (LOESS of degree 1, Cleveland
+ * 1979). */
 #include <math.h>
 
 #include "tools/report/report.h"
 
-#define PART 12 /* window to each side, as a fraction of all points */
+#define PART 12 /* the window's points to each side are all points / PART */
 #define LEAST 3
 
-/* Return the value at `at` of a weighted line fit to the points at most `side` away; the weight is
- * the tricube of the distance. The fit is of their y, or with `rest` of y minus `low`. Differences
+/* Return the value at `at` of a straight line fitted to the points up to `side` away, whose weight
+ * is the tricube of their distance. The fit is to y, or with `rest`, to y minus low. Differences
  * from the point's own value are fitted, so that constant values stay exact. */
 static double fit(const report_point *p, size_t count, size_t at, size_t side, int rest)
 {
@@ -28,9 +29,9 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* Also smooth the residuals and add them (Tukey's twicing), which corrects a line that cuts across
- * the bend of a loss. At a run's steep start, the window is only as wide as the points before
- * allow. */
+/* The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
+ * bend of a loss curve. At a run's steep start, the window is only as wide as there are points
+ * before. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST ? count / PART : LEAST;

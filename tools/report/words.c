@@ -1,5 +1,5 @@
-/* words.c: generates text with a checkpoint. It is separate from the rest of the report because
- * sgt_train.h and sgt_tokenize.h cannot be included in one file. */
+/* words.c: generates text with a checkpoint. It is a file of its own because sgt_train.h and
+ * sgt_tokenize.h cannot both be included in one file. */
 #include "tools/report/words.h"
 
 #include <stdlib.h>
