@@ -1,5 +1,5 @@
-/* batch.c: shows the batches that the trainer would see, drawn through the loader with the
- * trainer's options. */
+/* batch.c: shows the batches that training would use, taken from the loader with the same
+ * options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,21 +10,22 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* tokens per row that are decoded */
-#define SHOWN_TEXT 64 /* bytes of text to print */
+#define SHOWN_IDS 24  /* tokens of each row that are decoded */
+#define SHOWN_TEXT 64 /* bytes of their text that are printed */
 
 typedef struct drawing {
     const inspect *o;
     const sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
-    sgt_vocab *vocab;          /* NULL: the ids are not GPT-2's */
+    sgt_vocab *vocab;          /* vocabulary that decodes ids; NULL: unknown */
     int32_t *inputs, *targets; /* (B, T) each */
-    /* (B, T) each, with --documents: positions within documents, and document ids */
+    /* (B, T) each, with --documents: position of each token in its document, and number of that
+     * document */
     int32_t *positions, *ids;
 } drawing;
 
-/* Return the set of each row of a mix, as a JSON array. */
+/* Return a JSON array with the number of the set from which each row of a mix comes. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -63,8 +64,9 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return inspect_print_json(o, 1, err);
 }
 
-/* Format the beginning of a row's `own` tokens as one printable line, with newlines and tabs as \n
- * and \t. */
+/* Format the text at the beginning of a row, which has `own` tokens, as one printable line;
+ * newlines and tabs become
+ *  and \t. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size,
                     sgt_error *err)
 {
@@ -84,7 +86,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
         shown[used++] = (char)(name ? *name : text[i] ? text[i] : ' ');
     }
     while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
-        used--; /* do not cut a character in half */
+        used--; /* do not cut a character */
     if (used && bytes > used && (uint8_t)shown[used - 1] >= 0xc0) used--;
     shown[used] = 0;
     sgt_printable(out, size, shown);
@@ -119,7 +121,8 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, sizeof text, err) : SGT_OK;
         if (rc < 0) return rc;
-        if (slash && d->info.sets == 1) path = slash + 1; /* for a single set, the name is enough */
+        /* for a single set, the file's name is enough */
+        if (slash && d->info.sets == 1) path = slash + 1;
         sgt_printable(name, sizeof name, path);
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
         if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
@@ -141,8 +144,8 @@ static int draw(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
     return rc;
 }
 
-/* Open the vocabulary that decodes the rows. The text is only for people, so it is left out,
- * without an error, if the vocabulary is unknown. */
+/* Open the vocabulary that decodes the rows. If it is unknown, that is no error: the rows are
+ * printed without their text. */
 static int find_vocabulary(drawing *d, sgt_error *err)
 {
     sgt_shard_header h;
@@ -175,13 +178,14 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
     d.loader = l;
-    /* The options' table bounds both: the product is at most 2^40. */
+    /* no overflow: the bounds of both options keep the product below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(ids, sizeof *d.inputs);
     d.targets = calloc(ids, sizeof *d.targets);
     d.positions = o->documents ? calloc(ids, sizeof *d.positions) : NULL;
     d.ids = o->documents ? calloc(ids, sizeof *d.ids) : NULL;
-    if (from + count > INT64_MAX / d.info.batch) /* inspect_span has checked the sum */
+    /* inspect_span has checked that the sum does not overflow */
+    if (from + count > INT64_MAX / d.info.batch)
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
                       o->batch, d.info.batch);
     else if (!d.inputs || !d.targets || (o->documents && (!d.positions || !d.ids)))

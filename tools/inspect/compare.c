@@ -1,6 +1,6 @@
-/* compare.c: compares the tokens of two sets, whatever their shards, and shows the first
- * difference. Folders are compared split by split. If one of the two is a single shard, all tokens
- * are compared in order. */
+/* compare.c: compares the tokens of two sets, however they are divided into shards, and shows the
+ * first difference. Two folders are compared split by split. If one of the two is a single shard,
+ * all tokens are compared in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,18 @@
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
-#define BLOCK ((size_t)1 << 17) /* tokens compared at once: both blocks together fit in L2 */
-#define AROUND 6                /* tokens shown before and after the first difference */
+/* tokens compared at a time: both blocks together fit in the L2 cache */
+#define BLOCK ((size_t)1 << 17)
+#define AROUND 6 /* tokens shown before and after the first difference */
 
 typedef struct pair {
     inspect_set sets[2];
-    const char *split; /* split of the first difference; NULL: all tokens in order */
-    uint64_t token;    /* index in that split of the first difference */
-    int differs;       /* the tokens differ */
-    int vocabularies;  /* 1: the same, 0: different, -1: one set does not say */
+    /* split with the first difference; NULL: the sets were compared without splits */
+    const char *split;
+    uint64_t token; /* index of the first difference in that split */
+    int differs;    /* 1: the tokens differ */
+    /* 1: the vocabularies are the same; 0: they differ; -1: a set does not tell */
+    int vocabularies;
     uint64_t fingerprints[2];
 } pair;
 
@@ -28,7 +31,7 @@ typedef struct pair {
 typedef struct walk {
     const inspect *o;
     sgt_progress *bar;
-    uint64_t done, all; /* tokens compared so far, and in all, of both sets */
+    uint64_t done, all; /* done: tokens compared so far; all: tokens in both sets together */
     uint16_t *ids[2];
 } walk;
 
@@ -40,8 +43,8 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
     return i;
 }
 
-/* Compare from the beginning. *token is the number of equal tokens. Returns 1 if all are equal, to
- * the end of both. */
+/* Compare two sequences from their beginning. Return 1 if both are equal to their end, else 0;
+ * *token is the number of equal tokens. */
 static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *err)
 {
     for (*token = 0;;) {
@@ -87,8 +90,8 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
     return rc;
 }
 
-/* Compare the merges of the vocabularies beside the sets: an older release left them out of some
- * fingerprints, so recompute those. */
+/* Return whether the vocabularies in the folders of the two sets are the same. Fingerprints are
+ * computed again, because an older release left the merges out of some of them. */
 static int same_carried(const pair *p)
 {
     sgt_vocab *v[2] = {NULL, NULL};
@@ -102,7 +105,7 @@ static int same_carried(const pair *p)
 }
 
 /* Compare the vocabularies, as far as manifests and headers tell. A set with a manifest has one
- * vocabulary, checked on opening; without one, its first shard counts. */
+ * vocabulary, which was checked when the set was opened; otherwise its first shard's counts. */
 static void compare_vocabularies(pair *p)
 {
     for (int i = 0; i < 2; i++) {
@@ -117,12 +120,13 @@ static void compare_vocabularies(pair *p)
 
 /* ---- output ---- */
 
-/* The tokens ids[n] around the difference in one of the sets; the first has index `from`. */
+/* The tokens of one of the sets around the difference: ids[0 .. n - 1], the first of which has
+ * index `from`. */
 typedef struct excerpt {
-    const inspect_shard *shard; /* shard of the token; NULL: the set ends before it */
+    const inspect_shard *shard; /* shard with the differing token; NULL: the set ends before it */
     uint64_t offset, from;
     uint16_t ids[2 * AROUND + 1];
-    size_t n, at; /* ids[at] differs */
+    size_t n, at; /* at: index of the differing token in ids */
     char *text;   /* text of ids; NULL: unknown */
     size_t bytes;
 } excerpt;
@@ -139,7 +143,7 @@ static int take_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
     inspect_reader_start(&r, s, p->split, e->from);
     int rc = inspect_reader_next(&r, e->ids, 2 * AROUND + 1, &e->n, err);
     inspect_reader_end(&r);
-    /* Show text if the vocabulary is known and has the ids; otherwise only the ids. */
+    /* show the text too, if the vocabulary is known and has all of the ids */
     if (!rc && inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, NULL) == SGT_OK) {
         if (sgt_decode(v, e->ids, e->n, &e->text, &e->bytes, NULL) < 0) e->text = NULL;
         sgt_vocab_free(v);

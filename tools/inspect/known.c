@@ -1,5 +1,5 @@
-/* known.c: recognizes files that are not shards by name and first bytes, so that they are not taken
- * for tokens. */
+/* known.c: recognizes, by name and first bytes, files that are not shards, so that their bytes are
+ * not read as tokens. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #define PREFIX 4096
 
 typedef struct part {
-    const char *name, *of; /* a file name, and what such a file is */
+    const char *name, *of; /* name of a file, and what such a file is */
 } part;
 
-/* Files of sets, runs and checkpoints, whose folder can be inspected instead. */
+/* Files in the folder of a set, a run or a checkpoint; the folder can be inspected instead. */
 static const part parts[] = {
     {"log.jsonl", "the log of a run"},
     {"memory.jsonl", "the memory log of a run"},
@@ -40,8 +40,8 @@ static int ends(const char *name, const char *ending)
     return n > m && !strcmp(name + n - m, ending);
 }
 
-/* Read the first bytes of a regular file and append a NUL. Returns their number, or -1 on failure:
- * the code that opens the file reports the reason. */
+/* Read the first bytes of a regular file and append a NUL. Return their number, or -1 on failure,
+ * whose reason is reported by the code that opens the file later. */
 static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
 {
     struct stat st;
@@ -53,12 +53,12 @@ static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
     return n;
 }
 
-/* Return whether there is a header of ours or of llm.c's, valid or not: both magic numbers are in
- * the first four bytes. */
+/* Return whether the file has a header of our shards or of llm.c's, valid or not: the magic number
+ * of either is in the first four bytes. */
 static int has_header(const char *p, ssize_t n)
 {
     uint32_t magic = 0;
-    if (n >= 4) memcpy(&magic, p, sizeof magic); /* little-endian, as this machine */
+    if (n >= 4) memcpy(&magic, p, sizeof magic); /* little-endian, like this machine */
     return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_LLMC_WIDE;
 }
 
@@ -69,7 +69,7 @@ static int is_html(const char *p)
     return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
 }
 
-/* Return whether the first line looks like a run's log, whatever the file's name. */
+/* Return whether the first line is like a line of a run's log, whatever the file's name. */
 static int is_log(const char *p)
 {
     json_t *line = *p == '{' ? json_loadb(p, strcspn(p, "\n"), 0, NULL) : NULL;
@@ -94,7 +94,7 @@ int inspect_known(const char *path, sgt_error *err)
     if (n < 0 || ends(name, ".bin") || has_header(p, n)) return SGT_OK;
     char *shard = sgt_megatron_shard(path);
     free(shard);
-    if (shard) return SGT_OK; /* its .idx, or its name without the extension */
+    if (shard) return SGT_OK; /* path is the shard's .idx, or its name without the extension */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i].name)) return say_folder(path, parts[i].of, err);
     if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);

@@ -1,9 +1,10 @@
 /* merge.c: joins several sets without tokenizing again: first the train tokens of all sets in
- * order, then val, cut into new shards. Everything is written in OUT/.work, and an earlier set in
- * OUT stays untouched until the end. Input checksums are verified before any file gets its final
- * name; manifest.json comes last. The same command restarts a killed merge. A shard that stays the
- * same (it begins where a new one begins, and is full or the last) is copied as a file. A file
- * system that can share blocks does this at once and without using space. */
+ * order, then the val tokens, cut into new shards. Everything is written in OUT/.work, and an
+ * earlier set in OUT stays unchanged until the end. Checksums of the input are verified before any
+ * file gets its final name; manifest.json gets it last. If a merge is killed, the same command
+ * starts it again. A shard that is the same in OUT (it begins where a new shard begins, and is full
+ * or the last) is copied as a file; a file system that can share blocks does this at once, without
+ * using space. */
 #include "tools/inspect/merge.h"
 
 #include <errno.h>
@@ -23,15 +24,15 @@
 #include "tools/cli/text.h"
 #include "tokenize/vocab/vocab.h"
 
-#define SHARD_TOKENS 100000000u /* if the first set does not say */
+#define SHARD_TOKENS 100000000u /* tokens per shard, if the first set does not tell */
 #define COPY ((size_t)1 << 20)
-/* largest tokenizer.json in bytes, as for sgt_vocab_load */
+/* most bytes of tokenizer.json, as in sgt_vocab_load */
 #define MAX_TOKENIZER ((size_t)64 << 20)
 
 /* ---- the sets ---- */
 
-/* Check that the set's merges are those of the first set. Fingerprints of older releases do not
- * include the merges, so compare the tokenizers themselves. */
+/* Check that the set's merges are the first set's. The tokenizers themselves are compared, because
+ * fingerprints of older releases leave the merges out. */
 static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
 {
     const char *first = m->sets[0].path;
@@ -106,8 +107,8 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
     if (!m->shard_tokens || m->shard_tokens > SGT_SHARD_MAX_TOKENS) m->shard_tokens = SHARD_TOKENS;
     const inspect_shard *first = &m->sets[0].shards[0];
     int rc = inspect_vocabulary(&m->vocab, &first->header, first->path, err);
-    /* Copied shards keep an older release's fingerprint, and all shards of a set must have the same
-     * one. */
+    /* Copied shards keep the fingerprint of an older release, and all shards of a set must have the
+     * same one. */
     if (!rc) m->vocab->fingerprint = m->sets[0].manifest->fingerprint;
     return rc;
 }
@@ -117,7 +118,8 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
 static int keep_shard(merge *m, const sgt_manifest_shard *s, sgt_error *err)
 {
     sgt_manifest *all = &m->manifest;
-    if (!(all->count & (all->count - 1))) { /* capacity doubles at powers of two */
+    /* the capacity doubles whenever the count is a power of two */
+    if (!(all->count & (all->count - 1))) {
         sgt_manifest_shard *more =
             reallocarray(all->shards, all->count ? 2 * all->count : 1, sizeof *more);
         if (!more) return sgt_fail_memory(err, m->out);
@@ -149,12 +151,12 @@ static int append(merge *m, const uint16_t *ids, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* A shard being read, with its documents' starts. */
+/* A shard that is being read, with the starts of its documents. */
 typedef struct passage {
     merge *m;
     const inspect_shard *shard;
     inspect_starts starts;
-    uint64_t next; /* index of the next start */
+    uint64_t next; /* index of the next start to be reached */
 } passage;
 
 static int write_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
@@ -214,7 +216,8 @@ static int copy_file(const char *path, const char *folder, const char *name, sgt
         if (n > 0 || errno == EINTR) continue;
         if (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)
             rc = sgt_fail_errno(err, "%s", copy);
-        else rc = copy_plainly(from, to, copy, err); /* continues from both current offsets */
+        /* it continues from the current offsets of both files */
+        else rc = copy_plainly(from, to, copy, err);
         break;
     }
     if (!rc && fsync(to) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", copy);
@@ -232,7 +235,8 @@ static int open_writer(merge *m, sgt_error *err)
     return sgt_writer_open(&m->writer, &w, m->index, 0, 0, err);
 }
 
-/* Copy a shard that becomes the next one of OUT unchanged, after reading it once to verify it. */
+/* Copy a shard that becomes the next one of OUT unchanged. It is read once before that, to verify
+ * it. */
 static int copy_shard(merge *m, const inspect_set *s, const inspect_shard *d, sgt_error *err)
 {
     char name[64], temporary[80];
@@ -307,7 +311,8 @@ static int merge_sources(merge *m, sgt_error *err)
     return rc;
 }
 
-/* Write the first set's tokenizer.json unchanged, or, if it has none, the vocabulary itself. */
+/* Write tokenizer.json: the first set's, unchanged; or if it has none, one made from the
+ * vocabulary. */
 static int merge_tokenizer(merge *m, sgt_error *err)
 {
     char *text = NULL, *path, *from;
@@ -327,8 +332,8 @@ static int merge_tokenizer(merge *m, sgt_error *err)
     return rc;
 }
 
-/* Return the value of `key` in the sets' options: a single value if all agree, else an array of all
- * in order. */
+/* Return the value of `key` in the options of all sets: a single value if they agree; otherwise an
+ * array of all values, in order, and *agree becomes 0. */
 static json_t *common_value(json_t *const *options, size_t count, const char *key, int *agree)
 {
     json_t *list = json_array(), *first = json_object_get(options[0], key);
@@ -350,9 +355,9 @@ static int is_on(const json_t *v)
            strcmp(json_is_string(v) ? json_string_value(v) : "", "none");
 }
 
-/* Return the options under which sgt-tokenize would have made this set, malloc'd: those that all
- * sets share. There are none if the sets differ, or if each was shuffled or deduplicated by itself;
- * then "merged" is the number of sets. */
+/* Return the options with which sgt-tokenize would have made the merged set, as malloc'd JSON text:
+ * those that all sets share. If the sets differ, or if each was shuffled or deduplicated by itself,
+ * there are no such options, and "merged" is the number of sets. */
 static char *merge_options(const merge *m)
 {
     json_t **options = calloc(m->count, sizeof *options), *all = json_object(), *value;
@@ -378,7 +383,8 @@ static char *merge_options(const merge *m)
     return text;
 }
 
-/* Return the first places of ill-formed UTF-8, over all sets, malloc'd. */
+/* Return where the sets' sources have ill-formed UTF-8: the first places over all sets, as malloc'd
+ * JSON text. */
 static char *merge_invalid(const merge *m)
 {
     json_t *all = json_array();

@@ -1,4 +1,5 @@
-/* merge.h: shared by merge.c, which joins several sets, and merge_out.c, which manages OUT.
+/* merge.h: declarations shared by merge.c, which joins several sets, and merge_out.c, which manages
+ * the folder OUT of the result.
  *
  *     if ((rc = merge_claim(&m, &err)) == 0) {
  *         ... write the whole set in m.work: shards and .idx files, with .tmp appended to names ...
@@ -17,31 +18,32 @@ typedef struct merge {
     const char *out;
     char *work;     /* OUT/.work */
     int lock;       /* descriptor of the lock; -1: not held */
-    int made;       /* this merge created OUT */
-    int publishing; /* names in OUT belong to this merge */
+    int made;       /* 1: this merge created the folder OUT */
+    int publishing; /* 1: OUT has files of this merge under their final names */
 
     inspect_set *sets;
     size_t count;
     sgt_vocab *vocab;
     uint64_t shard_tokens;
-    sgt_manifest manifest; /* of OUT */
+    sgt_manifest manifest; /* manifest of OUT */
 
     const char *split; /* split being written */
     sgt_writer *writer;
     uint64_t index; /* index of the shard being written */
 
     sgt_progress *bar;
-    uint64_t bytes, all_tokens; /* bytes read so far; tokens in all sets */
+    uint64_t bytes, all_tokens; /* bytes: read so far; all_tokens: tokens in all sets */
 } merge;
 
-/* Lock OUT, which must be new, empty or left by a killed merge. --force allows others, but leaves
- * what is there untouched until merge_publish. */
+/* Lock OUT, which must be new, empty or left by a killed merge. With --force, it may have other
+ * contents; those of an earlier set stay until merge_publish. */
 int merge_claim(merge *m, sgt_error *err);
 
-/* Remove an earlier set from OUT, then rename everything to its final name, manifest.json last. */
+/* Remove an earlier set from OUT. Then rename all files of this merge to their final names,
+ * manifest.json last. */
 int merge_publish(merge *m, sgt_error *err);
 
-/* Unlock OUT; if `failed`, first remove everything of this merge from it. */
+/* Unlock OUT. If `failed`, first remove everything of this merge from it. */
 void merge_release(merge *m, int failed);
 
 #endif

@@ -1,6 +1,6 @@
-/* merge_out.c: locks, completes and releases OUT of a merge. OUT belongs to one program at a time,
- * by the same lock in OUT/.work as sgt-tokenize's. OUT/.work/merge marks the files there as a
- * merge's, which can be deleted. */
+/* merge_out.c: locks the folder OUT of a merge, completes it, and unlocks it. One program at a time
+ * may use OUT; sgt-tokenize takes the same lock, in OUT/.work. The file OUT/.work/merge tells that
+ * the other files there are a merge's, and can be deleted. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,8 @@ static int is_of_worth(const char *name)
     return is_not_lock(name) && strcmp(name, "lost+found") && strcmp(name, ".work");
 }
 
-/* Remove from `folder` the files that `which` accepts; with `count`, only count them. */
+/* Remove the files in `folder` whose names `which` accepts; if `count` is given, only count
+ * them. */
 static int sweep(const char *folder, int (*which)(const char *), size_t *count, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -73,7 +74,7 @@ static int check_out(const merge *m, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", m->out);
     int rc = sweep(m->out, is_of_worth, &found, err);
     if (rc < 0 || m->o->force) return rc;
-    /* Otherwise sgt-tokenize has begun there. */
+    /* with a journal, sgt-tokenize has begun a set there */
     if (!found && !inspect_exists(m->work, "journal")) return SGT_OK;
     if (!inspect_exists(m->out, "manifest.json") && inspect_exists(m->work, "merge")) return SGT_OK;
     return sgt_fail(
@@ -81,8 +82,8 @@ static int check_out(const merge *m, sgt_error *err)
         "%s: OUT is there already (name a new folder, or --force replaces the set in it)", m->out);
 }
 
-/* Lock OUT/.work/lock. A program that ends removes the file, so check that the locked file is still
- * the one at that path. */
+/* Lock OUT/.work/lock. A program that ends removes this file, so check that the locked file is
+ * still the one at its path. */
 static int lock_out(merge *m, sgt_error *err)
 {
     struct stat held, there;
@@ -96,7 +97,7 @@ static int lock_out(merge *m, sgt_error *err)
                           m->work);
         if (rc < 0) break;
         m->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        /* A program that just ended has removed .work. */
+        /* another program has just ended and removed .work */
         if (m->lock < 0 && errno == ENOENT) continue;
         if (m->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)
@@ -135,7 +136,7 @@ int merge_claim(merge *m, sgt_error *err)
     if (!rc) rc = sgt_make_folders(m->out, err);
     if (!rc) rc = lock_out(m, err);
     if (rc < 0) {
-        if (m->made) { /* both are empty, unless another program is using them by now */
+        if (m->made) { /* both are empty, unless another program has begun to use them */
             rmdir(m->work);
             rmdir(m->out);
         }
@@ -178,8 +179,8 @@ int merge_publish(merge *m, sgt_error *err)
     char *manifest = sgt_join(m->out, "manifest.json");
     int rc = manifest ? sgt_sync_folder(m->work, err) : sgt_fail_memory(err, m->out);
     if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-    /* Remove an earlier set's manifest first and durably, so that OUT never looks complete with
-     * shards missing. */
+    /* Remove an earlier set's manifest first, and durably, so that OUT never looks complete while
+     * shards are missing. */
     if (!rc && unlink(manifest) < 0 && errno != ENOENT)
         rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
     free(manifest);
@@ -190,7 +191,8 @@ int merge_publish(merge *m, sgt_error *err)
         rc = move_shard(m, &m->manifest.shards[i], err);
     if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
     if (!rc) rc = move(m, "tokenizer.json", "tokenizer.json", err);
-    /* The manifest says that all files are there, so their names must be durable before its own. */
+    /* the manifest says that all files are there, so their names must be durable before its own
+     * is */
     if (!rc) rc = sgt_sync_folder(m->out, err);
     if (!rc) rc = move(m, "manifest.json", "manifest.json", err);
     return rc < 0 ? rc : sgt_sync_folder(m->out, err);

@@ -7,10 +7,10 @@
 #include "loader/base/file.h"
 #include "tools/inspect/inspect.h"
 
-/* Evict read pages from the page cache in extents of this size. */
+/* Pages that have been read are evicted from the page cache in extents of this size. */
 #define DROP_BYTES ((uint64_t)8 << 20)
 
-#define GPT2_VOCAB 50257 /* bound of the ids, unless the header has a vocabulary size */
+#define GPT2_VOCAB 50257 /* limit of the ids if the header has no vocabulary size */
 
 uint32_t inspect_ids(const inspect_shard *d)
 {

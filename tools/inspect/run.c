@@ -14,14 +14,14 @@
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
-/* Largest state.json and options.json in bytes; they have a few kilobytes. */
+/* Most bytes of state.json and of options.json; they have a few kilobytes. */
 #define MAX_JSON ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 16) /* values in such a file */
-/* longest line of log.jsonl in bytes; lines have a few hundred */
+#define MAX_VALUES ((size_t)1 << 16) /* most JSON values in such a file */
+/* most bytes of a line of log.jsonl; lines have a few hundred */
 #define MAX_LINE 8192
 
-/* Return FOLDER/NAME as a JSON object, or NULL if there is no such file. If it is not an object,
- * *rc is set. */
+/* Return FOLDER/NAME as a JSON object; NULL if there is no such file. If the file has no object,
+ * return NULL and set *rc to an error. */
 static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
 {
     json_error_t why;
@@ -123,9 +123,10 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 typedef struct run {
     char **steps; /* names of the complete checkpoints, in order */
     size_t count;
-    char *latest;                     /* content of RUN/latest; NULL: none */
-    uint64_t logged;                  /* lines of log.jsonl */
-    json_t *first, *last, *evaluated; /* first line, last line, and last line with a val_loss */
+    char *latest;    /* contents of RUN/latest; NULL: there is none */
+    uint64_t logged; /* lines of log.jsonl */
+    /* first: first line; last: last line; evaluated: last line with a val_loss */
+    json_t *first, *last, *evaluated;
     json_t *options;
 } run;
 
@@ -179,7 +180,8 @@ static int read_latest(run *r, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Read the lines of the log. A line without a newline is still being written and is not counted. */
+/* Read the lines of the log. A last line without a newline is still being written, and is not
+ * counted. */
 static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
 {
     char line[MAX_LINE];
@@ -235,7 +237,7 @@ static json_t *run_json(const inspect *o, const run *r)
                      "checkpoints", steps, "options", r->options);
 }
 
-/* Format a loss; the log has null for one that is not a number. */
+/* Format a loss. The log has null for a loss that is not a number. */
 static const char *loss_text(char text[32], const json_t *line, const char *name)
 {
     const json_t *v = json_object_get(line, name);

@@ -1,4 +1,5 @@
-/* set.c: opens a folder of shards, or one shard, and checks headers, sizes and the manifest. */
+/* set.c: opens a set (a folder of shards, or one shard), and checks headers, sizes and the
+ * manifest. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 
-const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* also strcmp's order */
+/* strcmp orders them in the same way */
+const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 int inspect_exists(const char *folder, const char *name)
 {
@@ -32,7 +34,8 @@ char *inspect_index_path(const char *shard)
     return path;
 }
 
-/* Read the number of documents from the .idx beside the shard; Megatron's is read to the end. */
+/* Set the number of documents from the .idx file beside the shard; Megatron's is read to its
+ * end. */
 static int read_index(inspect_shard *s, sgt_error *err)
 {
     struct stat st;
@@ -62,13 +65,15 @@ int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_erro
     return SGT_OK;
 }
 
-/* Return the result of a shard's check: an error, or with --verify a note of the damage. */
+/* Return the result of a shard's check. With --verify, an error becomes the shard's damage, and is
+ * not returned. */
 static int judge(inspect_set *s, inspect_shard *d, int rc, const inspect *o, const sgt_error *err)
 {
     return rc < 0 && o->verify ? inspect_note_damage(s, d, rc, err) : rc;
 }
 
-/* Return a new entry at the end of s->shards that is not counted yet; NULL: out of memory. */
+/* Return a new entry at the end of s->shards, which s->count does not yet include; NULL if memory
+ * runs out. */
 static inspect_shard *next_place(inspect_set *s, const char *path, const char *split,
                                  sgt_error *err)
 {
@@ -90,7 +95,7 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
     inspect_shard *d = next_place(s, path, split, err);
     if (!d) return SGT_ENOMEM;
     s->count++;
-    /* A file given by itself may lack a header. */
+    /* a shard that is not in a folder may have no header */
     int fd = sgt_shard_open(&d->header, path, o->raw ? 1 : s->folder ? 0 : -1, err);
     if (fd < 0) return judge(s, d, fd, o, err);
     close(fd);
@@ -107,7 +112,7 @@ static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_er
     for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add_shard(s, paths[i], split, o, err);
     sgt_shard_list_free(paths, n);
     if (n || !o->raw) return rc;
-    char name[32]; /* nanoGPT's folders hold train.bin and val.bin */
+    char name[32]; /* folders made for nanoGPT have train.bin and val.bin */
     snprintf(name, sizeof name, "%s.bin", split);
     char *path = sgt_join(s->path, name);
     if (!path) return sgt_fail_memory(err, s->path);
@@ -116,19 +121,19 @@ static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_er
     return rc;
 }
 
-/* Return the shard with that file name. `near` is its index if manifest and folder have the same
- * order. */
+/* Return the shard with this file name. The search begins at index `near`, where the shard is if
+ * the manifest and the folder have the same order. */
 static inspect_shard *find_shard(const inspect_set *s, const char *file, size_t near)
 {
     for (size_t i = 0; i < s->count; i++) {
         inspect_shard *d = &s->shards[(near + i) % s->count];
-        /* The path is within a folder, so it has a slash. */
+        /* the path begins with the folder, so it has a slash */
         if (!strcmp(strrchr(d->path, '/') + 1, file)) return d;
     }
     return NULL;
 }
 
-/* Compare what the manifest and the header say about a shard. */
+/* Check that the manifest and the header of a shard agree. */
 static int compare_shard(const inspect_set *s, const inspect_shard *got,
                          const sgt_manifest_shard *want, sgt_error *err)
 {
@@ -138,7 +143,8 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
                         h->tokens, s->path, want->tokens);
-    if (!h->revision) return SGT_OK; /* made by another program: nothing more to compare */
+    /* another program made the shard, so there is nothing more to compare */
+    if (!h->revision) return SGT_OK;
     if (h->xxh3 != want->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 32: checksum %016" PRIx64
@@ -173,7 +179,7 @@ static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const ins
     return rc;
 }
 
-/* Order by split, then by name: the order of the set. */
+/* Compare two shards by split, then by name: the order of a set. */
 static int by_place(const void *a, const void *b)
 {
     const inspect_shard *x = a, *y = b;
@@ -181,7 +187,7 @@ static int by_place(const void *a, const void *b)
     return order ? order : strcmp(x->path, y->path);
 }
 
-/* Check that all shards in the manifest exist, with its sizes and checksums. */
+/* Check that all shards in the manifest exist, with the sizes and checksums that it has. */
 static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;
@@ -196,12 +202,12 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
     }
-    /* Missing shards were appended: put them in order. */
+    /* missing shards were added at the end: sort them in */
     if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
     return SGT_OK;
 }
 
-/* Check that the folder matches the manifest: the listed shards, no others, and the totals. */
+/* Check that the folder has exactly the shards in the manifest, and that the totals agree. */
 static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;

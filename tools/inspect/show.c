@@ -1,4 +1,4 @@
-/* show.c: describes a set of shards as text and as JSON. */
+/* show.c: prints a set of shards as text or as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

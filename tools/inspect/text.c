@@ -1,4 +1,4 @@
-/* text.c: decodes tokens to text, over a set's shards as if they were one. */
+/* text.c: decodes the tokens of a set to text, over all its shards as if they were one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,17 +81,18 @@ int inspect_print_json(json_t *o, int line, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-/* Destination of decoded pieces: standard output, or memory that becomes JSON. */
+/* Where decoded pieces go: to standard output, or to memory for JSON. */
 typedef struct sink {
-    json_t *ids; /* NULL: plain text */
-    /* plain text goes to a terminal, which must not receive control characters from it */
+    json_t *ids; /* NULL: plain text, to standard output */
+    /* 1: standard output is a terminal, to which no control characters of the text may go */
     int terminal;
-    char *text; /* for JSON: all text; for a terminal: an incomplete character */
+    /* for JSON: all text; for a terminal: the beginning of a character that is not complete yet */
+    char *text;
     size_t used;
     char last;
 } sink;
 
-/* Print the complete characters of the text so far; with `end`, all of it. */
+/* Print the complete characters of the text so far; if `end` is set, print all of it. */
 static void show_text(sink *k, int end)
 {
     const uint8_t *s = (const uint8_t *)k->text;
@@ -154,7 +155,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
                       "ids", k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
     } else if (
-        /* The prompt or an error begins a new line; a pipe gets the bytes unchanged. */
+        /* a prompt or an error begins on a new line; a pipe gets the bytes unchanged */
         k.terminal) {
         show_text(&k, 1);
         if (k.last != '\n') putchar('\n');

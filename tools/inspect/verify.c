@@ -1,7 +1,7 @@
-/* verify.c: verifies a whole set: every token against the checksum and the vocabulary, the
- * documents' starts against the tokens, and the manifest's totals against sources.jsonl. Each
- * thread reads one shard at a time, in large reads that do not fill the page cache. Each damaged
- * shard gets a line. */
+/* verify.c: verifies a whole set: all tokens against the checksums and the vocabulary, the starts
+ * of documents against the tokens, and the manifest's totals against sources.jsonl. Each thread
+ * reads one shard at a time, in large reads that do not fill the page cache. Each damaged shard is
+ * reported in a line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -45,7 +45,7 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
     if (!d->indexed) return SGT_OK;
     int rc = sgt_file_get(&text, &n, k->path, (size_t)(8 * d->header.tokens), err);
     if (rc < 0) return rc;
-    k->at = (uint64_t *)(void *)text; /* malloc'd, so aligned */
+    k->at = (uint64_t *)(void *)text; /* from malloc, so it is aligned */
     k->count = n / 8;
     if (n % 8 || k->count != d->documents)
         return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64,
@@ -69,12 +69,12 @@ int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shar
                     k->path, 8 * i, i, k->at[i], id, d->header.eot);
 }
 
-/* Documents' starts, checked against the tokens as they are read. */
+/* The starts of a shard's documents, which are checked against the tokens as these are read. */
 typedef struct passing {
     const inspect_shard *shard;
     inspect_starts starts;
     uint64_t next;   /* index of the first start whose token has not been read */
-    uint64_t *bytes; /* incremented by the bytes read */
+    uint64_t *bytes; /* grows atomically by the number of bytes read */
 } passing;
 
 static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
@@ -104,17 +104,17 @@ int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt
 
 typedef struct work {
     inspect_set *set;
-    /* the threads must end: on request, or after an error that is no shard's damage */
+    /* request for the threads to end, after a stop or an error that is not a shard's damage */
     sgt_stop stop;
     uint64_t bytes;
-    pthread_mutex_t lock; /* guards the fields below and the set's damage */
+    pthread_mutex_t lock; /* protects the fields below and the shards' damage */
     pthread_cond_t ended;
     size_t next, running;
     int rc;
     sgt_error err;
 } work;
 
-/* Return a shard that no thread has taken yet; NULL: none left. */
+/* Return a shard that no thread has taken yet; NULL if there is none. */
 static inspect_shard *next_shard(work *w)
 {
     inspect_shard *d = NULL;
@@ -148,7 +148,7 @@ static void *verify_shards(void *arg)
     return NULL;
 }
 
-/* Show the progress and forward a request to stop until the threads have ended. */
+/* Show the progress, and pass on a request to stop, until all threads have ended. */
 static void watch(work *w, const inspect *o)
 {
     uint64_t all = 2 * w->set->tokens, done = 0;
@@ -220,7 +220,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* sources.jsonl lists what was read, but not how many of its tokens were in duplicates. */
+    /* with duplicates removed, skip the number of tokens: sources.jsonl counts all that were
+     * read */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,
