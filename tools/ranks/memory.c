@@ -1,4 +1,4 @@
-/* memory.c: an anonymous file, mapped by all ranks of a machine. */
+/* memory.c: shares an anonymous file, which all ranks of a machine map. */
 #include "tools/ranks/memory.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #define HUGE ((size_t)2 << 20)
 
-/* Where the other ranks find rank 0's file. On another machine the same pid belongs to another
- * process, so the file begins with the token. */
+/* Rank 0's message that tells the other ranks where its file is. On another machine, the same pid
+ * is another process; so the file begins with the token, and the receiver compares it. */
 typedef struct ticket {
     int64_t pid, fd;
     uint64_t bytes;
@@ -19,7 +19,7 @@ typedef struct ticket {
 } ticket;
 
 /* Map the file at a multiple of 2 MiB, so that huge pages are possible: reserve addresses first,
- * then map into them. This function, make and find return -1 and set errno on failure. */
+ * then map the file there. map, make and find return -1 and set errno on failure, else 0. */
 static int map(void **at, int fd, size_t bytes)
 {
     char *room =
@@ -35,7 +35,7 @@ static int map(void **at, int fd, size_t bytes)
     return 0;
 }
 
-/* On rank 0: make the file. */
+/* Make the file, on rank 0. */
 static int make(void **at, ticket *t, size_t bytes)
 {
     int fd = memfd_create("sgt ranks", MFD_CLOEXEC);
@@ -46,7 +46,7 @@ static int make(void **at, ticket *t, size_t bytes)
     return 0;
 }
 
-/* On the other ranks: open rank 0's file, and check its size and token. */
+/* Open rank 0's file, on the other ranks, and check its size and token. */
 static int find(void **at, const ticket *t)
 {
     char path[64];
@@ -65,8 +65,8 @@ static int find(void **at, const ticket *t)
     return rc;
 }
 
-/* Wait until all ranks have opened the file, then close rank 0's descriptor; the mappings stay. Set
- * *failed to the number of ranks that failed. */
+/* Wait until all ranks have opened the file, then close rank 0's descriptor; the mappings stay.
+ * *failed: 1 if this rank failed; becomes the number of ranks that did. */
 static int wait_for_all(sgt_ranks *r, const ticket *t, double *failed, sgt_error *err)
 {
     int rc = r->sum(r, failed, 1, err);

@@ -1,4 +1,4 @@
-/* mpi.c: loads libsgt-mpi.so if a launcher of MPI started this process, and joins its ranks. */
+/* mpi.c: loads libsgt-mpi.so and joins the ranks, if a launcher of MPI has started this process. */
 #include "tools/ranks/mpi.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include "loader/base/library.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-static const sgt_mpi_library *mpi; /* loaded library; MPI can be started only once in a process */
+static const sgt_mpi_library *mpi; /* the loaded library; a process can start MPI only once */
 
 static int load(sgt_error *err)
 {
@@ -38,7 +38,7 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
 
 typedef struct address {
     char host[256];
-    int port; /* -1: rank 0 cannot listen */
+    int port; /* port of rank 0; -1: rank 0 cannot listen */
     uint64_t token;
 } address;
 

@@ -14,7 +14,7 @@
 
 /* ---- launchers ---- */
 
-/* Read a launcher's variable into *n; -1 if it is not set. */
+/* Set *n to the number in a launcher's variable, or to -1 if the variable is not set. */
 static int number(const char *name, long *n, sgt_error *err)
 {
     char *end;
@@ -32,14 +32,16 @@ typedef struct launcher {
     int mpi;
 } launcher;
 
-/* torchrun comes first, because mpirun or srun may have started it. Slurm sets SLURM_NTASKS and
- * SLURM_PROCID in a batch script too, which is no rank. Only a step has SLURM_STEP_NUM_TASKS. */
+/* The launchers. torchrun comes first, because mpirun or srun may have started it. Slurm sets
+ * SLURM_NTASKS and SLURM_PROCID even in a batch script, which is no rank; only a job step has
+ * SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", 1},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 1}};
 
-/* Find the first launcher that started several processes; set *l to NULL if none did. */
+/* Find the first launcher whose variables say that it started several processes, and fill in *p
+ * from them. Set *l to NULL if there is none. */
 static int find(const launcher **l, sgt_rendezvous *p, sgt_error *err)
 {
     long rank, size, local;
@@ -53,7 +55,8 @@ static int find(const launcher **l, sgt_rendezvous *p, sgt_error *err)
             break;
         if (rank < 0 || rank >= size)
             return sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", launchers[i].rank, rank, size);
-        if (local < 0) local = rank; /* without a local number, all ranks are on one machine */
+        /* a launcher without local numbers: all ranks are on one machine */
+        if (local < 0) local = rank;
         *p = (sgt_rendezvous){.rank = (uint32_t)rank,
                               .size = (uint32_t)size,
                               .local = (uint32_t)local,
@@ -71,7 +74,8 @@ uint32_t sgt_ranks_number(void)
     return find(&l, &p, NULL) == SGT_OK && l ? p.rank : 0;
 }
 
-/* torchrun keeps its own store at MASTER_PORT, so rank 0 listens on the next port. */
+/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun's own store is at
+ * MASTER_PORT, so rank 0 listens on the next port. */
 static int find_master(sgt_rendezvous *p, sgt_error *err)
 {
     long port;
@@ -84,17 +88,17 @@ static int find_master(sgt_rendezvous *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- this rank's place among the ranks ---- */
+/* ---- ranks that share this rank's machine ---- */
 
 static uint64_t mix(uint64_t h, const void *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* the FNV-1a hash */
+        h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* FNV-1a */
     return h;
 }
 
-/* Count the ranks of this machine that may run on the same cores. Some launchers bind each rank to
- * its own cores. */
+/* Set r->sharing to the number of ranks that may run on the same cores of the same machine. Some
+ * launchers bind each rank to cores of its own. */
 static int count_sharing(sgt_ranks *r, sgt_error *err)
 {
     char here[256] = "";
@@ -105,7 +109,7 @@ static int count_sharing(sgt_ranks *r, sgt_error *err)
     CPU_ZERO(&cores);
     sched_getaffinity(0, sizeof cores, &cores);
     uint64_t place = mix(mix(14695981039346656037u, here, sizeof here), &cores, sizeof cores);
-    all[r->rank] = (double)(place >> 12); /* the 52 bits that a double holds exactly */
+    all[r->rank] = (double)(place >> 12); /* only as many bits as a double represents exactly */
     double mine = all[r->rank];
     int rc = r->sum(r, all, r->size, err);
     for (uint32_t i = 0; i < r->size; i++) r->sharing += all[i] == mine;
@@ -113,8 +117,8 @@ static int count_sharing(sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
-/* Share memory, unless SGT_RANKS_SHARE=0 on any rank: then act as if each rank had its own
- * machine. */
+/* Share memory between the ranks, unless SGT_RANKS_SHARE is 0 on any of them; then act as if each
+ * rank had a machine of its own. */
 static int join_memory(sgt_ranks *r, sgt_error *err)
 {
     const char *share = getenv("SGT_RANKS_SHARE");

@@ -14,25 +14,25 @@
  *     sgt_ranks_close(ranks, code);
  *
  * A thread also watches all ranks. If a rank dies or gives up, rank 0 prints the reason in one
- * line, and all ranks end. If rank 0 died, rank 1 prints it. A dead process is noticed at once,
- * because its connection closes; a dead machine within 25 s. */
+ * line, and all ranks end. If rank 0 itself dies, rank 1 prints that. The death of a process is
+ * noticed at once, because its connection closes; that of a machine, within 25 s. */
 #ifndef SGT_TOOLS_RANKS_H
 #define SGT_TOOLS_RANKS_H
 
 #include "loader/base/ranks.h"
 
-/* Return the number that a launcher gave this process, or 0 if it is the only one. Makes no
+/* Return the number that a launcher gave this process; 0 if there is no launcher. Makes no
  * connection. */
 uint32_t sgt_ranks_number(void);
 
-/* Wait until all ranks have joined, at most two minutes. Sets *out to NULL if this process is the
- * only one. Messages begin with `program`, which must outlive *out. Returns SGT_EUSAGE if a
- * launcher's variable is invalid. */
+/* Join the other ranks: wait until all of them have come, at most two minutes. Sets *out to NULL if
+ * this process is the only one. Messages begin with `program`, which must live as long as *out.
+ * Returns SGT_EUSAGE if a launcher's variable is invalid. */
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err);
 
-/* Leave the other ranks: a program's last call, with its exit code. With code 0, wait for the other
- * ranks. After a failure, which give_up must have announced, make sure that the other ranks end
- * too. r may be NULL. */
+/* Leave the other ranks; a program's last call. `code` is its exit code. If that is 0, wait for the
+ * other ranks. After a failure, which give_up must have announced, make sure that they end too. r
+ * may be NULL. */
 void sgt_ranks_close(sgt_ranks *r, int code);
 
 #endif

@@ -1,6 +1,6 @@
-/* tcp.c: two connections from every rank to rank 0. The main thread sends broadcasts, sums and
- * barriers over the first (DATA). A thread watches the second (LIFE), which only carries the notes
- * that a rank has given up or that all ranks must end. */
+/* tcp.c: connects every rank to rank 0 with two connections. Over the first (DATA), the main thread
+ * sends broadcasts, sums and barriers. A thread watches the second (LIFE), which only transfers
+ * notes: that a rank has given up, or that all ranks must end. */
 #include "tools/ranks/tcp.h"
 
 #include <errno.h>
@@ -23,9 +23,10 @@
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
-/* wait before rank 0 prints another rank's failure: it may fail for the same reason and say so */
+/* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
+ * same reason and print that itself */
 #define GRACE_SECONDS 1
-#define END_SECONDS 10 /* seconds that a rank which has failed gets to free what it holds */
+#define END_SECONDS 10 /* seconds that a rank which has failed has for freeing its resources */
 
 enum { DATA, LIFE, SOCKETS };
 
@@ -36,7 +37,8 @@ typedef struct hello {
 
 /* A message over a LIFE connection. */
 typedef struct note {
-    /* 1, from rank 0: end with `code`; 0, to rank 0: the sender failed with `code` */
+    /* ending 1, from rank 0: end with exit code `code`; ending 0, to rank 0: the sender failed with
+     * error `code` */
     int32_t ending, code;
     char text[1024];
 } note;
@@ -44,14 +46,15 @@ typedef struct note {
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    int (*sockets)[SOCKETS]; /* (size); ranks above 0 use only sockets[0] */
-    struct pollfd *lines;    /* (size): the LIFE connections that rank 0's thread watches */
+    /* (size) on rank 0, one pair per other rank; other ranks use only sockets[0] */
+    int (*sockets)[SOCKETS];
+    struct pollfd *lines; /* (size): the LIFE connections, which rank 0's thread watches */
     int listener;
     pthread_t watcher;
-    int ending;      /* the program is leaving; atomic, like r.given_up and told */
-    int told;        /* rank 0: one of its threads has begun to print why all ranks end */
-    double deadline; /* when a rank that has given up must end */
-    sgt_error why;   /* why this rank gave up; written before given_up is set */
+    int ending;      /* 1: the program is leaving; atomic, like r.given_up and told */
+    int told;        /* on rank 0: 1: one of its threads has begun to print why all ranks end */
+    double deadline; /* time at which a rank that has given up must end */
+    sgt_error why;   /* error with which this rank gave up; written before given_up is set */
 } net;
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
@@ -85,7 +88,7 @@ static int receive_all(int fd, void *bytes, size_t n)
     return 0;
 }
 
-/* Make the system notice within 25 s that a machine is gone. */
+/* Set options of a socket so that the system notices within 25 s if a machine has died. */
 static void keep_alive(int fd)
 {
     const struct {
@@ -107,8 +110,7 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Send n bytes to a rank, after their number, from which the receiver notices if ranks are out of
- * step. */
+/* Send n to a rank, then n bytes. If ranks are out of step, the receiver notices by the number. */
 static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err)
 {
     uint64_t size = n;
@@ -195,11 +197,12 @@ static _Noreturn void end_all(const net *t, const sgt_error *why)
     _exit(exit_code(why->code));
 }
 
-/* Return whether this thread is the first to print why all ranks end; the other must not print. */
+/* Return whether this thread is the first that is about to print why all ranks end. Another thread
+ * must not print then. */
 static int first_to_tell(net *t) { return !__atomic_exchange_n(&t->told, 1, __ATOMIC_ACQ_REL); }
 
-/* Announce that this rank gives up. If rank 0's watcher is already ending all ranks because of a
- * peer, wait for that end. This failure is most likely that peer's closed connection. */
+/* Tell that this rank gives up. If rank 0's watcher is already ending all ranks because of another
+ * rank, wait for that end instead: this failure is most likely that rank's closed connection. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -213,8 +216,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) send_all(t->sockets[0][LIFE], &n, sizeof n);
 }
 
-/* Read from a peer's LIFE connection what happened to it. An interrupt is not attributed to one
- * rank, because the user meant all of them. */
+/* Read from a rank's LIFE connection what has happened to it. For an interrupt, the message names
+ * no rank, because the user meant all of them. */
 static void hear(const net *t, uint32_t rank, sgt_error *bad)
 {
     note n;
@@ -227,8 +230,8 @@ static void hear(const net *t, uint32_t rank, sgt_error *bad)
     else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
 }
 
-/* Run rank 0's thread. Print the first peer's failure and end all ranks, unless rank 0 itself fails
- * within GRACE_SECONDS. */
+/* Watch the other ranks, in rank 0's thread. Print the first failure of one of them and end all
+ * ranks, unless rank 0 itself fails within GRACE_SECONDS. */
 static void watch_peers(net *t, struct pollfd *lines)
 {
     sgt_error bad = {0};
@@ -250,7 +253,7 @@ static void watch_peers(net *t, struct pollfd *lines)
     }
 }
 
-/* Run the thread of a rank above 0: end when rank 0 says so, or when rank 0 has died. */
+/* Watch rank 0, in the thread of another rank: end when rank 0 tells so, or when it has died. */
 static void watch_first(net *t)
 {
     note n;
@@ -283,8 +286,8 @@ static void *watch(void *ctx)
 
 /* ---- joining ---- */
 
-/* Return a socket that listens at host and port, or is connected to it. On failure return -1, and
- * set *why to the resolver's message, or to NULL if errno holds the reason. */
+/* Return a socket that listens at host and port, or that is connected to them. On failure, return
+ * -1 and set *why to the resolver's message, or to NULL if the reason is in errno. */
 static int open_socket(const char *host, int port, int listens, const char **why)
 {
     struct addrinfo hints = {
@@ -333,8 +336,8 @@ int sgt_tcp_listen(int *port, sgt_error *err)
     return fd;
 }
 
-/* Return SGT_EIO, without a message, once the time is over; SGT_ESTOPPED after an interrupt; else
- * SGT_OK. */
+/* Return SGT_EIO, without a message, if the time `until` has passed; SGT_ESTOPPED after an
+ * interrupt; otherwise SGT_OK. */
 static int too_late(double until, const sgt_stop *stop, sgt_error *err)
 {
     if (sgt_stopped(stop))
@@ -342,8 +345,8 @@ static int too_late(double until, const sgt_stop *stop, sgt_error *err)
     return sgt_now() > until ? SGT_EIO : SGT_OK;
 }
 
-/* Accept the connection of a rank that knows this run's token; close any other without an
- * answer. */
+/* Keep a new connection if it comes from a rank that knows the token of this run; otherwise close
+ * it without an answer. */
 static int greet(net *t, int fd, uint64_t token, sgt_error *err)
 {
     hello h;
@@ -395,7 +398,7 @@ static int accept_all(net *t, const sgt_rendezvous *p, const sgt_stop *stop, sgt
     return rc;
 }
 
-/* Connect to rank 0; retry until it listens. */
+/* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
 static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop *stop,
                  sgt_error *err)
 {
@@ -464,7 +467,7 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
     return SGT_OK;
 }
 
-/* After this rank's failure, wait until rank 0 has printed it and ended this rank. */
+/* Wait, after this rank has failed, until rank 0 has printed the failure and ended this rank. */
 static void wait_for_end(const net *t)
 {
     double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
@@ -478,7 +481,7 @@ void sgt_tcp_leave(sgt_ranks *r, int code)
     if (code && r->rank) wait_for_end(t);
     set(&t->ending);
     if (code) end_others(t, code);
-    /* no connection may close before every rank knows that this is the end */
+    /* a barrier, because no connection may close before every rank knows that this is the end */
     else barrier(r, NULL);
     pthread_join(t->watcher, NULL);
     release(t);

@@ -1,28 +1,30 @@
-/* tcp.h: ranks connected by TCP, all to rank 0.
+/* tcp.h: connects ranks by TCP, each with rank 0.
  *
  * NCCL or MPI cannot replace this. Ranks that torchrun started have no MPI, and NCCL cannot connect
- * CPU ranks. Neither reports in one line which rank died. Losses, checkpoints' names and NCCL's own
- * id travel this way too. */
+ * CPU ranks. Neither reports in one line which rank died. These connections also transfer losses,
+ * names of checkpoints, and the id that NCCL needs to start. */
 #ifndef SGT_TOOLS_RANKS_TCP_H
 #define SGT_TOOLS_RANKS_TCP_H
 
 #include "loader/base/ranks.h"
 
-/* Where the ranks connect, and which of them this process is. */
+/* Where the ranks meet, and which of them this process is. */
 typedef struct sgt_rendezvous {
-    uint32_t rank, size, local; /* as in sgt_ranks */
-    const char *host;           /* host of rank 0 */
-    int port;                   /* port on which rank 0 listens */
-    int listener;               /* rank 0's listening socket; -1: open one at host and port */
-    uint64_t token;             /* secret of this run, which every connection must send; 0: none */
+    /* this process's number, the number of ranks, and its number on this machine, as in
+     * sgt_ranks */
+    uint32_t rank, size, local;
+    const char *host; /* host of rank 0 */
+    int port;         /* port on which rank 0 listens */
+    int listener;     /* rank 0's listening socket; -1: open one at host and port */
+    uint64_t token;   /* secret of this run, sent first over every connection; 0: none */
 } sgt_rendezvous;
 
-/* Listen on a port that the system chooses, and store it in *port. Return the socket, or a negative
- * SGT_E*. */
+/* Open a socket that listens on a port chosen by the system, and set *port. Return the socket, or a
+ * negative SGT_E*. */
 int sgt_tcp_listen(int *port, sgt_error *err);
 
-/* Connect all ranks; rank 0 takes ownership of p->listener. See sgt_ranks_open and
- * sgt_ranks_close. */
+/* sgt_tcp_join connects all ranks and takes ownership of p->listener; sgt_tcp_leave ends this.
+ * Otherwise they are like sgt_ranks_open and sgt_ranks_close. */
 int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const sgt_stop *stop,
                  sgt_error *err);
 void sgt_tcp_leave(sgt_ranks *r, int code);
