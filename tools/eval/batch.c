@@ -1,4 +1,4 @@
-/* batch.c: the model and one batch of rows; see eval.h. */
+/* batch.c: opens the model and runs it on one batch of rows (see eval.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,8 @@
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)
 {
     sgt_backend_options o = {.model = e->model.shape,
-                             .optim = {.kind = SGT_SGD}, /* the least state: nothing is updated */
+                             /* optimizer with the least state, as nothing is updated */
+                             .optim = {.kind = SGT_SGD},
                              .batch = (uint32_t)rows,
                              .seq = (uint32_t)seq,
                              .threads = e->threads,

@@ -1,4 +1,5 @@
-/* items.c: questions and their rows (eval.h). The file is read whole, one JSON object per line. */
+/* items.c: reads questions and makes rows of them (see eval.h). The file is read as a whole; each
+ * line is a JSON object. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "tokenize/sgt_tokenize.h"
 #include "tools/eval/eval.h"
 
-#define MOST_BYTES ((size_t)1 << 32) /* largest file */
+#define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */
 #define MOST_CHOICES 1000
 #define MOST_TEXT ((size_t)1 << 24) /* most bytes in a line's texts */
 
@@ -32,7 +33,7 @@ static int wrong(const reading *r, const char *why)
                     wanted[r->s->kind], why);
 }
 
-/* Make room for one more element of `size` bytes after `count` of them. */
+/* Make room for one more element of `size` bytes in an array with `count` of them. */
 static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
 {
     void **at = array;
@@ -45,7 +46,7 @@ static int grow(void *array, size_t *room, size_t count, size_t size, const read
     return SGT_OK;
 }
 
-/* Append the ids of a text, for which there is room, and set *count to their number. */
+/* Append the ids of a text, for which there is room already, and set *count to their number. */
 static int encode(reading *r, const char *text, size_t n, uint32_t *count)
 {
     eval_items *s = r->s;
@@ -58,7 +59,7 @@ static int encode(reading *r, const char *text, size_t n, uint32_t *count)
     return SGT_OK;
 }
 
-/* Cut the row at its beginning to what a model of `positions` can see. */
+/* Keep a row. If it is longer than the model's context, cut off its beginning. */
 static int keep_row(const reading *r, eval_row row)
 {
     eval_items *s = r->s;
@@ -76,7 +77,7 @@ static int keep_row(const reading *r, eval_row row)
     return SGT_OK;
 }
 
-/* Add the row of a context and " answer". */
+/* Add the row made of a context and " answer". */
 static int add_row(reading *r, const char *context, size_t c, const char *answer, size_t a)
 {
     eval_items *s = r->s;
@@ -101,7 +102,8 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
 
 /* ---- the two kinds ---- */
 
-/* Read a label, which is a number in HellaSwag's own files and text in others. */
+/* Read a label: a number in HellaSwag's own files, a text with a number in other files. Return 0 if
+ * it is neither, or not below `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     json_int_t n = -1;

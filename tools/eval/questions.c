@@ -1,4 +1,5 @@
-/* questions.c: how many questions a model answers right, by the likelihood of the answers. */
+/* questions.c: counts the questions that a model answers right: the answer that it finds the
+ * likeliest is its answer. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +13,13 @@ typedef struct answers {
     eval_items items;
     const char *path;
     size_t right, right_by_length;
-    double loss; /* sum over the last words */
+    double loss; /* sum of the losses of the last words */
 } answers;
 
 /* ---- rows ---- */
 
-/* Fill in row r of the batch: the row's tokens, then zeros. Only the answer's tokens are
- * targets. */
+/* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of its answer are
+ * targets. If `row` is NULL, there are none. */
 static void put_row(eval_batch *x, size_t r, const eval_items *items, const eval_row *row)
 {
     uint16_t *tokens = x->tokens + r * (x->seq + 1);
@@ -57,8 +58,8 @@ static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the likeliest answer, by the sum or the mean of its tokens' losses; the first of equal
- * ones. */
+/* Return the index of the likeliest answer, the first of equal ones: that with the least sum of its
+ * tokens' losses, or with by_length, the least mean. */
 static uint32_t pick(const eval_items *s, const eval_item *item, int by_length)
 {
     const eval_row *rows = s->rows + item->row;
@@ -91,7 +92,8 @@ static double share(const answers *a, size_t right)
     return (double)right / (double)a->items.count;
 }
 
-/* Return the standard error of a share p of n independent answers: sqrt(p (1 - p) / (n - 1)). */
+/* Return the standard error of the share p of n independent answers that are right: sqrt(p (1 - p)
+ * / (n - 1)). */
 static double doubt(const answers *a, size_t right)
 {
     double p = share(a, right), n = (double)a->items.count;

@@ -1,6 +1,6 @@
-/* set.c: the loss of a set of tokens. Its windows follow one another without overlap: T inputs
- * each, whose T targets are the tokens after them. Fewer than T tokens at the end of each shard
- * are left out. */
+/* set.c: the loss of a set of tokens. Windows follow one another without overlap. Each has T
+ * inputs, and as T targets the tokens after these. At the end of each shard, tokens that fill no
+ * window are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,15 +18,18 @@
 #include "tokenize/vocab/vocab.h"
 
 typedef struct set {
-    const char *path, *split; /* split "": the path is a shard */
+    const char *path, *split; /* split "": the path is a shard, not a folder */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t *lengths;      /* bytes of each id's text; 0 for the end-of-text id, which has none */
-    uint64_t tokens, bytes; /* number of targets; bytes of those that are text */
-    double loss, text_loss; /* in nats: sums over all targets, and over those that are text */
+    /* bytes of the text of each id; 0 for the end-of-text id, which has no text */
+    uint32_t *lengths;
+    uint64_t tokens, bytes; /* tokens: number of targets; bytes: length of their text */
+    /* sums of losses in nats: over all targets, and over those with a text */
+    double loss, text_loss;
 } set;
 
-/* Check the vocabulary: bits per byte make sense only if the ids belong to it. */
+/* Check that the set has the model's vocabulary: otherwise the loss and bits per byte mean
+ * nothing. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     sgt_shard_header h;
@@ -41,7 +44,8 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
                     shard, sgt_vocab_name(e->model.vocab));
 }
 
-/* Explain an empty val split: sgt-tokenize without --split makes no validation shards. */
+/* Fail if the val split is empty, and explain that sgt-tokenize without --split makes no validation
+ * shards. */
 static int check_split(const set *s, sgt_error *err)
 {
     char **paths;
@@ -82,7 +86,7 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set the targets. Rows after the last window repeat the first ones and have no loss. */
+/* Set the targets. Rows after the last window repeat the first windows, and have no targets. */
 static void put_targets(eval_batch *x, size_t windows)
 {
     for (size_t i = 0; i < x->rows * x->seq; i++) {
