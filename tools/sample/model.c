@@ -1,4 +1,4 @@
-/* model.c: finds the model and the vocabulary. */
+/* model.c: finds the model and its vocabulary. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "tools/sample/sample.h"
 
 #define GPT2_VOCAB 50257
-#define GPT2_PADDED 50304 /* size to which its 50,257 rows are often padded */
+#define GPT2_PADDED 50304 /* number to which the 50,257 rows of wte are often padded */
 
 static int has(const char *folder, const char *name)
 {
@@ -38,7 +38,7 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
     return SGT_OK;
 }
 
-/* Return the file or folder of the vocabulary beside the model; NULL if there is none. */
+/* Return where the vocabulary beside the model is, as a file or folder; NULL if there is none. */
 static const char *vocabulary_beside(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",

@@ -6,7 +6,7 @@
 
 #include "tools/sample/sample.h"
 
-#define MOST ((size_t)64 << 20) /* largest prompt in bytes: far more than any GPT-2 sees */
+#define MOST ((size_t)64 << 20) /* most bytes of a prompt: far more than any GPT-2 can use */
 
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
@@ -24,7 +24,7 @@ static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read a whole file, which may be a pipe. */
+/* Read a whole file, which may be a pipe, to a malloc'd text. */
 static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
 {
     size_t room = 4096, used = 0;

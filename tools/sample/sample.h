@@ -1,5 +1,6 @@
 /* sample.h: the parts of sgt-sample: model.c finds the model and the vocabulary, prompts.c reads
- * the prompts, show.c prints texts as they are generated, or all of them as one JSON document. */
+ * the prompts, show.c prints the texts as they are generated, or all of them as one JSON
+ * document. */
 #ifndef SGT_TOOLS_SAMPLE_H
 #define SGT_TOOLS_SAMPLE_H
 
@@ -13,14 +14,14 @@
 /* ---- model.c ---- */
 
 typedef struct sample_model {
-    char *path; /* the checkpoint's folder, or llm.c's file */
+    char *path; /* path of the checkpoint's folder, or of llm.c's file */
     sgt_model shape;
     sgt_vocab *vocab;
 } sample_model;
 
-/* Find the model at `path`: a run (its newest checkpoint), a checkpoint or another Hugging Face
- * GPT-2 directory, or llm.c's .bin. Also find its vocabulary: `vocab`, or if that is NULL the one
- * beside the model, else GPT-2's. */
+/* Find the model at `path`: a run (its newest checkpoint is used), a checkpoint or another Hugging
+ * Face GPT-2 directory, or a .bin of llm.c. Also open its vocabulary: `vocab`; if that is NULL, the
+ * one beside the model; if there is none, GPT-2's. */
 int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
@@ -39,11 +40,11 @@ typedef struct sample_prompts {
     size_t count, room;
 } sample_prompts;
 
-/* Read all of `texts`, in which "-" is standard input, then all of `files`, each without its last
- * newline. Without any, there is one empty prompt. */
+/* Read all prompts: first `texts`, in which "-" stands for standard input, then the contents of
+ * `files`, without the last newline. If there are none, there is one empty prompt. */
 int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
                         const sgt_option_list *files, sgt_error *err);
-/* Encode them; an empty prompt becomes the end-of-text id. */
+/* Set the ids of all prompts; an empty prompt becomes the end-of-text id. */
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err);
 void sample_prompts_free(sample_prompts *p);
 
@@ -52,9 +53,9 @@ void sample_prompts_free(sample_prompts *p);
 /* A prompt and the text generated from it. */
 typedef struct sample_text {
     const sample_prompt *prompt;
-    uint64_t number; /* index among the prompt's samples, from 0 */
-    char *bytes;     /* the prompt, if it is to be shown, and the text after it */
-    /* begin: where the generated text begins; shown: bytes printed so far */
+    uint64_t number; /* number of this sample of the prompt, from 0 */
+    char *bytes;     /* text to show: the prompt, if `prompts` is set, and the generated text */
+    /* begin: where the generated text begins in `bytes`; shown: bytes printed so far */
     size_t n, room, begin, shown;
     uint16_t *ids;
     size_t count, id_room;
@@ -65,22 +66,23 @@ typedef struct sample_text {
 typedef struct sample_show {
     const sgt_vocab *vocab;
     sample_text *texts;
-    size_t count, current; /* index of the first that is not printed completely */
-    int json;              /* print nothing */
-    int terminal;          /* print control characters, which could steer the terminal, as \xNN */
-    int prompts;           /* also show the prompts */
+    size_t count, current; /* current: index of the first text that is not printed completely */
+    int json;              /* 1: print nothing, because the texts are for JSON */
+    int terminal; /* 1: print control characters, which could steer the terminal, as \xNN */
+    int prompts;  /* 1: show the prompts too */
 } sample_show;
 
 int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err);
 void sample_show_close(sample_show *s);
 /* Callbacks for sgt_generate_options.token and .end; ctx is the sample_show. Texts are printed in
- * order: the first as it is generated, the others when those before them are complete. */
+ * order: the first while it is generated, each other one when all texts before it are complete. */
 int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err);
 int sample_show_end(void *ctx, size_t text, sgt_generate_end why, sgt_error *err);
-/* Call begin before the first token, and cut after an interruption, to end a line that was
- * begun. */
+/* Call sample_show_begin before the first token. After an interruption, call sample_show_cut, which
+ * ends a line that was begun. */
 int sample_show_begin(sample_show *s, sgt_error *err);
 void sample_show_cut(const sample_show *s);
-json_t *sample_show_json(const sample_show *s); /* an array of objects; NULL: out of memory */
+/* return an array of objects; NULL: out of memory */
+json_t *sample_show_json(const sample_show *s);
 
 #endif

@@ -50,8 +50,7 @@ void sample_show_close(sample_show *s)
 
 /* ---- printing ---- */
 
-/* Return the bytes of the text that form complete characters, or all of them if the text has
- * ended. */
+/* Return how many bytes of the text form complete characters; all bytes if the text has ended. */
 static size_t whole(const sample_text *t)
 {
     const uint8_t *s = (const uint8_t *)t->bytes;
@@ -69,7 +68,8 @@ static void print_more(const sample_show *s, sample_text *t)
     t->shown = end;
 }
 
-/* End a text: with a newline on a terminal, and with a line of three dashes between texts. */
+/* Print the end of a text: a newline, if the terminal or the next text needs one, and a line of
+ * three dashes between two texts. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -77,7 +77,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print everything that can be printed now. */
+/* Print all text that can be printed now. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
