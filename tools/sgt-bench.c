@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     }
     sgt_spin_little(argv);
     sgt_search_wheels();
-    /* If it fails, reading a truncated shard ends the program. */
+    /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

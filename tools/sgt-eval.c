@@ -1,4 +1,5 @@
-/* sgt-eval: says how good a model is. Here is the command line; tools/eval has the evaluations. */
+/* sgt-eval: tells how good a model is. This file has the command line; tools/eval has the
+ * evaluations. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static const sgt_program program = {
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
                 "  sgt-eval gpt2/ --data out/ --device cuda --json"};
 
-/* Return the tokens per row that the run was trained with; 0 if the folder does not say. */
+/* Return the tokens per row with which the run was trained; 0 if the folder does not tell. */
 static uint64_t trained_seq(const char *folder)
 {
     sgt_checkpoint_state state;

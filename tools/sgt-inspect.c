@@ -85,8 +85,8 @@ static const sgt_program program = {
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
-/* Return whether the folder has such an entry. One that cannot be looked at does not count: the
- * code that opens the path reports the error. */
+/* Return whether the folder has such an entry. If that cannot be found out, return 0: the code that
+ * opens the path later reports the error. */
 static int holds(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
@@ -102,7 +102,8 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     *k = KIND_SHARDS;
     if (stat(path, &st) < 0) {
         int error = errno;
-        char *shard = sgt_megatron_shard(path); /* a Megatron PREFIX is not a file itself */
+        /* a set of Megatron-LM is named by a PREFIX, which is no file itself */
+        char *shard = sgt_megatron_shard(path);
         free(shard);
         errno = error;
         return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
@@ -114,7 +115,8 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Print a line for each damaged shard; the last line is the returned failure. */
+/* Print a line for each damaged shard but the last; that one's message becomes the returned
+ * error. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
@@ -149,8 +151,8 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* Return whether `path` is a file of an unknown kind. Needed for --batch alone: the loader takes
- * any file for a shard. */
+/* Return whether `path` is a file of an unknown kind. Only --batch needs this, because the loader
+ * treats any file as a shard. */
 static int is_unknown_file(const char *path, sgt_error *err)
 {
     struct stat st;
@@ -172,8 +174,8 @@ static int run_one(int mix, sgt_error *err)
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* Inspect one operand, in the form that sgt-train --data takes: a path, with or without a weight,
- * or several of them, which --batch mixes. */
+/* Inspect one operand, which has the form of sgt-train's --data: a path, or with --batch, several
+ * paths with weights, which are mixed. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -250,7 +252,7 @@ int main(int argc, char **argv)
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);
     o.stop = sgt_catch_signals();
-    /* If it fails, reading a truncated shard ends the program. */
+    /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))

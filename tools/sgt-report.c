@@ -1,4 +1,4 @@
-/* sgt-report: makes one page about one or several runs: their curves, and advice. */
+/* sgt-report: makes one page about one or several runs, with their curves and advice. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tools/report/report.h"
 
 static struct {
-    const char *out; /* NULL: named after the run */
+    const char *out; /* file of the page; NULL: named after the run */
     int no_sample, json, quiet;
 } o;
 
@@ -69,7 +69,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     return failed ? sgt_fail_memory(err, "--json") : SGT_OK;
 }
 
-/* Write the page. If the user did not choose the place, the error also names -o. */
+/* Write the page to its file. If the user did not choose the file, an error message also names
+ * -o. */
 static int put_file(const char *out, const char *text, size_t bytes, sgt_error *err)
 {
     sgt_error why;
@@ -78,7 +79,7 @@ static int put_file(const char *out, const char *text, size_t bytes, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (-o FILE puts the page elsewhere)", why.text) : SGT_OK;
 }
 
-/* Write the page in memory first, so that the file is complete or absent. */
+/* Make the page in memory first, so that its file is complete or absent. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* sgt-sample: generates text with a model. Here is the command line; tools/sample/show.c prints,
- * and train/generate computes. */
+/* sgt-sample: generates text with a model. This file has the command line; tools/sample/show.c
+ * prints the text, and train/generate generates it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +95,12 @@ typedef struct sampling {
     sgt_decoder *decoder;
     sgt_generate_result result;
     sgt_notice notice;
-    char held[4096]; /* notices to print after the texts, as lines */
+    char held[4096]; /* lines of notices that are printed after the texts */
     const sgt_stop *stop;
 } sampling;
 
-/* Return the positions that the longest text may need: the size of the key/value cache. */
+/* Return how many positions the longest text may need, for the size of the cache of keys and
+ * values. */
 static uint32_t window(const sampling *s)
 {
     uint64_t longest = 0, most = s->model.shape.positions;
@@ -123,7 +124,7 @@ static int open_decoder(sampling *s, sgt_error *err)
                                      err);
 }
 
-/* Keep a notice for later: a line of text may be half printed now. */
+/* Keep a notice for later, because half a line of text may have been printed. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -216,7 +217,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Refuse "-" given twice: standard input can be read only once. */
+/* Refuse "-" if it is given twice, because standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

@@ -1,5 +1,5 @@
-/* sgt-tokenize: turns text into GPT-2's tokens on disk. sgt_tokenize does the work; here are the
- * command line and the messages. */
+/* sgt-tokenize: turns text into GPT-2's tokens on disk. sgt_tokenize does the work; this file has
+ * the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
 #include <inttypes.h>
@@ -118,7 +118,7 @@ static sgt_program program = {
 typedef struct meter {
     sgt_progress *bar;
     int begun;
-    uint64_t from, tokens_from; /* bytes and tokens that an earlier run had done */
+    uint64_t from, tokens_from; /* bytes and tokens that an earlier run has processed */
     double began;
 } meter;
 
@@ -167,8 +167,8 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print "24 B of text in 4 files, 3 ms, 8.00 kB/s". A run that continued an earlier one also prints
- * the part that it did itself. */
+/* Print the work done: "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an earlier
+ * one, also print how much it did itself. */
 static void print_work(FILE *to, const sgt_tokenize_result *r)
 {
     char bytes[40], here[40], before[40], time[40], rate[40];
@@ -184,7 +184,7 @@ static void print_work(FILE *to, const sgt_tokenize_result *r)
     fprintf(to, "\n");
 }
 
-/* Say why the validation split is empty, and which --split would help. */
+/* Tell why the validation split is empty, and which --split would give one. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     char count[80];
@@ -247,8 +247,9 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- ranks ---- */
 
-/* Fill in t->ranks from --rank and --ranks, or else connect the ranks that a launcher started.
- * *joined is the connection, or NULL if there is none. Connected ranks above 0 print nothing. */
+/* Fill in t->ranks: from --rank and --ranks, or by connecting to the ranks that a launcher started.
+ * *joined becomes the connection, or NULL if there is none. Connected ranks above 0 print
+ * nothing. */
 static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
 {
     static sgt_ranks apart;
@@ -297,7 +298,7 @@ static void check_train_vocab(void)
         sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
 }
 
-/* Train a vocabulary. Several ranks are refused: each would train the same one. */
+/* Train a vocabulary. Fail if there are several ranks, because each would train the same one. */
 static int train(sgt_tokenize_options *options)
 {
     sgt_error err;
@@ -358,7 +359,7 @@ static int tokenize(sgt_tokenize_options *options)
     return code;
 }
 
-/* Print the estimate. If a launcher started several ranks, only rank 0 prints it. */
+/* Print the estimate of --dry-run. If a launcher started several ranks, only rank 0 prints it. */
 static int dry_run(sgt_tokenize_options *options, const char *const *operands, size_t count)
 {
     sgt_error err;

@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. Here are the command line and the messages; train/ does the
- * work. */
+/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages; train/ does
+ * the work. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "tools/train/self_check.h"
 #include "train/paths.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* largest --config file, in bytes */
+#define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
 
 static sgt_settings s;
 static estimate_batches batches;
@@ -33,8 +33,8 @@ static struct {
         self_check, no_self_check;
 } o = {.run = "run"};
 
-/* Options that are not stored with a run. ROWS inserts those that are, from
- * train/settings_rows.c. */
+/* Options that are not stored with a run. Those that are stored come from train/settings_rows.c;
+ * ROWS inserts them here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -112,7 +112,8 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Print a warning over the progress bar, if there is one, which is redrawn below it. */
+/* Print a warning. If there is a progress bar, erase it first; it is drawn again below the
+ * warning. */
 static void show_warning(void *ctx, const char *line)
 {
     (void)ctx;
@@ -127,7 +128,7 @@ static int flush(int code)
     return SGT_EXIT_FAILED;
 }
 
-/* Report the failure, if there was one, leave the other ranks, and return the exit code. */
+/* Report the failure, if there was one; leave the other ranks; return the exit code. */
 static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
 {
     int code = SGT_EXIT_OK;
@@ -138,7 +139,7 @@ static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
     return code;
 }
 
-/* Format a loss with enough digits to compare two: 14927, 10.79, 0.0123. */
+/* Format a loss with enough digits to compare two of them: 14927, 10.79, 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -245,7 +246,7 @@ static int estimate(const sgt_train_options *options)
     return end(rc, &err, options->ranks);
 }
 
-/* Read the file of --config. Options on the command line take precedence. */
+/* Read the --config file. Options on the command line take precedence over it. */
 static void take_config(void)
 {
     sgt_error err;
@@ -258,8 +259,8 @@ static void take_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line and check what the rows cannot express: options that exclude each other.
- * --epochs and --compute-budget determine the number of steps. */
+/* Parse the command line, and check for options that exclude each other, which the rows cannot
+ * express. --epochs and --compute-budget determine the number of steps. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
@@ -288,7 +289,8 @@ static void take_options(int argc, char **argv)
     if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) take_config();
-    if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has chosen it already */
+    /* a run that is resumed has chosen its batch size already */
+    if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
 }
@@ -315,8 +317,7 @@ static int run(sgt_train_options *options)
     return code;
 }
 
-/* Join the other ranks, if a launcher started several. From here on, ranks above 0 print
- * nothing. */
+/* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
@@ -339,7 +340,7 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* If it fails, reading a truncated shard ends the program. */
+    /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     take_options(argc, argv);
     if (o.rates) return estimate_print_rates(o.json), SGT_EXIT_OK;
