@@ -1,4 +1,4 @@
-/* adamw.c: Adam with decoupled weight decay; for the formula see sgt_adamw in kernels.h. */
+/* adamw.c: Adam with decoupled weight decay; kernels.h has the formula (sgt_adamw). */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* attention.c: causal attention of one head, Vaswani et al. 2017. Row i attends to rows start[i] ..
- * i of its document, or 0 .. i if start is NULL. */
+ * i, which are of its document; if start is NULL, to rows 0 .. i. */
 #include <math.h>
 
 #include "kernels/dropout.h"
@@ -20,8 +20,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* The scratch holds doubles. Forward: p (T) and a row of sums (D). Backward: a row (D) and two
- * arrays (T, D). */
+/* Return the floats of scratch memory, which holds doubles. The forward pass needs p (T) and a row
+ * of sums (D); the backward pass a row (D) and two arrays (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -31,7 +31,7 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
                        const float *v, size_t ld, size_t T, size_t D, float scale,
                        const sgt_dropout *drop, const int32_t *start, float *scratch)
 {
-    double *p = (double *)(void *)scratch, *sum = p + T; /* (T), (D) */
+    double *p = (double *)(void *)scratch, *sum = p + T; /* p (T), sum (D) */
     for (size_t i = 0; i < T; i++) {
         double max = -INFINITY, total = 0;
         size_t first = first_key(start, i);
@@ -50,18 +50,19 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
     }
 }
 
-/* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
+/* Compute the gradients, with p_ij = exp(scale q_i.k_j - lse_i), delta_i = dout_i.out_i, and
+ * dropout's factors f_ij:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
  *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
- * A query that attends only to itself has p = 1 for any score. Its ds is set to exactly 0 instead
- * of the rounding error of lse and out. */
+ * A query that attends only to itself has p = 1 for any score. Its ds is set to exactly 0, because
+ * the formula would leave the rounding errors of lse and out. */
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                 const float *out, size_t ld_out, const float *lse, const float *q,
                                 const float *k, const float *v, size_t ld, size_t T, size_t D,
                                 float scale, const sgt_dropout *drop, const int32_t *start,
                                 float *scratch)
 {
-    /* (D), (T, D), (T, D) */
+    /* sum_q (D), sum_k (T, D), sum_v (T, D) */
     double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D;
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;
     for (size_t i = 0; i < T; i++) {

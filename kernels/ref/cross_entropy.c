@@ -1,4 +1,5 @@
-/* cross_entropy.c: the loss of a softmax classifier, and its gradient in the logits' place. */
+/* cross_entropy.c: the loss of a softmax classifier, and its gradient, which replaces the
+ * logits. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

@@ -1,5 +1,4 @@
-/* dropout.c: dropout, Srivastava et al. 2014; kernels/dropout.h decides which numbers are
- * dropped. */
+/* dropout.c: dropout, Srivastava et al. 2014; kernels/dropout.h decides which numbers it drops. */
 #include "kernels/dropout.h"
 
 #include "kernels/ref/ref.h"

@@ -9,7 +9,8 @@ void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float
             out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
 }
 
-/* Add to dwte with one float addition per row, in order of i: every level gives the same bits. */
+/* Add to dwte and dwpe with one float addition per row, in order of i, so that every CPU level
+ * gives the same bits. Return by how much the sum of squares of dwte has grown. */
 double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                               size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {

@@ -1,4 +1,5 @@
-/* head.c: the head and its loss by definition, one row of logits at a time. */
+/* head.c: the head (the product with wte) and its loss, by definition, one row of logits at a
+ * time. */
 #include <math.h>
 #include <string.h>
 

@@ -27,8 +27,8 @@ void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd
     sgt_ref_layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* dx += rstd * (g - mean(g) - xhat * mean(g*xhat)), with xhat = (x - mean)*rstd, g = dout*w and
- * means along the row. */
+/* Add to dx: rstd * (g - mean(g) - xhat * mean(g*xhat)), with xhat = (x - mean)*rstd, g = dout*w,
+ * and mean() along the row. */
 static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
                          const float *w, size_t C)
 {

@@ -1,5 +1,6 @@
-/* normals.c: normal numbers from Philox after Box and Muller, "A note on the generation of random
- * normal deviates" (1958): each of a draw's two pairs of words gives two numbers. */
+/* normals.c: normal random numbers from Philox, by the method of Box and Muller ("A note on the
+ * generation of random normal deviates", 1958). A draw has two pairs of words, and each pair gives
+ * two numbers. */
 #include <math.h>
 
 #include "loader/base/philox.h"

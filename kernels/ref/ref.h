@@ -1,5 +1,5 @@
-/* ref.h: declarations of the reference kernels for ref.c's table. kernels.h gives shapes and
- * mathematics. */
+/* ref.h: declarations of the reference kernels, for the table in ref.c. Shapes and mathematics are
+ * in kernels.h. */
 #ifndef SGT_REF_H
 #define SGT_REF_H
 
@@ -7,7 +7,7 @@
 
 #include "kernels/kernels.h"
 
-/* A bfloat16 is the upper half of a float. */
+/* Return the value of a bfloat16, which is the upper half of a float. */
 static inline double sgt_ref_widened(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;

@@ -1,5 +1,5 @@
-/* sgd.c: gradient descent with momentum, optionally Nesterov's, and decoupled decay; for the
- * formula see sgt_sgd in kernels.h. */
+/* sgd.c: gradient descent with momentum, optionally Nesterov's, and decoupled weight decay;
+ * kernels.h has the formula (sgt_sgd). */
 #include "kernels/ref/ref.h"
 
 void sgt_ref_sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
