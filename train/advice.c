@@ -183,8 +183,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return how many standard deviations `loss` is above the mean of the last steps' losses, then add
- * it to them. */
+/* Return how many standard deviations `loss` is above the mean of the last losses. Then add it to
+ * those. */
 static double spike(sgt_diagnosis *d, double loss)
 {
     double sum = 0, squares = 0, z = 0;

@@ -7,7 +7,8 @@
 
 /* Range of learning rates with which AdamW trains models of one size, in steps of 64 rows. */
 typedef struct sgt_lr_range {
-    /* size of the published model nearest by ratio; below SGT_LR_SMALLEST, the given size */
+    /* number of parameters of the published model nearest by ratio; below SGT_LR_SMALLEST, the
+     * given number */
     uint64_t parameters;
     double low, high;
     /* rate of --lr auto for 64 rows: the lower end of the range, or more for models below
@@ -85,10 +86,11 @@ typedef struct sgt_diagnosis {
     double lr;      /* rate of the run */
     double chance;  /* how far a loss may be off by chance, in nats */
     int skipping;   /* --skip-spikes is on */
-    unsigned told;  /* bits of the reports made so far, each of which is made once */
-    double extreme; /* highest or lowest loss since the last turn of a swing */
+    unsigned told;  /* bits of the kinds of report made so far; each is made only once */
+    double extreme; /* highest or lowest loss since a swing last turned */
     int rising;
-    uint64_t turned[2 * SGT_SWINGS], turns; /* steps of the last turns; how many there were */
+    /* turned: steps at which a swing last turned; turns: how often it did */
+    uint64_t turned[2 * SGT_SWINGS], turns;
     double recent[SGT_SPIKE_STEPS];
     uint64_t seen;
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */

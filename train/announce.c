@@ -1,4 +1,4 @@
-/* announce.c: what a run prints before its first step. */
+/* announce.c: prints what a run is about to do, before its first step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -115,7 +115,7 @@ static void say_plan(const sgt_trainer *t)
                 rows);
 }
 
-/* Report the share of each set, if there are several. */
+/* Report the share of each data set, if there are several. */
 static void say_sets(const sgt_trainer *t)
 {
     for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {

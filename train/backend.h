@@ -43,7 +43,7 @@ typedef struct sgt_step_metrics {
 /* Dynamic loss scaling. The scale starts at options.loss_scale. It halves when a gradient is
  * infinite or NaN, and that update is skipped. It doubles after SGT_SCALE_GROWTH good steps. */
 typedef struct sgt_scaler {
-    float scale;           /* 1 if the precision needs none */
+    float scale;           /* loss scale; 1 if the precision needs none */
     uint32_t good_steps;   /* good steps since the scale last changed */
     uint64_t skipped;      /* updates skipped since the run began */
     sgt_outliers outliers; /* history of losses and norms, for skip_spikes */

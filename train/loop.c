@@ -269,7 +269,7 @@ static int run_steps(loop *l, sgt_error *err)
         if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == p->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
-    int diverged = lost(l); /* kept, because writing the remaining lines may change it */
+    int diverged = lost(l); /* remembered, because writing the remaining log lines may change it */
     if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged)
         return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);

@@ -89,7 +89,7 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;      /* number of the path that is being tried, or of the next one */
+    size_t next;      /* number of the path that is being tried, or of the next path */
     int trying, done; /* trying: path `next` has begun; done: all paths have ended */
     int stopped;      /* 1: no path can be tried; `noise` is the reason */
     double until;     /* time at which the child's time limit ends, as from sgt_now */

@@ -88,7 +88,8 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* with this word, free memory decides for each layer; it follows the members of sgt_recompute */
+/* number of the word "auto": free memory decides for each layer; it follows the members of
+ * sgt_recompute */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
 /* The values of the options. options.json has them in the order of these fields. The value of an

@@ -6,7 +6,7 @@
 #include "train/settings.h"
 #include "loader/words.h"
 
-#define MAX_LOSS_SCALE (1 << 24) /* far above the largest fp16, 65504 */
+#define MAX_LOSS_SCALE (1 << 24) /* far above the largest number in fp16, 65504 */
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const gelus[] = {"tanh", "erf", NULL};

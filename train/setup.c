@@ -263,7 +263,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* the initial state, for a run that had no scaler */
+    /* start from the initial state, in case the run had no scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -444,7 +444,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0)
         return rc;
     say_lr(t);
-    s->scale_lr = 0; /* it was applied above */
+    s->scale_lr = 0; /* it was applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;
     sgt_trainer_announce(t);
     return SGT_OK;

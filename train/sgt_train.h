@@ -29,12 +29,12 @@ typedef struct sgt_train_options {
     int resume, force;
     /* with resume: start at step 0 if there is no checkpoint, instead of failing */
     int or_start;
-    /* save and return SGT_EUNSUPPORTED once the loss has diverged (see advice.h) */
+    /* 1: once the loss has diverged (see advice.h), save and return SGT_EUNSUPPORTED */
     int stop_diverged;
     sgt_notice notice;
-    /* details, such as the device's speed or the reason for a default */
+    /* called with details, such as the device's speed or the reason for a default */
     sgt_notice detail;
-    /* problems that are not errors; shown even if notices are not wanted */
+    /* called with problems that are not errors; wanted even by users who want no notices */
     sgt_notice warning;
     const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
     /* file for a trace of a few steps (see trace.h); NULL: no trace */
@@ -79,7 +79,7 @@ typedef struct sgt_train_losses {
     uint64_t resumed, steps;
     /* first: loss of the first step; mean: of the losses of the last `of` steps */
     double first, mean;
-    uint64_t of; /* 20, or half of the steps if that is fewer */
+    uint64_t of; /* number of steps in `mean`: 20, or half of the steps if that is fewer */
     /* loss of the last evaluation, and how many steps the run had made then; 0: none */
     double val;
     uint64_t val_step;

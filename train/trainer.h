@@ -27,7 +27,7 @@ typedef struct sgt_trainer {
     char *tokenizer; /* tokenizer.json's text, for checkpoints, or NULL */
     int64_t eot;     /* id of the end-of-text token; -1: not known */
     char *from;      /* checkpoint that this run resumes from, or NULL */
-    /* state for the next checkpoint; after a resume, first that of `from` */
+    /* state of the run: that of `from` after a resume, later that of each checkpoint */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */
     /* sgt_recompute of each layer, if free memory decides that, or NULL */

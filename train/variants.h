@@ -29,7 +29,7 @@ enum {
 };
 
 typedef struct sgt_variant {
-    const char *name, *what; /* what: one line of description */
+    const char *name, *what; /* name for --variant; what: one line of description */
 } sgt_variant;
 
 extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */

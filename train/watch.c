@@ -215,7 +215,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
-    m->advice = NULL; /* its text is a local array of this function */
+    m->advice = NULL; /* its text is in an array on this function's stack */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
     if (!t->plan.overfit) say_epoch(w, m);

@@ -77,13 +77,13 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         if (key + N < end) start_keys<T, DP>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // every thread's copies of this tile are there
+        dev::block_sync(); // every thread's copies of this tile are complete
         if (key < query + 16 * M &&
             // else its queries see none of the tile
             key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
                                values + now, query, key);
-        dev::block_sync(); // all have read it before the next copies overwrite it
+        dev::block_sync(); // all have read it before the next copies overwrite this tile
     }
     DEV_UNROLL_FOR (int m = 0; m < M; m++)
         finish<T, DP>(a, h, out[m], r[m], query + 16 * m, kept.keep);

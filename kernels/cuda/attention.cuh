@@ -55,7 +55,7 @@ template <class T> struct Heads {
     int length, heads, D;
     // (B, T) start and end of each position's document; NULL: one document
     const int32_t *start, *end;
-    // scale_log2: scale * log2(e), because exponentials are taken to base 2
+    // scale_log2: scale * log2(e), because exponentials are computed as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
     // limit: sgt_dropout_limit of the rate; pitch: elements of dropout from one query to the next
@@ -63,7 +63,7 @@ template <class T> struct Heads {
     float keep;
 };
 
-// One head of one sequence: where its rows start, and their strides.
+// One head of one sequence: the offsets of its rows, and their strides.
 struct Head {
     // first row's offset: packed in qkv, plain in out and dout, row in lse and delta; _ld: row
     // strides

@@ -113,12 +113,12 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
                                  query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // this tile's copies and statistics are there
+        dev::block_sync(); // this tile's copies and statistics are complete
         // else they see none of the warp's keys
         if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
                                stats + turn * At::TURN, key, query);
-        dev::block_sync(); // all have read it before the next copies overwrite it
+        dev::block_sync(); // all have read this tile before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
     store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk[0], a.scale, a.scale);
@@ -168,7 +168,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         if (key + N < end) start_walked<T, DP>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // every thread's copies of this tile are there
+        dev::block_sync(); // every thread's copies of this tile are complete
         float s[1][N / 8][4], dp[1][N / 8][4];
         KeptTile<N / 8> tile;
         if constexpr (DROP) tile.by_rows(kept, query + mine, key);
@@ -179,7 +179,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         soften_rows(s[0], lse, a.scale_log2, query + mine, key);
         times_slope_rows(dp[0], s[0], delta, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
-        dev::block_sync(); // all have read it before the next copies overwrite it
+        dev::block_sync(); // all have read this tile before the next copies overwrite it
     }
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale,
                       a.scale);

@@ -30,7 +30,7 @@ typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
     size_t B, T, H, D;  /* D a multiple of 8, up to 128; T at least 2 */
     float scale;        /* 1/sqrt(D) */
-    /* give the same bits each time, for about 2*B*H*T*T bytes more of workspace */
+    /* 1: give the same bits each time, for which the workspace needs about 2*B*H*T*T bytes more */
     int deterministic;
 } sgt_cudnn_attention_options;
 
@@ -72,7 +72,7 @@ const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a);
  * described by its device properties in JSON. */
 typedef struct sgt_cudnn_attention_offer {
     int forward, backward; /* number of engine configurations offered for each pass */
-    size_t workspace;      /* sgt_cudnn_attention_workspace with the first of them */
+    size_t workspace; /* sgt_cudnn_attention_workspace with the first configuration of each pass */
 } sgt_cudnn_attention_offer;
 int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,
                                const char *device_json, sgt_error *err);

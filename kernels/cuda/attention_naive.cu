@@ -81,7 +81,9 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, cons
 // ----
 
 template <class T> struct Scores {
-    T *x; // scores that become probabilities; their gradient; or drop_probs's output
+    // scores that become probabilities in place; or their gradient, in place; or drop_probs's
+    // output
+    T *x;
     const T *probs;
     size_t rows;
     int length, heads;

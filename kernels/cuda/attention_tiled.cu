@@ -27,7 +27,7 @@ DEV float dot(const float *x, const float *y, int D)
     return sum;
 }
 
-// sum[d] = sum[d] * keep + weights x tile, for this thread's columns of its row.
+// Set sum[d] = sum[d] * keep + weights x tile, for those columns d of its row that this thread has.
 DEV void weigh(float *sum, float keep, const float *weights, const float *tile, int D)
 {
     for (int d = threadIdx.x % SHARE; d < D; d += SHARE) {
@@ -92,7 +92,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
             sum += p;
             weights[part + i * SHARE] = p * factor(kept, query, key + part + i * SHARE);
         }
-        dev::warp_sync(); // a row's weights come from eight lanes of one warp
+        dev::warp_sync(); // eight lanes of one warp have computed the weights of a row
         weigh(out, down, weights, values, D);
         dev::block_sync(); // all have read tiles and weights before the next ones are written
     }
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
             weights[0][j] = ds;
             weights[1][j] = p * f;
         }
-        dev::warp_sync(); // a row's weights come from eight lanes of one warp
+        dev::warp_sync(); // eight lanes of one warp have computed the weights of a row
         weigh(sum[0], 1, weights[0], tile[0], D);
         if (KEYS) weigh(sum[1], 1, weights[1], tile[1], D);
         dev::block_sync(); // all have read tiles and weights before the next ones are written

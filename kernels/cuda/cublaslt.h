@@ -27,12 +27,12 @@ struct sgt_lt_algo {
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that it needs */
-    int state;        /* 0: the other fields are valid */
+    int state;        /* 0: the algorithm can be used, and the fields before are valid */
     float waves;
     int reserved[4];
 };
 
-#ifndef SGT_LT_TYPES /* the check against cublasLt.h defines these as that header's types */
+#ifndef SGT_LT_TYPES /* a test defines this, to compare our types with those of cublasLt.h */
 typedef struct sgt_lt_context *sgt_lt_handle;
 typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* a product: types, transposes, epilogue */
 typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
@@ -102,9 +102,10 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
 /* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k are combined */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
-    SGT_LT_REDUCTION_INPLACE = 1,      /* in D itself, in its type, one after another */
-    SGT_LT_REDUCTION_COMPUTE_TYPE = 2, /* as floats in the workspace, in a separate step */
-    SGT_LT_REDUCTION_OUTPUT_TYPE = 4   /* in D's type in the workspace */
+    SGT_LT_REDUCTION_INPLACE = 1, /* parts are added to D itself, in D's type, one after another */
+    /* parts are floats in the workspace, and are added in a separate step */
+    SGT_LT_REDUCTION_COMPUTE_TYPE = 2,
+    SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* parts are numbers of D's type in the workspace */
 };
 enum { SGT_LT_CONFIG_REDUCTION_SCHEME = 3 }; /* cublasLtMatmulAlgoConfigAttributes_t */
 

@@ -205,7 +205,8 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
                                  const void *qkv, size_t B, size_t T, size_t H, size_t D,
                                  float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents);
-int sgt_cuda_attention_serves(size_t D); /* whether these two functions support D */
+/* return whether sgt_cuda_attention supports heads of size D */
+int sgt_cuda_attention_serves(size_t D);
 
 /* Compute attention and its gradient for float32 (type is SGT_F32), with every factor of a product
  * rounded to TF32. */

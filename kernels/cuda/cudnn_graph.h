@@ -38,7 +38,7 @@ typedef enum sgt_cudnn_kind {
     /* in device memory, 16-byte aligned; the caller gives its address at each run */
     SGT_CUDNN_MEMORY,
     SGT_CUDNN_SCALAR, /* one float in host memory, read when the run is put on a stream */
-    SGT_CUDNN_VIRTUAL /* only inside the graph, which gives it a uid */
+    SGT_CUDNN_VIRTUAL /* exists only inside the graph, which gives it a uid */
 } sgt_cudnn_kind;
 
 typedef struct sgt_cudnn_place {
@@ -50,7 +50,8 @@ typedef struct sgt_cudnn_place {
     int reordering;
 } sgt_cudnn_place;
 
-/* Begin a graph. Without a handle, json describes an absent device; otherwise it is NULL. */
+/* Begin a graph for the device of `handle`. If handle is NULL, `json` describes an absent device;
+ * otherwise json is NULL. */
 void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle,
                           const char *json, sgt_error *err);
 /* Free all that the graph owns; *g may be all zeros. */
@@ -70,7 +71,7 @@ void sgt_cudnn_index(sgt_cudnn_graph *g, int64_t axis, sgt_cudnn_desc x, sgt_cud
 void sgt_cudnn_compare(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
                        sgt_cudnn_desc y);
 void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc where,
-                      sgt_cudnn_desc y); /* add y = where ? x : b */
+                      sgt_cudnn_desc y); /* add y = where ? x : b, element by element */
 /* Add y = x reduced along each dimension in which y has size 1. */
 void sgt_cudnn_reduce(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc y);
 /* Add y = x, reshaped. */

@@ -23,7 +23,7 @@ struct sgt_cupti {
     size_t range_count;
     struct {
         uint32_t range;
-        int told; /* CUPTI was told of the range too */
+        int told; /* 1: CUPTI was told of the range too */
     } stack[DEPTH];
     size_t depth;
     sgt_cupti_node_range *nodes;
@@ -102,7 +102,8 @@ static void free_buffers(sgt_cupti_buffer *b)
     }
 }
 
-/* Prefault the buffers, so that the first ones cost nothing while recording. */
+/* Make spare buffers, and prefault them, so that the first buffers cost nothing while CUPTI
+ * records. */
 static int make_spares(sgt_cupti *p, int count, sgt_error *err)
 {
     for (int i = 0; i < count; i++) {

@@ -73,8 +73,10 @@ typedef struct sgt_cupti_span {
 
 typedef struct sgt_cupti_counts {
     uint64_t kernels, copies, fills;
-    uint64_t calls, waits; /* host calls; waits are calls too. Only with SGT_CUPTI_ALL */
-    uint64_t lost;         /* records that CUPTI had no room for, or that had no times */
+    /* calls: host calls, with waits; waits: those that wait for the device; both only with
+     * SGT_CUPTI_ALL */
+    uint64_t calls, waits;
+    uint64_t lost; /* records that CUPTI had no room for, or that had no times */
 } sgt_cupti_counts;
 
 /* End the recording that sgt_cupti_begin started, and report it: `show`, unless NULL, is called
@@ -83,7 +85,8 @@ typedef struct sgt_cupti_counts {
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
                   sgt_cupti_counts *counts, sgt_error *err);
 
-/* The functions above as a table, for a program that loads libsgt-cuda.so (cuda_library.h). */
+/* The functions above as a table, for a program that loads libsgt-cuda.so at run time
+ * (cuda_library.h). */
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
     void (*close)(sgt_cupti *p);

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#ifndef SGT_CUPTI_TYPES /* the check against cupti.h defines these as that header's types */
+#ifndef SGT_CUPTI_TYPES /* a test defines this, to compare our types with those of cupti.h */
 typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_external, sgt_cupti_domain;
 typedef uint32_t sgt_cupti_callback_id;
 typedef struct sgt_cupti_record sgt_cupti_record;
@@ -40,7 +40,7 @@ enum { /* CUpti_ActivityKind */
        SGT_CUPTI_DRIVER = 4,
        SGT_CUPTI_RUNTIME = 5,
        SGT_CUPTI_KERNEL =
-           10, /* CONCURRENT_KERNEL: kernels stay concurrent while they are recorded */
+           10, /* kind CONCURRENT_KERNEL: kernels stay concurrent while they are recorded */
        SGT_CUPTI_MARKER = 12,
        SGT_CUPTI_EXTERNAL_CORRELATION = 39
 };

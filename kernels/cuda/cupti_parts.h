@@ -1,5 +1,5 @@
-/* cupti_parts.h: the internals of cupti.h, shared by its files and by the tests, which supply their
- * own CUPTI. */
+/* cupti_parts.h: internal declarations of cupti.c and cupti_records.c, also for tests, which supply
+ * a CUPTI of their own. */
 #ifndef SGT_CUPTI_PARTS_H
 #define SGT_CUPTI_PARTS_H
 
@@ -14,7 +14,7 @@ typedef struct sgt_cupti_buffer {
     size_t valid;
 } sgt_cupti_buffer;
 
-/* A graph's node and the range that was open when it was made. */
+/* A node of a CUDA graph, and the range that was open when the node was made. */
 typedef struct sgt_cupti_node_range {
     uint64_t node;
     uint32_t range;
@@ -25,7 +25,7 @@ typedef struct sgt_cupti_records {
     sgt_cupti_buffer *first;
     char *const *ranges; /* names of ranges: range r is ranges[r - 1]; r = 0 means none */
     size_t range_count;
-    sgt_cupti_node_range *nodes; /* sgt_cupti_convert sorts them */
+    sgt_cupti_node_range *nodes; /* nodes and their ranges; sgt_cupti_convert sorts the array */
     size_t node_count;
 } sgt_cupti_records;
 

@@ -255,7 +255,8 @@ static void show_work(const reader *d, const work *w)
         int copy = w->record->kind == SGT_CUPTI_MEMCPY;
         s.name = copy ? copy_name(c) : "fill";
         s.category = copy ? "copy" : "fill";
-        s.args[0] = (sgt_cupti_arg){"bytes", c->bytes}; /* at the same offset in both records */
+        /* a field at the same offset in the records of copies and fills */
+        s.args[0] = (sgt_cupti_arg){"bytes", c->bytes};
     }
     d->show(d->ctx, &s);
 }

@@ -75,7 +75,7 @@ DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
         counts[w * DIGITS + threadIdx.x] = start;
         start += count;
     }
-    dev::block_sync(); // other threads read each thread's starts
+    dev::block_sync(); // each thread's starts are written before other threads read them
 }
 
 DEV int bits_set(uint32_t x)
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // one lane updates it: the last one with this digit
+            // the last lane with this digit updates the next destination
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // with the reading of the next 32

@@ -37,12 +37,13 @@ typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_DGELU_BGRAD
 } sgt_cuda_epilogue;
 
-/* D (m, n) = op(A) op(B) [+ D], then the epilogue; op(X) is X or its transpose. */
+/* Shape of a product: D (m, n) = op(A) op(B), plus D if `accumulate` is set, then the epilogue.
+ * op(X) is X or its transpose. */
 typedef struct sgt_cuda_gemm_shape {
     size_t m, n, k;
     /* 1: A is stored (k, m); B is stored (n, k) */
     int trans_a, trans_b;
-    size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has ldd too */
+    size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has the stride ldd */
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 factors to TF32 */
     /* 1: add to the content of D, or to the matrix given to sgt_cuda_gemm_run_onto */
@@ -63,7 +64,7 @@ typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
-    const char *device; /* its name, part of the key of a timing */
+    const char *device; /* the GPU's name, part of the key of a timing */
     /* folder for timings, created if missing; NULL: time each shape again */
     const char *cache;
     /* 1: split k only in ways that give the same bits each time; use the algorithm in `choices`,
@@ -87,7 +88,7 @@ typedef struct sgt_cuda_gemms_options {
 /* Load libcublasLt (13, then 12) with dlopen and allocate the workspace in device memory. If the
  * library is missing, return SGT_EUNSUPPORTED with its name. Strings in *o are copied. */
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
-void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* frees its products too */
+void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* free g and its products */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
 /* Return the chosen algorithms as one JSON object of strings, which the caller frees; NULL: out of
  * memory. */

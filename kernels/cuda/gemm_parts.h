@@ -11,7 +11,7 @@
 #define GEMM_FLUSH ((size_t)64 << 20)
 #define GEMM_CANDIDATES 16      /* algorithms requested and timed */
 #define GEMM_WIDE_CANDIDATES 64 /* most algorithms that are requested and timed if `wide` is set */
-#define GEMM_KEY 320            /* bytes of a shape's name, including its terminator */
+#define GEMM_KEY 320 /* bytes of the text that describes a shape, including its terminator */
 
 struct sgt_cuda_gemm {
     sgt_cuda_gemms *owner;

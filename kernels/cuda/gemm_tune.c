@@ -12,7 +12,7 @@
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
 #define SEEN 64                   /* bytes of results that are copied to the host */
 #define ROUNDS 9                  /* most runs of a candidate in a race */
-#define LEAST_ROUNDS 3            /* fewest, however long they take */
+#define LEAST_ROUNDS 3            /* fewest runs of a candidate in a race, however long they take */
 #define ENOUGH_MS 60.0f           /* a race ends once its runs took this long in total */
 /* once the first runs took this long in total, no further candidate is tried */
 #define LONG_MS 300.0f
@@ -30,7 +30,7 @@ typedef struct tuner {
     char *memory, *a, *b, *d, *bias, *aux, *flush;
     size_t bytes;
     void *pattern; /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
-    int failure;   /* code of the last candidate that failed */
+    int failure;   /* error code of the last candidate that failed */
 } tuner;
 
 typedef struct runner {
@@ -202,8 +202,8 @@ static int fastest(const runner *runners, int count)
     return found;
 }
 
-/* Time many products that run one right after another, and set *ms to the time of one. `one` is the
- * time of one so far. */
+/* Time many products that run one right after another, and set *ms to the time of one. `one` is its
+ * time as measured so far, which determines how many are run. */
 static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, sgt_error *err)
 {
     int repeats = one * MOST_REPEATS <= TURN_MS ? MOST_REPEATS : (int)(TURN_MS / one);

@@ -149,7 +149,7 @@ static int column_sums(const gemm_trial *t, sgt_error *err)
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
-    /* if the product accumulates, it adds to D */
+    /* zero D, because a product that accumulates adds to it */
     sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out));
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,

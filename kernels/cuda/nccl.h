@@ -43,10 +43,11 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
-    /* ends the work on streams before it is done */
+    /* end the work on streams before it is done */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
-    /* to[i] = sum over ranks of from[i]; count numbers; in all of these, to may be from */
+    /* to[i] = sum over ranks of from[i]; count numbers. In each of these calls, `to` may be
+     * `from` */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
     /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count */

@@ -28,8 +28,7 @@ static void note(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note errors of launches that were not checked when they were made, as sgt_cuda_launched checks
- * them. */
+/* Note the error of an earlier launch that was not checked by sgt_cuda_launched. */
 static void note_launches() { note("a launch", cudaGetLastError()); }
 
 /* The error is read without clearing it, so that callers who ask the runtime see it too. */
@@ -184,7 +183,8 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-/* The runtime treats "not ready" as an error; it must not hide the error of a launch. */
+/* Return whether an event is complete. The runtime treats "not ready" as an error, which must not
+ * hide the error of a launch. */
 int sgt_cuda_event_came(sgt_cuda_event e)
 {
     note_launches();

@@ -113,11 +113,11 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* the kernels of this function: for rows, and for documents */
+    /* count this function's kernels: for rows, and for documents */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* with the kernel that begins a micro-step */
+    /* count the kernel that begins a micro-step too */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -403,7 +403,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* now, while there is room for large matrices */
+    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* done now, while there is room for large matrices */
     if (rc == SGT_OK) rc = take_memory(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);

@@ -34,8 +34,8 @@ typedef struct sgt_cuda_block {
     void *probs;                                /* (B, H, T, T), with naive attention only */
 } sgt_cuda_block;
 
-/* A weight's product with its input, and the two products of its backward pass. dw adds to the
- * gradient, in float32. */
+/* The three products of a weight: `forward` with its input, and dx and dw of the backward pass. dw
+ * adds to the gradient, in float32. */
 typedef struct sgt_cuda_linear {
     const sgt_cuda_gemm *forward, *dx, *dw;
     /* `forward` that also adds the residual stream; NULL: the next LayerNorm's kernel adds it */
@@ -85,15 +85,17 @@ typedef struct sgt_cuda_flat {
     size_t count, decayed;
     size_t wte, wpe, lnf_w, lnf_b, head; /* offsets of tensors outside the blocks, in numbers */
     float *params, *grads, *m, *v;
-    /* working copies: the parameters in `type`; params itself if that is float32 */
+    /* working copies: the parameters in `type`; the same array as params if that is float32 */
     void *copy;
     /* offset of each bucket (sgt_cuda_buckets of them), then the end of the last */
     size_t *bucket_at;
     /* numbers in this rank's parts; how many of them, from the first on, weight decay applies to */
     size_t own, own_decayed;
-    float *own_grads; /* gradients summed over ranks; grads itself with one rank */
-    void *own_copy;   /* params in `type`; NULL if that is params itself */
-    int stale;        /* 1: parameters were put, so the working copies must be made again */
+    /* gradients summed over ranks; the same array as grads if there is one rank */
+    float *own_grads;
+    /* working copies of this rank's parts, in `type`; NULL if params serves as such */
+    void *own_copy;
+    int stale; /* 1: parameters were put, so the working copies must be made again */
 } sgt_cuda_flat;
 
 /* The kernels and library calls that compute a step, chosen at open. */
@@ -101,8 +103,8 @@ typedef struct sgt_cuda_plan {
     uint32_t variants; /* switches of variants.h; none with --no-fuse */
     int norm_rows;     /* 1: LayerNorm's kernels keep rows in registers, forward and backward */
     int bulk_loss;     /* 1: the loss kernel reads logits by bulk copies */
-    /* 1: a step has only one micro-step, which overwrites the weight gradients, so that the update
-     * need not zero them */
+    /* 1: a step has only one micro-step; it overwrites the weight gradients, so the update need not
+     * zero them */
     int written;
     sgt_cuda_gemms *gemms;
     size_t gemm_space; /* bytes of the matrix products' workspace */
@@ -174,7 +176,7 @@ typedef struct sgt_cuda_queue {
     int32_t *staged[SGT_CUDA_RING];
     uint64_t micro_steps;          /* micro-steps run so far */
     uint64_t steps[SGT_CUDA_RING]; /* i: number + 1 of the step whose end is in seen[i] */
-    /* 1: micro-steps were run since the last update; 2: so was the step's last micro-step */
+    /* 1: micro-steps were run since the last update; 2: the last micro-step of the step too */
     int open_step;
     unsigned launched_micro; /* kernels launched per micro-step */
 } sgt_cuda_queue;
@@ -272,8 +274,8 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
 /* Return whether `micro` is the last micro-step of a step: the one that reduces gradients while it
  * computes. */
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
-/* Call these in that micro-step: begin at its start, reduce when the gradients of a bucket are
- * complete, end at its end. */
+/* Call these in a step's last micro-step: begin at its start, reduce when the gradients of a bucket
+ * are complete, end at its end. */
 void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
 void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
 void sgt_cuda_ranks_end(sgt_cuda_backend *c);

@@ -9,7 +9,9 @@
 #define ALIGN 256 /* alignment in bytes */
 /* most positions of a micro-step; kernels use int for their indices, also slightly past the end */
 #define MOST_POSITIONS (1 << 30)
-#define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304, so that the head's products have whole tiles */
+/* multiple that V is padded to: 50,257 becomes 50,304, which gives the head's products whole
+ * tiles */
+#define VOCAB_MULTIPLE 128
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 

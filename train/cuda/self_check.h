@@ -72,7 +72,7 @@ typedef struct sgt_check_space {
     void *device, *pinned;
 } sgt_check_space;
 
-/* Open *x. The caller must close it whether this succeeds or fails. */
+/* Allocate the memory of *x. The caller must call sgt_check_space_close even after a failure. */
 int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err);
 void sgt_check_space_close(sgt_check_space *x);
 

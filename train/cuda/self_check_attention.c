@@ -15,7 +15,7 @@ enum { B = 2, T = 120, H = 2 };
 /* Arrays on the host, in one allocation that starts at qkv. */
 typedef struct numbers {
     size_t D, one;        /* numbers per head; numbers in (B, T, H, D) */
-    float *qkv, *dout;    /* inputs: (B, T, 3, H, D), (B, T, H, D) */
+    float *qkv, *dout;    /* inputs: qkv (B, T, 3, H, D), dout (B, T, H, D) */
     float *out, *dqkv;    /* results of kernels/ref */
     float *lse, *scratch; /* used by kernels/ref */
     float *packed;        /* (B, T, 3, H, D) in the device's type */
@@ -32,7 +32,8 @@ static int numbers_new(numbers *x, size_t D, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    x->scratch = x->out + x->one; /* holds doubles, so an even number of floats must precede it */
+    /* scratch holds doubles, so it must begin after an even number of floats */
+    x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
     sgt_check_fill(x->qkv, 3 * x->one, 1);
     sgt_check_fill(x->dout, x->one, 2);
@@ -77,7 +78,7 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
  * too. */
 static double bound(const sgt_cuda_backend *c)
 {
-    /* each product rounds its operands once */
+    /* Each product rounds its factors once. */
     if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11;
     return (c->shape.type == SGT_F32 ? T : 6) * sgt_check_unit(c->shape.type);
 }

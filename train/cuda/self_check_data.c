@@ -32,7 +32,7 @@ void sgt_check_fill(float *x, size_t n, uint32_t seed)
 static uint16_t half_of(float x)
 {
     int exponent;
-    float fraction = frexpf(fabsf(x), &exponent); /* from 0.5 to below 1 */
+    float fraction = frexpf(fabsf(x), &exponent); /* in [0.5, 1) */
     uint16_t sign = x < 0 ? 0x8000 : 0;
     if (x == 0) return 0;
     return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexpf(fraction, 11) - 1024));

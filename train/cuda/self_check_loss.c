@@ -19,7 +19,7 @@ static const shape shapes[] = {{540, 205, 208}, {3, 50257, 50304}};
 enum { MOST_ROWS = 540, MOST_LOGITS = 3 * 50304, SCALE = 1024 };
 
 typedef struct rows {          /* the kernel's data, on the device */
-    float logits[MOST_LOGITS]; /* 16-bit types use only half of it */
+    float logits[MOST_LOGITS]; /* 16-bit types use only half of the bytes */
     float loss[MOST_ROWS], scale;
     int32_t targets[MOST_ROWS];
 } rows;

@@ -56,7 +56,7 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
     sgt_cuda_range_end(c);
-    /* with the kernel that begins an update */
+    /* count the kernel that begins an update too */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }

@@ -175,7 +175,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
         int fd = sgt_shard_open(&h, paths[i], 0, NULL);
-        if (fd < 0) h.tokens = UINT64_MAX; /* the loader will report the damage */
+        /* sort a damaged shard as the longest; the loader will report the damage */
+        if (fd < 0) h.tokens = UINT64_MAX;
         else close(fd);
         if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
     }
@@ -205,7 +206,7 @@ static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sg
                      "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
                      sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
-        /* for a single set, the line about the data reports it */
+        /* a single set is reported in the line about the data */
         if (count == 1 || !*why) continue;
         sgt_say(&t->o->notice, "%s", why);
         *why = '\0';

@@ -23,8 +23,8 @@ struct sgt_feed {
     /* batches that were given and not yet released, oldest first */
     sgt_stream_batch held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    maker *makers;      /* (threads), if there is a trace */
-    sgt_cursor *cursor; /* used if there is no stream */
+    maker *makers;      /* (threads): a record for each thread of the stream, if there is a trace */
+    sgt_cursor *cursor; /* cursor that is used if there is no stream */
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
 

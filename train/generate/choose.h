@@ -25,7 +25,7 @@ typedef struct sgt_choice {
     uint64_t seed;
 } sgt_choice;
 
-/* Return the bytes of `room` for n logits; align it as malloc does. */
+/* Return the size in bytes of `room` for n logits. `room` must be aligned as malloc aligns it. */
 size_t sgt_choose_room(size_t n);
 
 /* Write the ids that may be chosen to *ids, and their weights (probability times a common factor)

@@ -410,7 +410,7 @@ int sgt_memory_estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     sgt_cuda_device d;
     int rc = begin(&p, t, err);
     if (rc == SGT_OK && sgt_memory_asked(t->s)) rc = decide(&p, err);
-    p.copies = copies(&p); /* for the rows that were decided */
+    p.copies = copies(&p); /* computed again, for the rows that were decided */
     if (rc == SGT_OK) rc = measure(&p, e, err);
     if (rc < 0) return rc;
     e->model = t->model;

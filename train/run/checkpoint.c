@@ -25,7 +25,8 @@ static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
 
 /* ---- writing tensors ---- */
 
-/* Return the prefix of a tensor's name in transformers. The head gets no "transformer." there. */
+/* Return the prefix of a tensor's name: `prefix`, but none for the head if that is "transformer.",
+ * because transformers has the head outside of it. */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""

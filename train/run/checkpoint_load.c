@@ -18,7 +18,8 @@
 #define MAX_PARTS 64            /* most files of a model; GPT-2 XL in fp32 has 2 */
 /* most bytes of model.safetensors.index.json; a tensor takes about 100 */
 #define MAX_INDEX ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 18) /* most JSON values in that file; a tensor takes one */
+/* most JSON values in model.safetensors.index.json; a tensor takes one */
+#define MAX_VALUES ((size_t)1 << 18)
 
 /* The files with a model's tensors: a single one, or those that Hugging Face's index names. */
 typedef struct parts {

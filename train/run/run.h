@@ -50,8 +50,8 @@ char *sgt_run_last_line(const sgt_run *r);
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
 
-/* Remove old checkpoints as at the end of a save, because the last save may have been interrupted
- * before that. */
+/* Remove old checkpoints like sgt_run_save does at its end, because the last save may have been
+ * interrupted before that. */
 int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* safetensors.c: reads and writes the format, and checks a file before its contents are used. */
+/* safetensors.c: reads and writes safetensors files, and checks a file before its contents are
+ * used. */
 #include "train/run/safetensors.h"
 
 #include <errno.h>
@@ -299,7 +300,7 @@ struct sgt_safetensors_writer {
     json_t *header;
     uint64_t declared, written; /* bytes of data declared, and written so far */
     uint64_t bytes;             /* bytes of the file so far, including the header */
-    XXH3_state_t *hash;         /* checksum of those bytes */
+    XXH3_state_t *hash;         /* checksum of the bytes of the file so far */
 };
 
 static void set_direct(sgt_safetensors_writer *w, int on)
