@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_spin_little(argv);
     sgt_search_wheels();
-    sgt_loader_guard_sigbus(NULL); /* if it fails, reading a truncated shard ends the program */
+    sgt_loader_guard_sigbus(NULL); /* if this fails, reading a truncated shard ends the program */
     int first = sgt_options_parse(&program, argc, argv);
     if (first == argc)
         sgt_usage(&program,

@@ -95,7 +95,7 @@ typedef struct sampling {
     sgt_decoder *decoder;
     sgt_generate_result result;
     sgt_notice notice;
-    char held[4096]; /* lines of notices that are printed after the texts */
+    char held[4096]; /* notices to print after the texts, one per line */
     const sgt_stop *stop;
 } sampling;
 

@@ -285,7 +285,7 @@ static void take_options(int argc, char **argv)
     if (budget && (epochs || s.given[SGT_SET_STEPS]))
         sgt_usage(&program, "--compute-budget: not together with --%s",
                   epochs ? "epochs" : "steps");
-    /* so that a stored number of steps does not override it */
+    /* so that the number of steps in a resumed run's options does not replace it */
     if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) take_config();

@@ -78,9 +78,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are complete
-        if (key < query + 16 * M &&
-            // else its queries see none of the tile
-            key + N > sight.first_key(query))
+        // skip a tile of which this warp's queries see no key
+        if (key < query + 16 * M && key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
                                values + now, query, key);
         dev::block_sync(); // all have read it before the next copies overwrite this tile

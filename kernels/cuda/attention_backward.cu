@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // this tile's copies and statistics are complete
-        // else they see none of the warp's keys
+        // skip queries that see none of this warp's keys
         if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
                                stats + turn * At::TURN, key, query);

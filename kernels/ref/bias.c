@@ -1,4 +1,5 @@
-/* bias.c: a bias is added to every row, so its gradient is the sum over rows. */
+/* bias.c: the gradient of a bias. A bias is added to every row, so its gradient is the sum over
+ * rows. */
 #include "kernels/ref/ref.h"
 
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld)

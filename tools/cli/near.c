@@ -1,5 +1,5 @@
-/* near.c: finds known words that are similar to an unknown one: by a common beginning, or up to
- * typing errors. */
+/* near.c: finds known words that are similar to an unknown one: with the same beginning, or with
+ * only a few typing errors. */
 #include "tools/cli/near.h"
 
 #include <ctype.h>
@@ -63,7 +63,7 @@ void sgt_near_offer(sgt_near *n, const char *word, size_t length)
     int where = n->length > 1 ? begins_part(n->word, n->length, word, length) : 0;
     if (where) keep(where == 1 ? &n->whole : &n->part, word, length);
     size_t slips = count_slips(n->word, n->length, word, length);
-    /* with so many errors, no letter of the word would remain */
+    /* if so many letters differ, none of the known word would remain */
     if (slips >= n->slips || slips >= length) return;
     n->slips = slips;
     n->nearest = word;

@@ -14,7 +14,8 @@ enum { SGT_NEAR_LENGTH = 48, SGT_NEAR_WORDS = 4, SGT_NEAR_HINT = 320 };
 typedef struct sgt_near {
     const char *word; /* the unknown word */
     size_t length;
-    const char *nearest; /* known word with the fewest typing errors; NULL: all have too many */
+    /* known word with the fewest typing errors; NULL: every known word has too many */
+    const char *nearest;
     size_t nearest_length, slips;
     /* whole: known words that begin with `word`; part: known words with a later part that does
      * (weight-decay for "decay"). If there are more than SGT_NEAR_WORDS, none is suggested. */

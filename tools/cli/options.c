@@ -254,8 +254,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     sgt_usage(p, "--cpu %s%s", err.text, rc == SGT_EUSAGE ? sgt_near_hint(&near, "", hint) : "");
 }
 
-/* End the program after it has printed what --help and the like ask for; fail if that could not be
- * written. */
+/* End the program after it has printed what --help or a similar option asks for. The exit code
+ * tells if that could not be written. */
 static _Noreturn void printed(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);

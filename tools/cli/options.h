@@ -54,7 +54,7 @@ struct sgt_program {
     /* rows of the settings, which replace ROWS in the table; the last row has no name */
     const sgt_option *rows;
     void *settings; /* struct that the options of `rows` set */
-    int *given;     /* set to 1 for each option of `rows` that is given */
+    int *given; /* array with a flag for each option of `rows`, set to 1 if the option is given */
     /* list of subcommands that ends with NULL; the first operand names one. NULL: no subcommands */
     const sgt_command *const *commands;
 };

@@ -13,7 +13,7 @@
 
 #define REDRAW .2  /* seconds between redraws on a terminal */
 #define LOGGED 10. /* seconds between lines if there is no terminal */
-/* BAR: most columns of the bar; LEAST: fewest, below which there is no bar */
+/* BAR: most columns of the bar; LEAST: fewest; there is no bar if fewer are free */
 #define BAR 20
 #define LEAST 4
 
@@ -49,7 +49,7 @@ static int columns(void)
     return n ? n : 80;
 }
 
-/* The parts of the line that are shown, because they fit. */
+/* Which parts of the line are shown, because they fit. */
 typedef struct parts {
     int bar, elapsed, rate;
     size_t facts;

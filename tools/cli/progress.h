@@ -32,7 +32,7 @@ void sgt_progress_line(sgt_progress *p, const char *line);
 /* Return a notice that prints a library's messages as "PROGRAM: line" above the bar. It is valid
  * until sgt_progress_end; the string `program` must live as long. */
 sgt_notice sgt_progress_notice(sgt_progress *p, const char *program);
-/* Also print the last state at the end if there is no terminal, the run took less than 10 s and no
+/* At the end, print the last state even if there is no terminal, the run took less than 10 s and no
  * line was printed before. */
 void sgt_progress_keep_last(sgt_progress *p);
 /* Draw the last state, end the line and free p, which may be NULL. */

@@ -91,7 +91,7 @@ static void print_notice(void *ctx, const char *line)
 
 sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }
 
-static sgt_stop stop; /* global, because a signal handler has no other way to reach it */
+static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
 
 static struct {
     sigset_t set;

@@ -1,5 +1,5 @@
-/* wrap.h: breaks lines between words for a terminal that is narrower than they are. A file or a
- * pipe gets each line whole. */
+/* wrap.h: breaks lines between words if a terminal is narrower than the lines. A file or a pipe
+ * gets each line whole. */
 #ifndef SGT_CLI_WRAP_H
 #define SGT_CLI_WRAP_H
 

@@ -22,7 +22,7 @@ typedef struct eval {
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;
-    int shown;       /* tables printed so far */
+    int shown;       /* number of tables printed so far */
     json_t *results; /* array to which each evaluation appends an object; NULL: it prints a table */
 } eval;
 
@@ -59,7 +59,7 @@ typedef enum eval_kind {
 
 /* A row: a context and one answer to it, and the model's results for the answer. */
 typedef struct eval_row {
-    uint64_t start; /* index of its first token in eval_items.tokens */
+    uint64_t start; /* index of the row's first token in eval_items.tokens */
     /* count: tokens of the row; asked: tokens of the answer, which are the last ones */
     uint32_t count, asked;
     double loss; /* sum of the losses of the answer's tokens */
@@ -67,7 +67,7 @@ typedef struct eval_row {
 } eval_row;
 
 typedef struct eval_item {
-    /* line: number of its line in the file, from 1; row: index of its first row */
+    /* line: number of the question's line in the file, from 1; row: index of its first row */
     size_t line, row;
     uint32_t choices; /* number of answers, each of which is a row */
     uint32_t label;   /* index of the right answer */

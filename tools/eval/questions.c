@@ -1,5 +1,5 @@
-/* questions.c: counts the questions that a model answers right: the answer that it finds the
- * likeliest is its answer. */
+/* questions.c: counts the questions that a model answers right. The model's answer is the one that
+ * it finds the likeliest. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "tools/inspect/inspect.h"
 
 #define SHOWN_IDS 24  /* tokens of each row that are decoded */
-#define SHOWN_TEXT 64 /* bytes of their text that are printed */
+#define SHOWN_TEXT 64 /* most bytes of the decoded text that are printed */
 
 typedef struct drawing {
     const inspect *o;
@@ -65,8 +65,7 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 }
 
 /* Format the text at the beginning of a row, which has `own` tokens, as one printable line;
- * newlines and tabs become
- *  and \t. */
+ * newlines and tabs become \n and \t. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size,
                     sgt_error *err)
 {
@@ -178,7 +177,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
     d.loader = l;
-    /* no overflow: the bounds of both options keep the product below 2^40 */
+    /* cannot overflow: the bounds of both options keep the product below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(ids, sizeof *d.inputs);
     d.targets = calloc(ids, sizeof *d.targets);

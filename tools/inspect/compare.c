@@ -19,7 +19,7 @@ typedef struct pair {
     inspect_set sets[2];
     /* split with the first difference; NULL: the sets were compared without splits */
     const char *split;
-    uint64_t token; /* index of the first difference in that split */
+    uint64_t token; /* index of the first difference within the split, or in all tokens */
     int differs;    /* 1: the tokens differ */
     /* 1: the vocabularies are the same; 0: they differ; -1: a set does not tell */
     int vocabularies;

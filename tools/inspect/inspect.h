@@ -24,8 +24,8 @@ typedef struct inspect {
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by;         /* 1: --pad was given */
     int documents;         /* for --batch: 1: also show where documents begin */
-    uint64_t threads;      /* for --verify; 0: all available cores */
-    uint64_t shard_tokens; /* for --merge; 0: as in the first set */
+    uint64_t threads;      /* for --verify: number of threads; 0: all available cores */
+    uint64_t shard_tokens; /* for --merge: tokens per shard of the result; 0: as in the first set */
     int force;
     sgt_notice notice;
     const sgt_stop *stop;
@@ -33,13 +33,14 @@ typedef struct inspect {
 
 typedef struct inspect_shard {
     char *path;
-    const char *split; /* "train" or "val"; "" for a shard that is not in a folder */
+    /* split of the shard: "train" or "val"; "" for a shard that is not in a folder */
+    const char *split;
     sgt_shard_header header;
     uint64_t documents; /* number of documents, from the manifest or the .idx file */
     int documents_known;
-    int indexed;  /* 1: there is an .idx file beside it */
-    int listed;   /* 1: the manifest lists it */
-    char *damage; /* line that describes its damage; NULL: none is known */
+    int indexed;  /* 1: an .idx file is beside the shard */
+    int listed;   /* 1: the manifest lists the shard */
+    char *damage; /* line that describes the shard's damage; NULL: none is known */
 } inspect_shard;
 
 enum { INSPECT_SPLITS = 2 };
@@ -51,9 +52,9 @@ extern const char *const inspect_splits[INSPECT_SPLITS]; /* the splits, in the o
 typedef struct inspect_set {
     const char *path;
     int folder;
-    /* name of the program that has not finished writing the set; NULL: none */
+    /* name of a program that has not finished writing the set; NULL: the set is finished */
     const char *unfinished;
-    sgt_manifest *manifest; /* NULL: there is no manifest.json */
+    sgt_manifest *manifest; /* contents of manifest.json; NULL: there is none */
     inspect_shard *shards;
     size_t count;
     uint64_t tokens, documents; /* over all shards */
@@ -85,7 +86,7 @@ typedef struct inspect_starts {
 int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_shard *d,
                         sgt_error *err);
 void inspect_starts_free(inspect_starts *k);
-/* Check that `id`, the token at the start number i, is one that begins a document. */
+/* Check that `id`, the token at start number i, begins a document. */
 int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shard *d, uint16_t id,
                          sgt_error *err);
 

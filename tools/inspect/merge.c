@@ -216,7 +216,7 @@ static int copy_file(const char *path, const char *folder, const char *name, sgt
         if (n > 0 || errno == EINTR) continue;
         if (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)
             rc = sgt_fail_errno(err, "%s", copy);
-        /* it continues from the current offsets of both files */
+        /* continue from the current offsets of both files */
         else rc = copy_plainly(from, to, copy, err);
         break;
     }

@@ -16,7 +16,7 @@
 
 /* Most bytes of state.json and of options.json; they have a few kilobytes. */
 #define MAX_JSON ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 16) /* most JSON values in such a file */
+#define MAX_VALUES ((size_t)1 << 16) /* most JSON values in state.json or options.json */
 /* most bytes of a line of log.jsonl; lines have a few hundred */
 #define MAX_LINE 8192
 
@@ -123,9 +123,9 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 typedef struct run {
     char **steps; /* names of the complete checkpoints, in order */
     size_t count;
-    char *latest;    /* contents of RUN/latest; NULL: there is none */
+    char *latest;    /* contents of RUN/latest; NULL: there is no such file */
     uint64_t logged; /* lines of log.jsonl */
-    /* first: first line; last: last line; evaluated: last line with a val_loss */
+    /* lines of the log: the first, the last, and the last with a val_loss */
     json_t *first, *last, *evaluated;
     json_t *options;
 } run;

@@ -13,7 +13,7 @@
 #include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 
-/* strcmp orders them in the same way */
+/* in the order of strcmp, too */
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 int inspect_exists(const char *folder, const char *name)
@@ -133,7 +133,7 @@ static inspect_shard *find_shard(const inspect_set *s, const char *file, size_t 
     return NULL;
 }
 
-/* Check that the manifest and the header of a shard agree. */
+/* Check that the manifest and the header agree about a shard. */
 static int compare_shard(const inspect_set *s, const inspect_shard *got,
                          const sgt_manifest_shard *want, sgt_error *err)
 {
@@ -202,7 +202,7 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
     }
-    /* missing shards were added at the end: sort them in */
+    /* missing shards were added at the end: sort all shards again */
     if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
     return SGT_OK;
 }

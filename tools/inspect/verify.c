@@ -45,7 +45,7 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
     if (!d->indexed) return SGT_OK;
     int rc = sgt_file_get(&text, &n, k->path, (size_t)(8 * d->header.tokens), err);
     if (rc < 0) return rc;
-    k->at = (uint64_t *)(void *)text; /* from malloc, so it is aligned */
+    k->at = (uint64_t *)(void *)text; /* aligned, because it comes from malloc */
     k->count = n / 8;
     if (n % 8 || k->count != d->documents)
         return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64,

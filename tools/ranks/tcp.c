@@ -52,7 +52,7 @@ typedef struct net {
     int listener;
     pthread_t watcher;
     int ending;      /* 1: the program is leaving; atomic, like r.given_up and told */
-    int told;        /* on rank 0: 1: one of its threads has begun to print why all ranks end */
+    int told;        /* rank 0 only: 1: one of its threads has begun to print why all ranks end */
     double deadline; /* time at which a rank that has given up must end */
     sgt_error why;   /* error with which this rank gave up; written before given_up is set */
 } net;

@@ -7,7 +7,7 @@
 #include "tools/cli/talk.h"
 #include "tools/report/figures.h"
 
-/* percentage of a curve's losses that are always shown; so is the first loss */
+/* percentage of all losses that the chart of losses always shows, besides each run's first loss */
 #define MOST_SHOWN 98
 
 /* Return where a bin is on the x axis `x`: in completed steps, tokens, or seconds. */

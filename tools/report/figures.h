@@ -15,7 +15,7 @@ typedef struct report_key {
 typedef struct report_figure {
     const char *id; /* id within the page, such as "loss-steps" */
     char title[64], caption[640];
-    int large;   /* two columns wide if there is room */
+    int large;   /* 1: two columns wide, if there is room */
     int of_runs; /* 1: the legend begins with the runs, if there are several */
     report_key keys[REPORT_KEYS];
     size_t key_count;

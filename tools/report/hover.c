@@ -6,7 +6,7 @@
 #include "tools/page/svg.h"
 #include "tools/report/report.h"
 
-/* Most tooltip lines in a chart; if there are many runs, it may have a few more. */
+/* Most tooltip lines in a chart; if there are many runs, the chart may have a few more. */
 #define LINES 512
 #define LEAST 16   /* least number of strips */
 #define TITLE 2048 /* most bytes of a tooltip */

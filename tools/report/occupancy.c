@@ -129,7 +129,7 @@ static int fill(report_figure *g, const report *r, const report_run *run, sgt_er
 static int put_picture(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
     static const report_figure empty;
-    report_figure *g = malloc(sizeof *g); /* too large for the stack */
+    report_figure *g = malloc(sizeof *g); /* on the heap, because it is too large for the stack */
     char id[32];
     if (!g) return sgt_fail_memory(err, "a picture");
     *g = empty;

@@ -7,7 +7,7 @@
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-#define LEAST_NOISE 5e-5 /* noise of a loss that four digits can show */
+#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
 
 char *report_loss(char *buf, size_t n, const report_run *run)
 {

@@ -19,7 +19,7 @@
 /* Most runs on one page: more could not be distinguished by colours and dashes. */
 #define REPORT_RUNS 24
 #define REPORT_BINS 240  /* most points of a curve */
-#define REPORT_DOTS 60   /* most points of a curve that is drawn with dots */
+#define REPORT_DOTS 60   /* most points of a curve that has a dot at each point */
 #define REPORT_ADVICE 12 /* most lines of advice per run */
 
 /* ---- a run's log ---- */
@@ -50,8 +50,8 @@ typedef struct report_row {
 typedef struct report_log {
     report_row *rows; /* in rising order of steps */
     size_t count, room;
-    uint64_t repeated; /* lines replaced by later ones of the same steps */
-    uint64_t damaged;  /* lines that are not log entries */
+    uint64_t repeated; /* number of lines that later lines of the same steps replaced */
+    uint64_t damaged;  /* number of lines that are not log entries */
     /* 1: the last line is incomplete: it is being written, or the run was killed */
     int half;
 } report_log;
@@ -63,7 +63,7 @@ void report_log_free(report_log *l);
 /* Mean, lowest and highest values over some consecutive steps. */
 typedef struct report_bin {
     report_row mean, low, high;
-    double skipped; /* updates skipped in these steps */
+    double skipped; /* number of updates skipped in these steps */
 } report_bin;
 
 typedef struct report_bins {
@@ -109,11 +109,11 @@ typedef struct report_run {
     uint64_t data_hash; /* hash of the training data, if `checkpoint` has it; else 0 */
     /* from starts.jsonl, or ""; begun and resumed are the times of the first and the last start */
     char host[80], machine[128], command[4096], begun[32], resumed[32];
-    uint64_t starts; /* times that it was started or resumed; 0: unknown */
+    uint64_t starts; /* how often the run was started or resumed; 0: unknown */
     /* sample: text that the checkpoint wrote; no_sample: reason why there is none; both malloc'd or
      * NULL */
     char *sample, *no_sample;
-    report_log log; /* its rows are freed after thinning */
+    report_log log; /* the log; its rows are freed after thinning */
     report_bins bins, evaluations;
     report_memory memory;
     sgt_train_estimate estimate;
@@ -185,7 +185,7 @@ typedef char *(*report_say)(char *buf, size_t n, double v);
 
 typedef struct report_chart {
     int log_y, zero;       /* log_y: the y axis is logarithmic; zero: it begins at 0 */
-    double x_unit, y_unit; /* value that an axis shows as 1; 0: 1 */
+    double x_unit, y_unit; /* value that an axis shows as 1; 0 means 1 */
     double x_end;  /* end of the x axis, which then begins at 0; 0: the range of the points */
     double y_most; /* upper limit of the y axis, at which larger values are cut off; 0: no limit */
     double y_room; /* least height of the y axis, in values */
@@ -248,14 +248,16 @@ typedef struct report {
 } report;
 
 /* Describe the runs: data, host, date, command, and a sample of text. */
-void report_put_about(FILE *page, const report *r);   /* for one run, in the page's header */
-void report_put_origins(FILE *page, const report *r); /* for several runs, as a table */
-void report_put_samples(FILE *page, const report *r); /* for several runs, side by side */
+/* describe a single run, in the page's header */
+void report_put_about(FILE *page, const report *r);
+void report_put_origins(FILE *page, const report *r); /* describe several runs, in a table */
+/* write the samples of several runs, side by side */
+void report_put_samples(FILE *page, const report *r);
 
 /* Return whether all runs were trained and evaluated on the same data, as far as that is known. */
 int report_same_data(const report *r);
 
-/* Write one section of the page each; report_put_page writes the whole page. */
+/* Write one section of the page each. report_put_page writes the whole page, with all sections. */
 int report_put_loss(FILE *page, const report *r, sgt_error *err);
 int report_put_steps(FILE *page, const report *r, sgt_error *err);
 int report_put_memory(FILE *page, const report *r, sgt_error *err);

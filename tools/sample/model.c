@@ -38,7 +38,8 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
     return SGT_OK;
 }
 
-/* Return where the vocabulary beside the model is, as a file or folder; NULL if there is none. */
+/* Return the path, a file or a folder, from which the vocabulary beside the model can be opened;
+ * NULL if there is none. */
 static const char *vocabulary_beside(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",

@@ -77,7 +77,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print all text that can be printed now. */
+/* Print all text that can be printed now, and the ends of complete texts. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {

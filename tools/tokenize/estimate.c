@@ -1,4 +1,4 @@
-/* estimate.c: sgt-tokenize --dry-run. */
+/* estimate.c: implements estimate.h (sgt-tokenize --dry-run). */
 #include "tools/tokenize/estimate.h"
 
 #include <dirent.h>

@@ -13,8 +13,8 @@ typedef struct train_vocab {
     int json, quiet;
 } train_vocab;
 
-/* Train on o's inputs, write the vocabulary into o->out, print the result, and return the exit
- * code. */
+/* Train a vocabulary on o's inputs, write its files to o->out, print the result, and return the
+ * exit code. */
 int run_train_vocab(const train_vocab *t, sgt_tokenize_options *o);
 
 #endif

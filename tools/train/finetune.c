@@ -1,5 +1,5 @@
-/* finetune.c: see finetune.h. The file is read into memory at once: examples for fine-tuning are
- * small. */
+/* finetune.c: implements finetune.h. The file is read into memory as a whole, because examples for
+ * fine-tuning are small. */
 #include "tools/train/finetune.h"
 
 #include <jansson.h>
@@ -13,8 +13,8 @@
 #include "loader/base/json.h"
 #include "tokenize/sgt_tokenize.h"
 
-#define MOST_BYTES ((size_t)1 << 34)  /* largest file */
-#define MOST_VALUES ((size_t)1 << 16) /* values in a line, which needs three */
+#define MOST_BYTES ((size_t)1 << 34)  /* most bytes of a file */
+#define MOST_VALUES ((size_t)1 << 16) /* most JSON values in a line, which needs three */
 
 typedef struct reading {
     const char *path;
@@ -53,7 +53,7 @@ static int add_example(reading *r, const json_t *prompt, const json_t *completio
 {
     sgt_examples *e = r->e;
     size_t p = json_string_length(prompt), c = json_string_length(completion);
-    /* there are never more ids than bytes */
+    /* room for as many ids as bytes is enough */
     int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT;
     if (rc == SGT_EFORMAT)
         return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path,
@@ -96,7 +96,8 @@ static int read_line(reading *r, const char *text, size_t n)
     return rc;
 }
 
-/* Read all lines; the last may end without a newline. The text is followed by a NUL. */
+/* Read all lines of `text`, which has n bytes and then a NUL; the last line may lack its
+ * newline. */
 static int read_lines(reading *r, const char *text, size_t n)
 {
     int rc = SGT_OK;

@@ -6,9 +6,9 @@
 #include "train/data/examples.h"
 
 /* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
- * blank lines are skipped. An example is the prompt's tokens, the completion's and the end-of-text
- * id, which also stands for an empty prompt. The signature is that of sgt_train_options.examples;
- * SGT_EFORMAT names file and line. */
+ * blank lines are skipped. An example has the prompt's tokens, the completion's and the end-of-text
+ * id; an empty prompt becomes that id too. Returns SGT_EFORMAT, with file and line, if a line is
+ * wrong. The function can serve as sgt_train_options.examples. */
 int finetune_read(const char *path, sgt_examples *e, sgt_error *err);
 
 #endif

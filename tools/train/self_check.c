@@ -1,4 +1,4 @@
-/* self_check.c: see self_check.h. */
+/* self_check.c: implements self_check.h. */
 #include "tools/train/self_check.h"
 
 #include <jansson.h>

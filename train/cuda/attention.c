@@ -169,7 +169,8 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
     if (!c->plan.cudnn) return SGT_OK;
-    /* zeros, because arithmetic on subnormal numbers or NaN might be slow */
+    /* zeros, because memory that was never written may hold numbers with which arithmetic is
+     * slow */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);

@@ -175,7 +175,7 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
         int fd = sgt_shard_open(&h, paths[i], 0, NULL);
-        /* sort a damaged shard as the longest; the loader will report the damage */
+        /* count a damaged shard as the longest; the loader will report the damage */
         if (fd < 0) h.tokens = UINT64_MAX;
         else close(fd);
         if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;

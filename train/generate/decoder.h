@@ -35,9 +35,10 @@ typedef struct sgt_decoder_options {
 } sgt_decoder_options;
 
 typedef struct sgt_decoder_row {
-    uint32_t sequence, position; /* sequence and position, below the limits in the options */
-    uint16_t id;                 /* below the model's vocab */
-    int wanted;                  /* 1: return the logits of the token after this one */
+    /* numbers of the sequence and the position, below the limits in the options */
+    uint32_t sequence, position;
+    uint16_t id; /* token, below the model's vocab */
+    int wanted;  /* 1: return the logits of the token after this one */
 } sgt_decoder_row;
 
 /* Open a decoder with all parameters zero. Returns SGT_ENOMEM, with how much memory is needed. */

@@ -9,11 +9,11 @@
 /* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {
     size_t prompt;    /* number of the prompt; NONE: the slot is free */
-    uint16_t *window; /* tokens that the model sees */
+    uint16_t *window; /* the prompt's last tokens and those generated: what the model sees */
     size_t count;     /* tokens in the window */
     size_t fed;       /* tokens that the decoder has processed */
     uint64_t made;
-    int wanted; /* 1: this run computes its logits */
+    int wanted; /* 1: the current run of the decoder computes its logits */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX

@@ -15,7 +15,7 @@
 #include "train/generate/decoder.h"
 
 typedef struct sgt_prompt {
-    const uint16_t *ids; /* at least one, each below the model's vocab */
+    const uint16_t *ids; /* tokens of the prompt, at least one, each below the model's vocab */
     size_t count;
     uint64_t sample; /* sample number: a prompt has another continuation for each number */
 } sgt_prompt;
@@ -38,9 +38,10 @@ typedef struct sgt_generate_options {
 } sgt_generate_options;
 
 typedef struct sgt_generate_result {
-    /* prompt tokens read, including those read again; tokens generated */
+    /* prompt_tokens: tokens of prompts that were read, including those read again; tokens: those
+     * generated */
     uint64_t prompt_tokens, tokens;
-    /* seconds of runs that read prompts, and of runs that only generated */
+    /* seconds of decoder runs that read prompts, and of runs that only generated */
     double prompt_seconds, token_seconds;
 } sgt_generate_result;
 

@@ -53,7 +53,8 @@ static inline void sgt_team_barrier(sgt_team *t, int size)
         t->there = 0;
         t->next = 0;
         pthread_mutex_lock(&t->lock);
-        __atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE); /* pairs with both loads below */
+        /* pairs with both acquiring loads of `round` below */
+        __atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
         pthread_cond_broadcast(&t->all_there);
         pthread_mutex_unlock(&t->lock);
         return;

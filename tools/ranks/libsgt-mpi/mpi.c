@@ -43,8 +43,8 @@ static int broadcast(void *bytes, size_t n, uint32_t root, sgt_error *err)
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* Poll every 20 microseconds, because MPI's own waiting would keep busy the core on which another
- * rank computes. */
+/* Send and receive at the same time (see mpi.h). Poll every 20 microseconds: MPI's own wait would
+ * occupy a core on which another rank could compute. */
 static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
                 size_t in_bytes, const int *lost, sgt_error *err)
 {
