@@ -6,7 +6,8 @@
 #include "train/settings.h"
 #include "loader/words.h"
 
-#define MAX_LOSS_SCALE (1 << 24) /* far above the largest number in fp16, 65504 */
+/* largest --loss-scale: far above the largest number in fp16, 65504 */
+#define MAX_LOSS_SCALE (1 << 24)
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const gelus[] = {"tanh", "erf", NULL};

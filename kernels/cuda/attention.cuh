@@ -199,7 +199,7 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
 }
 
 template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
-// numbers in a tile of ROWS rows
+// how many numbers a tile of ROWS rows has, with the gaps
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
 // Start copying ROWS rows into a tile. Rows from `present` on, and columns from D on, become 0.

@@ -80,8 +80,8 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// Request two blocks per multiprocessor where three need only a few registers more; 0 leaves it to
-// the compiler.
+// Request two blocks per multiprocessor where the kernel needs a few registers too many for three.
+// 0 leaves the choice to the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)

@@ -1,5 +1,5 @@
-/* attention_cudnn_graph.h: describe attention's forward and backward pass to cuDNN. For
- * attention_cudnn.c alone. */
+/* attention_cudnn_graph.h: describes attention's forward and backward pass to cuDNN; used by
+ * attention_cudnn.c only. */
 #ifndef SGT_KERNELS_ATTENTION_CUDNN_GRAPH_H
 #define SGT_KERNELS_ATTENTION_CUDNN_GRAPH_H
 

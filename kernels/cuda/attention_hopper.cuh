@@ -28,7 +28,7 @@ enum {
     BARRIERS = 1024           // bytes before the tiles, which begin at a multiple of 1,024
 };
 
-template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers in a tile
+template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // how many numbers a tile has
 
 // The barriers of a ring of stages. The producer copies the i-th tile into stage i % STAGES.
 struct Ring {

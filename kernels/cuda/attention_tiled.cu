@@ -97,7 +97,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
         dev::block_sync(); // all have read tiles and weights before the next ones are written
     }
     sum = row_sum(sum);
-    if (query >= a.length) return; // no barrier or shuffle follows
+    if (query >= a.length) return; // threads may leave here: no barrier or shuffle follows
     for (int d = part; d < D; d += SHARE)
         a.out[h.plain + query * h.plain_ld + d] = dev::from_float<T>(out[d] / sum);
     if (part == 0) a.lse[h.row + query] = (max + dev::log2_fast(sum)) * LN2;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
         if (KEYS) weigh(sum[1], 1, weights[1], tile[1], D);
         dev::block_sync(); // all have read tiles and weights before the next ones are written
     }
-    if (mine >= a.length) return; // no barrier or shuffle follows
+    if (mine >= a.length) return; // threads may leave here: no barrier or shuffle follows
     T *to = a.dqkv + h.packed + mine * h.packed_ld + (KEYS ? width : 0);
     for (int d = part; d < D; d += SHARE) {
         to[d] = dev::from_float<T>(sum[0][d] * a.scale);

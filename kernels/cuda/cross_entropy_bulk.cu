@@ -30,7 +30,7 @@ template <class T> struct BulkRows {
     const float *scale;
     size_t n;
     int V, ld, stages; // stages: rows in shared memory at once
-    int pitch;         // bytes from row to row in shared memory
+    int pitch;         // bytes from one row to the next in shared memory
 };
 
 // Return how many numbers of a row are copied: V, rounded up to a multiple of 16 bytes. ld is such

@@ -52,7 +52,7 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
         if (lane >= step) upto += before;
     }
     if (lane == 31) shared[warp] = upto;
-    dev::block_sync(); // with the reading of all warps' sums
+    dev::block_sync(); // every warp's sum is written before another warp reads it
     uint32_t start = upto - v;
     for (int w = 0; w < warp; w++) start += shared[w];
     return start;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             // the last lane with this digit updates the next destination
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
-        dev::warp_sync(); // with the reading of the next 32
+        dev::warp_sync(); // the updates are visible before the next 32 numbers are read
     }
 }
 

@@ -9,7 +9,7 @@
 #define GEMM_ALIGNMENT 16 /* bytes that every matrix is aligned to */
 /* bytes to overwrite before a timed run: more than most second-level caches hold */
 #define GEMM_FLUSH ((size_t)64 << 20)
-#define GEMM_CANDIDATES 16      /* algorithms requested and timed */
+#define GEMM_CANDIDATES 16      /* most algorithms that are requested and timed */
 #define GEMM_WIDE_CANDIDATES 64 /* most algorithms that are requested and timed if `wide` is set */
 #define GEMM_KEY 320 /* bytes of the text that describes a shape, including its terminator */
 

@@ -158,8 +158,8 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
     return left;
 }
 
-/* Run each candidate that is still in the race once. Then drop those that are too slow, but after
- * the first round only if it was long. */
+/* Run each candidate that is still in the race once. Then drop those that are too slow; after the
+ * first round, only if the runs took more than ENOUGH_MS. */
 static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
                       int round, float *spent, sgt_error *err)
 {

@@ -98,7 +98,7 @@ template <class T> struct NormBackward {
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
-    int C, first; // first: dx is stored, not added to
+    int C, first; // first: 1: dx is stored; 0: it is added to
 };
 
 template <int V> struct Chunk {

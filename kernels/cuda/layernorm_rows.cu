@@ -93,7 +93,7 @@ template <class T> struct RowsBackward {
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
-    int C, first; // first: dx is stored, not added to
+    int C, first; // first: 1: dx is stored; 0: it is added to
 };
 
 // A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on; zeros past C.

@@ -14,7 +14,7 @@ typedef struct norm {
     const float *mean, *rstd;
     size_t w, b;
     float *bias;
-    int first; /* dx is overwritten instead of added to */
+    int first; /* 1: dx is overwritten; 0: it is added to */
 } norm;
 
 /* Add to dx the gradient that passes through the LayerNorm of x, computed from dln. Without

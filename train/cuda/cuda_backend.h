@@ -138,7 +138,8 @@ typedef struct sgt_cuda_buffers {
     /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide (N,
      * 4C) inside the MLP, or of qkv; ddrop (N, C) of a branch with dropout */
     void *dx, *dln, *dwide, *ddrop;
-    float *delta; /* (B, H, T): for attention's backward pass */
+    /* (B, H, T): sum of dout * out over each head's columns, for attention's backward pass */
+    float *delta;
     /* (4C): a bias gradient that a product computed, in the type of the product's output */
     void *bias_sums;
     int32_t *ids, *targets, *sorted, *order;

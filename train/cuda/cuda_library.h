@@ -46,7 +46,7 @@ typedef struct sgt_cuda_library {
     /* Return how many launches, waits and copies there were since the library was loaded. */
     sgt_cuda_counts (*count)(void);
 
-    const sgt_cuda_checks *checks; /* the paths of the self-check; NULL: none */
+    const sgt_cuda_checks *checks; /* functions of the self-check; NULL: there is none */
 
     /* Calls for benchmarks: matrix products, CUPTI's counters, and the timing of attention. */
     const sgt_cuda_gemm_calls *gemm;

@@ -253,7 +253,7 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->buf.place = take(c, sizeof *c->buf.place);
     c->buf.outliers = take(c, sizeof *c->buf.outliers);
     kind(c, "data");
-    /* the matrix products' own allocation */
+    /* a separate allocation, for matrix products */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->plan.gemm_space};
 }
 

@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* The input and the results of three calls: arrays of COUNT floats. */
+/* Arrays of COUNT floats: the input, and the results of three calls. */
 enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };
 
 /* ---- NCCL ---- */

@@ -19,8 +19,8 @@ typedef struct sgt_choice {
     /* 0: keep all ids. Otherwise keep an id if at most top_k - 1 ids have a larger logit; these may
      * be more than top_k ids if logits are equal. */
     uint64_t top_k;
-    /* 0 or 1: keep all of those ids. Otherwise keep the fewest whose probabilities add up to this
-     * share: the likeliest first, and of equally likely ones the lowest. */
+    /* 0 or 1: keep all ids that top_k keeps. Otherwise keep the fewest of them whose probabilities
+     * add up to this share: the likeliest first, and of equally likely ones the lowest. */
     double top_p;
     uint64_t seed;
 } sgt_choice;
