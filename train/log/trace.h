@@ -14,11 +14,12 @@
  *     sgt_trace_close(t);
  *
  * The first SGT_TRACE_WAIT steps are not traced: in them, libraries choose algorithms, caches fill
- * and graphs are captured. The next SGT_TRACE_STEPS are: steps 10 to 19 of a call. A shorter run
- * waits less, and a run of ten steps or fewer is traced entirely. This is like torch.profiler's
- * schedule(wait, warmup, active). An evaluation or a checkpoint after the last traced step still
- * belongs to the trace, so --save-every 20 shows a checkpoint. The file is written when the last
- * traced step is over. It is complete under its name or absent, even if the process dies.
+ * and graphs are captured. The next SGT_TRACE_STEPS steps are traced, that is, steps 10 to 19 of a
+ * call. A shorter run waits less, and a run of ten steps or fewer is traced entirely. This is like
+ * torch.profiler's schedule(wait, warmup, active). An evaluation or a checkpoint after the last
+ * traced step still belongs to the trace, so --save-every 20 shows a checkpoint. The file is
+ * written when the last traced step is over. It is complete under its name or absent, even if the
+ * process dies.
  *
  * Every call accepts a NULL trace, at the cost of one comparison. Calls may come from any thread,
  * except open, step, finish and close, which belong to the thread that runs steps. Between two
