@@ -4,7 +4,8 @@
 # that tests and measures them, tools/install.mk installs and packages them.
 #
 # Variants are built in folders of their own: make DEBUG=1, make SAN=address,undefined,
-# make CC=clang, make CPU=plain (or avx2: programs and tests then see a CPU of that level).
+# make CC=clang, make CPU=plain (or avx2: programs and tests then see a CPU of that level), make
+# CPU=amx (tiles are computed by a twin of AMX's instructions, on any CPU with AVX-512).
 # B=DIR builds in another folder, V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
@@ -44,7 +45,8 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 INCLUDE := -I. -Iloader -Itokenize # the last two for the installed headers
 # -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
-    -pthread $(SANFLAGS) $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"') $(CFLAGS) -MMD -MP
+    -pthread $(SANFLAGS) $(if $(filter amx,$(CPU)),-DSGT_AMX_TWIN,\
+    $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"')) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # Flags per folder and per file. On other processors than x86-64, files for its vector
@@ -62,6 +64,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
     $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
     $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
+    $(if $(filter %_amx.c,$(1)),$(if $(AVX512),$(AVX512) -mamx-tile -mamx-bf16)) \
     $(if $(filter %_vbmi2_avx512.c,$(1)),$(if $(AVX512),-mavx512vbmi -mavx512vbmi2))
 
 # ---- libraries: each folder becomes build/obj/libsgt-FOLDER.a ----

@@ -66,7 +66,7 @@ typedef struct sgt_normals {
 typedef enum sgt_rounding { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_rounding;
 
 typedef struct sgt_kernels {
-    const char *level; /* "ref", "plain", "avx2", "avx512" */
+    const char *level; /* "ref", "plain", "avx2", "avx512", "amx" */
 
     /* out[i] = wte[ids[i]] + wpe[(row0 + i) % T]
      *   out (n, C), ids (n), wte (V, C), wpe (>=T, C)
@@ -186,10 +186,9 @@ typedef struct sgt_kernels {
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: plain C, sums in double */
 /* Return the table of sgt_cpu()'s level. Every level's table is complete. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the same table, but if our own bfloat16 products are used, with attention that rounds its
- * operands to bfloat16: queries, keys, values, dout, probabilities and score gradients. Sums and
- * everything between products stay float. (With AMX, oneDNN does the products, and vectors of
- * bfloat16 are no faster than those of float.) */
+/* Return the same table, but if the CPU multiplies bfloat16 in AMX tiles or in vectors, with
+ * attention that rounds its operands to bfloat16: queries, keys, values, dout, probabilities and
+ * score gradients. Sums and everything between products stay float. */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* Return the table of one level (for tests and benchmarks), or NULL if this machine or --cpu does
  * not allow it. */
@@ -282,8 +281,8 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 0 if oneDNN does the products or C is too large for the scratch (above 3072 groups), else
- * 1. */
+/* Return 1 if the head can run: in float32 and in vectors of bfloat16 if C is at most 3072 groups,
+ * in AMX tiles always. 0 if oneDNN does the products. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,

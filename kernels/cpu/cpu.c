@@ -2,6 +2,7 @@
 #include "loader/base/cpu.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/tiles.h"
 
 const sgt_kernels *sgt_kernels_level(int level)
 {
@@ -18,6 +19,7 @@ const sgt_kernels *sgt_kernels_cpu(void) { return sgt_kernels_level(sgt_cpu()); 
 const sgt_kernels *sgt_kernels_bf16(void)
 {
 #if defined(__x86_64__)
+    if (sgt_tiles()) return &sgt_table_amx;
     if (sgt_own_product(1)) return &sgt_table_bf16_avx512;
 #endif
     return sgt_kernels_cpu();

@@ -1,7 +1,7 @@
 /* head.c: the head, its softmax and its loss on top of our own products. Logits exist only in
  * blocks of 6 x 512 in the first-level cache. Each part of a row is stored once as exp(logit - the
  * part's maximum), already in the products' format. A factor for each row and part turns that into
- * a gradient; both gradient products apply it. After Milakov & Gimelshein, "Online normalizer
+ * a gradient; both gradient products apply it. In AMX tiles, head_bf16_amx.c does it all. After Milakov & Gimelshein, "Online normalizer
  * calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
@@ -9,7 +9,9 @@
 
 #include "loader/base/arena.h"
 #include "kernels/kernels.h"
+#include "kernels/cpu/head_amx.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/tiles.h"
 
 enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
 
@@ -24,9 +26,12 @@ static size_t part_of(const sgt_head *h)
     return (panels < SGT_PRODUCT_PANELS ? panels : SGT_PRODUCT_PANELS) * SGT_PRODUCT_COLUMNS;
 }
 
+/* Return whether the head is computed in AMX tiles. */
+static int tiled(const sgt_head *h) { return h->bf16 && sgt_tiles(); }
+
 int sgt_head_possible(const sgt_head *h)
 {
-    return sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2);
+    return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
 /* Return the row stride of e: an odd number of cache lines, so that rows of one column do not
@@ -47,6 +52,9 @@ static size_t across_of(const sgt_head *h)
 
 size_t sgt_head_memory(const sgt_head *h)
 {
+#if defined(__x86_64__)
+    if (tiled(h)) return sgt_head_bf16_amx_memory(h);
+#endif
     size_t e = h->n * line_of(h) * (h->bf16 ? 2 : 4);
     return (e + 63) / 64 * 64 + parts_of(h) * across_of(h) * sizeof(double) +
            (parts_of(h) * PER_ROW + 1) * h->n * sizeof(float);
@@ -162,6 +170,9 @@ double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32
                     const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                     int add)
 {
+#if defined(__x86_64__)
+    if (tiled(h)) return sgt_head_bf16_amx(h, n, x, x32, w, targets, scale, loss, dx, dw, add);
+#endif
     sgt_softmax s = {.n = n,
                      .V = h->V,
                      .C = h->C,

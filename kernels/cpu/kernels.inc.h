@@ -5,12 +5,19 @@
 #ifndef ATTENTION_BF16
 #define ATTENTION_BF16 0
 #endif
+#ifndef ATTENTION_AMX
+#define ATTENTION_AMX 0
+#endif
 #include "kernels/kernels.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/simd.h"
 
 #include "kernels/cpu/adamw.h"
+#if ATTENTION_AMX
+#include "kernels/cpu/attention_amx.h"
+#else
 #include "kernels/cpu/attention.h"
+#endif
 #include "kernels/cpu/bias.h"
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/cpu/decode.h"

@@ -9,5 +9,6 @@ extern const sgt_kernels sgt_table_plain;
 extern const sgt_kernels sgt_table_avx2;        /* x86-64 only */
 extern const sgt_kernels sgt_table_avx512;      /* x86-64 only */
 extern const sgt_kernels sgt_table_bf16_avx512; /* x86-64 only; attention's products in bfloat16 */
+extern const sgt_kernels sgt_table_amx;         /* x86-64 only; attention in AMX tiles */
 
 #endif

@@ -5,8 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/kernels/harness.h"
+#include "tests/kernels/twin_amx.h"
 
 static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  8,   15,  16,  17,
                                  31, 47, 63, 64, 65, 97, 128, 133, 193, 289};
@@ -420,9 +422,11 @@ static void documents_bench(check *t)
 
 static int bf16_table(check *t)
 {
-    t->k = sgt_kernels_bf16();
-    if (t->k == sgt_kernels_cpu())
-        check_skip(t, "this CPU has no vectors that multiply bfloat16, or tiles besides");
+    int twin = strcmp(t->level, "amx") == 0;
+    t->k = twin ? twin_table() : sgt_kernels_bf16();
+    if (!t->k) check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+    else if (t->k == sgt_kernels_cpu())
+        check_skip(t, "this CPU has neither vectors nor tiles of bfloat16");
     return !t->skipped;
 }
 
@@ -458,10 +462,14 @@ static void bf16_bench(check *t)
     backward_bench(t);
 }
 
+/* The twin's speed says nothing. */
+static void no_bench(check *t) { (void)t; }
+
 const kernel_case cases_attention[] = {
     {"attention", attention_definition, attention_against_ref, attention_bench, NULL},
     {"attention_backward", backward_definition, backward_against_ref, backward_bench, NULL},
     {"attention_documents", documents_definition, one_document, documents_bench, NULL},
     {"attention_bf16", bf16_definition, bf16_against_ref, bf16_bench, "fast"},
+    {"attention_bf16", bf16_definition, bf16_against_ref, no_bench, "amx"},
     {0},
 };

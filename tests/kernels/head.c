@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/base/arena.h"
+#include "tests/kernels/twin_amx.h"
 
 typedef struct head_shape {
     size_t n, V, C;
@@ -38,10 +39,11 @@ static const void *as_bf16(check *t, float *x, size_t n)
     return out;
 }
 
-/* Make the last part's weights small beside the others', and the first row's target one of them. */
-static void shrink_last(drawn *d)
+/* Make weights small but those of one part, and the first row's target one of the last part. */
+static void shrink(drawn *d)
 {
-    for (size_t i = 1024 * d->at.C; i < d->at.V * d->at.C; i++) d->w[i] *= 0x1p-10f;
+    for (size_t i = 0; i < d->at.V * d->at.C; i++)
+        if (i < 512 * d->at.C || i >= 1024 * d->at.C) d->w[i] *= 0x1p-10f;
     d->targets[0] = (int32_t)d->at.V - 1;
 }
 
@@ -66,7 +68,7 @@ static drawn draw(check *t, const head_shape *s, int bf16)
         .at = *s, .x = check_random(t, s->n * s->C, 1), .w = check_random(t, s->V * s->C, s->size)};
     int negligible = s->V > 1024 && s->size > 20;
     d.targets = check_ids(t, s->n, (int32_t)s->V);
-    if (negligible) shrink_last(&d);
+    if (negligible) shrink(&d);
     d.in[0] = bf16 ? as_bf16(t, d.x, s->n * s->C) : d.x;
     d.in[1] = bf16 ? as_bf16(t, d.w, s->V * s->C) : d.w;
     if (s->n > 3) d.targets[3] = -1;
@@ -86,15 +88,19 @@ static drawn draw(check *t, const head_shape *s, int bf16)
     return d;
 }
 
+/* Return whether this is the column of the head for AMX, which runs by the twin. */
+static int by_twin(const check *t) { return strcmp(t->level, "amx") == 0; }
+
 static void run(check *t, const drawn *d, int bf16, double scale, int threads, float *dw, int add)
 {
     sgt_head h = {.n = d->at.n, .V = d->at.V, .C = d->at.C, .bf16 = bf16, .threads = threads};
     if (!(scale > 0)) h.greedy = d->greedy;
-    h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
+    size_t memory = by_twin(t) ? twin_head_memory(&h) : sgt_head_memory(&h);
+    h.memory = check_scratch(t, memory / sizeof(float) + 16);
     h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
     double sum = 0;
-    double got = sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss,
-                              d->dx, dw, add);
+    double got = (by_twin(t) ? twin_head_run : sgt_head_run)(
+        &h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
     for (size_t i = 0; i < d->at.V * d->at.C && scale > 0; i++)
         sum += (double)dw[i] * (double)dw[i];
     if (scale > 0 && isfinite(sum) && !(fabs(got - sum) <= 25 * UNIT * sum))
@@ -172,10 +178,12 @@ static void nan_is_seen(check *t, int bf16)
 static void all(check *t, int bf16)
 {
     sgt_head h = {.n = 1, .V = 8, .C = 8, .bf16 = bf16, .threads = 1};
-    if (!sgt_head_possible(&h)) {
-        if (bf16)
-            check_skip(
-                t, "this CPU has no vectors of bfloat16, or has AMX, whose products are oneDNN's");
+    if (by_twin(t) && !twin_table()) {
+        check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+        return;
+    }
+    if (!by_twin(t) && !sgt_head_possible(&h)) {
+        if (bf16) check_skip(t, "this CPU has neither vectors nor tiles of bfloat16");
         else check_fail(t, "no head of our own in float32");
         return;
     }
@@ -228,8 +236,12 @@ static void bf16_bench(check *t)
     bench_at(t, 1, 512, 50257, 256), bench_at(t, 1, 256, 50257, 768);
 }
 
+/* The twin's speed says nothing. */
+static void no_bench(check *t) { (void)t; }
+
 const kernel_case cases_head[] = {{"head", definition, f32_against_ref, f32_bench, "fast"},
                                   {"head", definition, f32_against_ref, f32_bench, "avx2"},
                                   {"head", definition, f32_against_ref, f32_bench, "plain"},
                                   {"head_bf16", definition, bf16_against_ref, bf16_bench, "fast"},
+                                  {"head_bf16", definition, bf16_against_ref, no_bench, "amx"},
                                   {0}};

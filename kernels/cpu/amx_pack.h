@@ -1,0 +1,201 @@
+/* amx_pack.h: pairs of AMX tiles, and the block of 32 x 32 sums that two pairs add to.
+ *
+ * A pair is two tiles, one after the other in memory. A left pair holds 32 rows with 32 numbers of
+ * k each; its tiles are rows 0 to 15 and 16 to 31. A right pair holds 32 columns with 32 numbers of
+ * k each; its tiles are columns 0 to 15 and 16 to 31, and a row of a tile holds two neighbours in k
+ * of every column, side by side. So one step of a block is two pairs: 4 loads for 4 products.
+ *
+ * Packers write zeros for what does not exist, and read only what exists. */
+#ifndef SGT_CPU_AMX_PACK_H
+#define SGT_CPU_AMX_PACK_H
+
+#include "kernels/cpu/amx.h"
+#include "kernels/cpu/simd.h"
+
+enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK_BYTES = SIDE * SIDE * 4 };
+
+/* c (SIDE, SIDE) = or += the products of `steps` pairs on either side, which are left_step and
+ * right_step bytes apart. */
+SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
+                          size_t right_step, size_t steps, int add)
+{
+    enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
+    if (add) {
+        amx_load(0, c, LINE);
+        amx_load(1, c + W, LINE);
+        amx_load(2, c + LOWER, LINE);
+        amx_load(3, c + LOWER + W, LINE);
+    } else {
+        amx_zero(0);
+        amx_zero(1);
+        amx_zero(2);
+        amx_zero(3);
+    }
+    for (size_t p = 0; p < steps; p++, left += left_step, right += right_step) {
+        amx_load(4, left, 64);
+        amx_load(5, left + TILE, 64);
+        amx_load(6, right, 64);
+        amx_load(7, right + TILE, 64);
+        amx_product(0, 4, 6);
+        amx_product(1, 4, 7);
+        amx_product(2, 5, 6);
+        amx_product(3, 5, 7);
+    }
+    amx_store(0, c, LINE);
+    amx_store(1, c + W, LINE);
+    amx_store(2, c + LOWER, LINE);
+    amx_store(3, c + LOWER + W, LINE);
+}
+
+/* ---- vectors of bfloat16 ---- */
+
+/* Load the first n of 32 numbers at p, others 0. With n = 0, p is not read. */
+SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
+{
+    if (n >= SIDE) return _mm512_loadu_si512(p);
+    return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
+}
+
+/* Indices of permutations of two vectors: their low halves' numbers in turn, and their high
+ * halves'. */
+SGT_INLINE __m512i amx_low_in_turn(void)
+{
+    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
+                             0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
+                             0x2e000e, 0x2f000f);
+}
+
+SGT_INLINE __m512i amx_high_in_turn(void)
+{
+    return _mm512_add_epi32(amx_low_in_turn(), _mm512_set1_epi32(0x100010));
+}
+
+/* The inverse: every second number of two vectors, from the first or from the second on. */
+SGT_INLINE __m512i amx_even(void)
+{
+    return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
+                             0x1e001c, 0x220020, 0x260024, 0x2a0028, 0x2e002c, 0x320030, 0x360034,
+                             0x3a0038, 0x3e003c);
+}
+
+SGT_INLINE __m512i amx_odd(void)
+{
+    return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
+}
+
+/* Round a and b to bfloat16, side by side in each lane, a in the lower half. The instruction and
+ * its replacement differ in denormal numbers alone, which AMX takes for 0. */
+#if defined(__AVX512BF16__)
+SGT_INLINE __m512i amx_pair(vf a, vf b)
+{
+    __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+    __m512i in_turn = _mm512_setr_epi32(0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
+                                        0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
+                                        0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f);
+    return _mm512_permutexvar_epi16(in_turn, halves);
+}
+
+/* Round a and b to bfloat16, a's numbers first. */
+SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
+#else
+/* Round to bfloat16, ties to even, in the upper half of each lane; the lower half is undefined. A
+ * NaN stays one. */
+SGT_INLINE __m512i amx_upper(vf x)
+{
+    __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u,
+                                _mm512_set1_epi32(0x400000));
+}
+
+SGT_INLINE __m512i amx_pair(vf a, vf b)
+{
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(amx_upper(a), 16), amx_upper(b));
+}
+
+SGT_INLINE __m512i amx_along(vf a, vf b)
+{
+    return _mm512_permutex2var_epi16(amx_upper(a), amx_odd(), amx_upper(b));
+}
+#endif
+
+/* Round as the others do: bfloat16 is the upper half of a float. */
+SGT_INLINE vf amx_rounded(vf x)
+{
+    return (vf)_mm512_and_si512(amx_pair(x, x), _mm512_set1_epi32((int)0xffff0000));
+}
+
+SGT_INLINE void amx_put(char *p, __m512i x) { _mm512_storeu_si512(p, x); }
+SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)(void *)p, x); }
+
+/* ---- packing ---- */
+
+/* Pack a left pair from rows of k numbers, `ld` numbers apart. */
+SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
+{
+    for (size_t i = 0; i < SIDE; i++)
+        amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
+}
+
+/* Transpose 16 x 16 groups of 4 bytes to `out`, 64 bytes a row. */
+SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
+{
+    vf v[W];
+    for (int i = 0; i < W; i++) v[i] = (vf)group[i];
+    vtranspose(v);
+    for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
+}
+
+/* Pack a right pair of which each column is a row of x with k numbers, `ld` numbers apart. */
+SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
+{
+    for (size_t i = 0; i < SIDE; i += W) {
+        __m512i row[W];
+        for (size_t j = 0; j < W; j++)
+            row[j] = amx_numbers(x + (i + j < rows ? (i + j) * ld : 0), i + j < rows ? k : 0);
+        amx_put_transposed(out + i / W * TILE, row);
+    }
+}
+
+/* Pack a left pair of which each row is a column of x: k rows of x, `ld` numbers apart. */
+SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
+{
+    const __m512i low = amx_low_in_turn(), high = amx_high_in_turn();
+    __m512i upper[W], lower[W];
+    for (size_t i = 0; i < W; i++) {
+        __m512i a = amx_numbers(x + (2 * i < k ? 2 * i * ld : 0), 2 * i < k ? columns : 0);
+        size_t next = 2 * i + 1;
+        __m512i b = amx_numbers(x + (next < k ? next * ld : 0), next < k ? columns : 0);
+        upper[i] = _mm512_permutex2var_epi16(a, low, b);
+        lower[i] = _mm512_permutex2var_epi16(a, high, b);
+    }
+    amx_put_transposed(out, upper);
+    amx_put_transposed(out + TILE, lower);
+}
+
+/* Pack a right pair from k rows of floats, each times its factor, `ld` floats apart. */
+SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
+                                  size_t k, size_t columns)
+{
+    for (size_t i = 0; i < SIDE; i += 2)
+        for (size_t j = 0; j < SIDE; j += W) {
+            vf row[2] = {vset(0), vset(0)};
+            for (size_t r = i; r < i + 2 && r < k && j < columns; r++)
+                row[r - i] = vload_upto(x + r * ld + j, columns - j) * vset(factor[r]);
+            amx_put(out + j / W * TILE + i / 2 * 64, amx_pair(row[0], row[1]));
+        }
+}
+
+/* Turn a right pair, k by columns, into the left pair whose rows are its k. */
+SGT_INLINE void amx_right_to_left(char *out, const char *right)
+{
+    const __m512i even = amx_even(), odd = amx_odd();
+    for (size_t i = 0; i < W; i++) {
+        __m512i a = _mm512_loadu_si512(right + i * 64),
+                b = _mm512_loadu_si512(right + TILE + i * 64);
+        amx_put(out + 2 * i * 64, _mm512_permutex2var_epi16(a, even, b));
+        amx_put(out + (2 * i + 1) * 64, _mm512_permutex2var_epi16(a, odd, b));
+    }
+}
+
+#endif

@@ -1,0 +1,456 @@
+/* attention_amx.h: causal attention of one head in AMX tiles, after Dao et al., "FlashAttention"
+ * (2022). amx_pack.h says what pairs and blocks are.
+ *
+ * Scores are computed transposed: S' (keys, queries) = K Q'. A query is then one lane, so that its
+ * maximum, sum, lse and delta are vectors, and nothing is added across lanes. A row of P' is a row
+ * of the left pair that dV = P' dO needs; two rows side by side are one of the right pair that
+ * O' = V' P' needs. dS' is used both ways: dK = dS' Q and dQ' = K' dS'.
+ *
+ * Forward takes 32 queries against up to CHUNK blocks of 32 keys at a time, with a running maximum
+ * and sum. Backward takes AROUND x AROUND blocks at a time and computes the scores again from lse.
+ * Blocks above the diagonal are skipped, and so are those before the documents of all their
+ * queries: starts never fall from one query to the next.
+ *
+ * Rounding points, as at the AVX512-BF16 level: queries, keys, values, dout, probabilities (before
+ * they are divided by their sum) and score gradients become bfloat16; all else is float.
+ *
+ * Counts, for 64 channels. A block of scores takes 8 loads for 8 products and 4 stores. O' takes
+ * 4 loads a step for 4 products, and 4 loads and 4 stores of sums per chunk of up to 8 steps: 1.125
+ * loads a product. Backward, 4 steps: 1.25. All operands of a task lie in the second-level cache,
+ * and a chunk's scores and probabilities (32 + 16 KiB) about in the first: the exponentials take
+ * most of the time, 64 of them per 16 queries and 64 keys beside 4 products. */
+#include "kernels/cpu/amx_pack.h"
+#include "kernels/cpu/dropout.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/simd.h"
+
+enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
+
+/* W queries: their numbers, and the first keys that they see. */
+typedef struct attention_lanes {
+    __m512i query, start;
+} attention_lanes;
+
+/* Parts of the scratch. Pairs are counted in PAIR bytes, blocks in SIDE x SIDE floats. */
+typedef struct attention_parts {
+    size_t T, D, blocks, deep; /* blocks, deep: T and D in units of SIDE, rounded up */
+    char *k_left, *v_left;     /* (blocks, deep) pairs: rows are keys, k is the channel */
+    char *q_right, *o_right;   /* (blocks, deep) pairs: columns are queries; o: of dout */
+    char *k_across, *v_across; /* (deep, blocks) left pairs: rows are channels, k is the key */
+    char *q_down, *o_down;     /* (deep, blocks) right pairs: columns are channels, k the query */
+    char *p, *ds;              /* (AROUND keys, AROUND queries) left pairs: k is the query */
+    char *ds_right;            /* (AROUND queries, AROUND keys) right pairs: k is the key */
+    float *s, *dp;             /* blocks of scores: CHUNK, and one of dP' */
+    float *dq;                 /* (blocks, deep) blocks of dQ'; forward: (deep) of O' */
+    float *dk, *dv;            /* (AROUND, deep) blocks */
+    float *lse, *delta;        /* (blocks * SIDE), 0 past T */
+    const sgt_dropout *drop;   /* NULL: none */
+    const int32_t *start;      /* (T), or NULL: all 0 */
+    float scale;
+    size_t total;
+} attention_parts;
+
+SGT_INLINE size_t attention_units(size_t n) { return (n + SIDE - 1) / SIDE; }
+
+/* Return how many of 32 numbers from `at` on exist if there are n. */
+SGT_INLINE size_t attention_left(size_t n, size_t at) { return n - at < SIDE ? n - at : SIDE; }
+
+static attention_parts attention_lay_out(float *base, size_t T, size_t D)
+{
+    attention_parts a = {.T = T, .D = D, .blocks = attention_units(T), .deep = attention_units(D)};
+    size_t whole = a.blocks * a.deep, around = AROUND * AROUND;
+    enum { IN_PAIR = PAIR / sizeof(float), IN_BLOCK = SIDE * SIDE };
+    const struct {
+        void *part;
+        size_t floats;
+    } parts[] = {
+        {&a.k_left, whole * IN_PAIR},
+        {&a.v_left, whole * IN_PAIR},
+        {&a.q_right, whole * IN_PAIR},
+        {&a.o_right, whole * IN_PAIR},
+        {&a.k_across, whole * IN_PAIR},
+        {&a.v_across, whole * IN_PAIR},
+        {&a.q_down, whole * IN_PAIR},
+        {&a.o_down, whole * IN_PAIR},
+        {&a.p, around * IN_PAIR},
+        {&a.ds, around * IN_PAIR},
+        {&a.ds_right, around * IN_PAIR},
+        {&a.s, CHUNK * IN_BLOCK},
+        {&a.dp, IN_BLOCK},
+        {&a.dq, whole * IN_BLOCK},
+        {&a.dk, AROUND * a.deep * IN_BLOCK},
+        {&a.dv, AROUND * a.deep * IN_BLOCK},
+        {&a.lse, a.blocks * SIDE},
+        {&a.delta, a.blocks * SIDE},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        float *at = base ? base + a.total : NULL;
+        memcpy(parts[i].part, &at, sizeof at);
+        /* sizes are multiples of 32 floats, so every part stays aligned */
+        a.total += parts[i].floats;
+    }
+    return a;
+}
+
+static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
+
+/* ---- packing ---- */
+
+/* How pack turns 32 rows of up to 32 floats, or their transpose, into a pair. */
+enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
+
+SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
+                             size_t columns)
+{
+    return row < rows && column < columns ? vload_upto(x + row * ld + column, columns - column)
+                                          : vset(0);
+}
+
+SGT_INLINE __m512i attention_along(const float *x, size_t ld, size_t row, size_t rows,
+                                   size_t columns)
+{
+    return amx_along(attention_load(x, ld, row, rows, 0, columns),
+                     attention_load(x, ld, row, rows, W, columns));
+}
+
+SGT_INLINE __m512i attention_down(const float *x, size_t ld, size_t row, size_t rows, size_t column,
+                                  size_t columns)
+{
+    return amx_pair(attention_load(x, ld, row, rows, column, columns),
+                    attention_load(x, ld, row + 1, rows, column, columns));
+}
+
+SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t ld, size_t rows,
+                                    size_t columns)
+{
+    for (size_t i = 0; i < SIDE && how == LEFT; i++)
+        amx_put(out + i * 64, attention_along(x, ld, i, rows, columns));
+    for (size_t h = 0; h < HALVES; h++, out += TILE) {
+        __m512i group[W];
+        for (size_t i = 0; i < W && how == RIGHT; i++)
+            group[i] = attention_along(x, ld, h * W + i, rows, columns);
+        for (size_t i = 0; i < W && how != LEFT && how != RIGHT; i++)
+            group[i] = attention_down(x, ld, 2 * i, rows, h * W, columns);
+        for (size_t i = 0; i < W && how == RIGHT_ACROSS; i++) amx_put(out + i * 64, group[i]);
+        if (how == RIGHT || how == LEFT_ACROSS) amx_put_transposed(out, group);
+    }
+}
+
+/* Pack x (T, D): into (blocks, deep) pairs, or if `how` is ACROSS, into (deep, blocks). */
+SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
+                               size_t ld)
+{
+    for (size_t b = 0; b < a->blocks; b++)
+        for (size_t c = 0; c < a->deep; c++) {
+            int across = how == LEFT_ACROSS || how == RIGHT_ACROSS;
+            size_t at = across ? c * a->blocks + b : b * a->deep + c;
+            attention_pack_pair(out + at * PAIR, how, x + b * SIDE * ld + c * SIDE, ld,
+                                attention_left(a->T, b * SIDE), attention_left(a->D, c * SIDE));
+        }
+}
+
+/* Write a block times `factor` to up to SIDE x SIDE floats, or its transpose. */
+SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld,
+                                 const float *block, size_t b, size_t c, vf factor[HALVES],
+                                 int transposed)
+{
+    size_t rows = attention_left(a->T, b * SIDE), columns = attention_left(a->D, c * SIDE);
+    out += b * SIDE * ld + c * SIDE;
+    for (size_t i = 0; i < SIDE; i += W)
+        for (size_t j = 0; j < columns; j += W) {
+            vf v[W];
+            for (size_t k = 0; k < W; k++)
+                v[k] = transposed ? vload(block + (j + k) * SIDE + i) * factor[i / W]
+                                  : vload(block + (i + k) * SIDE + j) * factor[0];
+            if (transposed) vtranspose(v);
+            for (size_t k = 0; k < W && i + k < rows; k++)
+                vstore_upto(out + (i + k) * ld + j, v[k], columns - j);
+        }
+}
+
+/* ---- who sees what ---- */
+
+/* Return the first block of keys that a query of block b sees. */
+SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
+{
+    return a->start ? (size_t)a->start[b * SIDE] / SIDE : 0;
+}
+
+/* Return whether every query of block b sees all of block v's keys. */
+SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
+{
+    size_t last = b * SIDE + attention_left(a->T, b * SIDE) - 1;
+    return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
+}
+
+/* Queries past T see what the last one sees, and themselves. */
+SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
+{
+    int32_t start[W] = {0};
+    for (size_t i = 0; a->start && i < W; i++)
+        start[i] = a->start[query + i < a->T ? query + i : a->T - 1];
+    attention_lanes l = {
+        .query = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+        .start = _mm512_loadu_si512(start)};
+    l.query = _mm512_add_epi32(l.query, _mm512_set1_epi32((int)query));
+    return l;
+}
+
+/* Return the lanes that see the key. */
+SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
+{
+    __m512i k = _mm512_set1_epi32((int)key);
+    return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
+}
+
+/* Return the lanes whose queries see more than their own key. The probability of a lone key is 1
+ * for any score, so the score's gradient is exactly 0. Computed, it would be the rounding error
+ * between dP and delta, which AdamW divides by its own size. */
+SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
+{
+    return _mm512_cmplt_epi32_mask(l->start, l->query);
+}
+
+/* Write the dropout factors of 4 keys for W queries. The compiler vectorizes the loop. */
+static void attention_factors(float factor[4][W], const attention_parts *a, size_t query,
+                              size_t key)
+{
+    const sgt_dropout *d = a->drop;
+    const uint32_t limit = sgt_dropout_limit(d->rate);
+    const float keep = sgt_dropout_keep(d->rate);
+    size_t quads = (a->T + 3) / 4; /* per query */
+    uint64_t draw = (d->first + key) / 4 + query * quads;
+    for (size_t l = 0; l < W; l++) {
+        sgt_philox4 r = sgt_philox(d->seed, draw + l * quads, d->draw);
+        for (int i = 0; i < 4; i++) factor[i][l] = r.x[i] >> 8 >= limit ? keep : 0;
+    }
+}
+
+/* ---- forward ---- */
+
+/* The running state of W queries. */
+typedef struct attention_row {
+    attention_lanes lanes;
+    vf max, sum;
+} attention_row;
+
+/* Turn the scores of W queries and blocks v ... v + count - 1 of keys into right pairs of
+ * probabilities, dropped but not normalized, in place of the blocks' pairs at `out`. Return the
+ * factor by which everything summed so far shrinks. */
+SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
+                                size_t v, size_t count, char *out)
+{
+    const float *s = a->s + half * W;
+    vf scale = vset(a->scale), top = r->max, total[4] = {vset(0), vset(0), vset(0), vset(0)};
+    for (size_t k = 0; k < count; k++) {
+        int all = attention_sees_all(a, b, v + k);
+        for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
+            __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
+            /* of NaN and top, the maximum is top */
+            top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
+        }
+    }
+    for (size_t j = 0; j < count * SIDE; j += 4) {
+        float factor[4][W];
+        vf p[4];
+        int all = attention_sees_all(a, b, v + j / SIDE);
+        if (a->drop) attention_factors(factor, a, b * SIDE + half * W, v * SIDE + j);
+        for (size_t i = 0; i < 4; i++) {
+            vf e = vexp(vload(s + (j + i) * SIDE) * scale - top);
+            if (!all) e = _mm512_maskz_mov_ps(attention_visible(&r->lanes, v * SIDE + j + i), e);
+            total[i] += e;
+            p[i] = e;
+            if (a->drop) p[i] *= vload(factor[i]);
+        }
+        char *at = out + j / SIDE * PAIR + half * TILE + j % SIDE / 2 * 64;
+        amx_put(at, amx_pair(p[0], p[1]));
+        amx_put(at + 64, amx_pair(p[2], p[3]));
+    }
+    vf shrink = vexp(r->max - top);
+    r->sum = r->sum * shrink + ((total[0] + total[1]) + (total[2] + total[3]));
+    r->max = top;
+    return shrink;
+}
+
+SGT_INLINE void attention_shrink(const attention_parts *a, const vf shrink[HALVES])
+{
+    for (size_t k = 0; k < a->deep * SIDE * SIDE; k += W)
+        vstore(a->dq + k, vload(a->dq + k) * shrink[k % SIDE / W]);
+}
+
+static void attention_queries(const attention_parts *a, float *out, size_t ld_out, float *lse,
+                              size_t b)
+{
+    attention_row row[HALVES];
+    for (size_t h = 0; h < HALVES; h++)
+        row[h] = (attention_row){attention_lanes_from(a, b * SIDE + h * W), vset(-3e38f), vset(0)};
+    for (size_t v = attention_first(a, b), from = v; v <= b; v += CHUNK) {
+        size_t count = b + 1 - v < CHUNK ? b + 1 - v : CHUNK;
+        vf shrink[HALVES];
+        for (size_t k = 0; k < count; k++)
+            amx_block(a->s + k * SIDE * SIDE, a->k_left + (v + k) * a->deep * PAIR, PAIR,
+                      a->q_right + b * a->deep * PAIR, PAIR, a->deep, 0);
+        for (size_t h = 0; h < HALVES; h++)
+            shrink[h] = attention_softmax(a, &row[h], b, h, v, count, a->p);
+        if (v > from && (vlargest(-shrink[0]) > -1 || vlargest(-shrink[1]) > -1))
+            attention_shrink(a, shrink);
+        for (size_t c = 0; c < a->deep; c++)
+            amx_block(a->dq + c * SIDE * SIDE, a->v_across + (c * a->blocks + v) * PAIR, PAIR, a->p,
+                      PAIR, count, v > from);
+    }
+    vf inverse[HALVES];
+    for (size_t h = 0; h < HALVES; h++) {
+        float max[W], sum[W];
+        inverse[h] = vset(1) / row[h].sum;
+        vstore(max, row[h].max), vstore(sum, row[h].sum);
+        for (size_t i = 0, query = b * SIDE + h * W; i < W && query + i < a->T; i++)
+            lse[query + i] = (float)((double)max[i] + log((double)sum[i]));
+    }
+    for (size_t c = 0; c < a->deep; c++)
+        attention_unpack(a, out, ld_out, a->dq + c * SIDE * SIDE, b, c, inverse, 1);
+}
+
+static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k,
+                      const float *v, size_t ld, size_t T, size_t D, float scale,
+                      const sgt_dropout *drop, const int32_t *start, float *scratch)
+{
+    attention_parts a = attention_lay_out(scratch, T, D);
+    a.drop = drop, a.start = start, a.scale = scale;
+    amx_begin();
+    attention_pack(&a, a.k_left, LEFT, k, ld);
+    attention_pack(&a, a.q_right, RIGHT, q, ld);
+    attention_pack(&a, a.v_across, LEFT_ACROSS, v, ld);
+    for (size_t b = 0; b < a.blocks; b++) attention_queries(&a, out, ld_out, lse, b);
+    amx_end();
+}
+
+/* ---- backward ---- */
+
+/* Replace S' and dP' of block v of keys and W queries of block b by f P' and dS' = P' (f dP' -
+ * delta), and write dS' to a right pair too. */
+SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
+                                      char *ds_right)
+{
+    attention_lanes lanes = attention_lanes_from(a, b * SIDE + half * W);
+    __mmask16 not_alone = attention_not_alone(&lanes);
+    vf lse = vload(a->lse + b * SIDE + half * W), delta = vload(a->delta + b * SIDE + half * W);
+    int all = attention_sees_all(a, b, v);
+    for (size_t j = 0; j < SIDE; j += 4) {
+        float factor[4][W];
+        vf ds[4];
+        if (a->drop) attention_factors(factor, a, b * SIDE + half * W, v * SIDE + j);
+        for (size_t i = 0; i < 4; i++) {
+            float *s = a->s + (j + i) * SIDE + half * W, *dp = a->dp + (j + i) * SIDE + half * W;
+            __mmask16 see = all ? 0xffff : attention_visible(&lanes, v * SIDE + j + i);
+            vf p = _mm512_maskz_mov_ps(see, vexp(vload(s) * vset(a->scale) - lse));
+            vf f = a->drop ? vload(factor[i]) : vset(1);
+            ds[i] = _mm512_maskz_mul_ps(see & not_alone, p, f * vload(dp) - delta);
+            vstore(s, f * p);
+            vstore(dp, ds[i]);
+        }
+        char *at = ds_right + half * TILE + j / 2 * 64;
+        amx_put(at, amx_pair(ds[0], ds[1]));
+        amx_put(at + 64, amx_pair(ds[2], ds[3]));
+    }
+}
+
+/* Compute the pairs of block v of keys and block b of queries, numbers vi and bi of AROUND. */
+static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
+{
+    size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
+    amx_block(a->s, a->k_left + v * deep * PAIR, PAIR, a->q_right + b * deep * PAIR, PAIR, deep, 0);
+    amx_block(a->dp, a->v_left + v * deep * PAIR, PAIR, a->o_right + b * deep * PAIR, PAIR, deep,
+              0);
+    for (size_t h = 0; h < HALVES; h++)
+        attention_score_lanes(a, b, h, v, a->ds_right + (bi * AROUND + vi) * PAIR);
+    for (size_t j = 0; j < SIDE; j++) {
+        const float *s = a->s + j * SIDE, *dp = a->dp + j * SIDE;
+        amx_put(a->p + at + j * 64, amx_along(vload(s), vload(s + W)));
+        amx_put(a->ds + at + j * 64, amx_along(vload(dp), vload(dp + W)));
+    }
+}
+
+/* Process blocks b0 ... b0 + AROUND - 1 of queries against v0 ... v0 + AROUND - 1 of keys: add to
+ * dq, dk and dv. */
+static void attention_around(const attention_parts *a, size_t v0, size_t b0)
+{
+    size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
+           queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
+    /* of each query block, the key blocks it sees; of each key block, those that see it */
+    size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
+    for (size_t bi = 0; bi < queries; bi++) {
+        size_t low = attention_first(a, b0 + bi);
+        from[bi] = low > v0 ? low - v0 : 0;
+        to[bi] = b0 + bi + 1 - v0 < keys ? b0 + bi + 1 - v0 : keys;
+        for (size_t vi = from[bi]; vi < to[bi]; vi++) {
+            if (!past[vi]) first[vi] = bi;
+            past[vi] = bi + 1;
+            attention_scores(a, v0 + vi, vi, b0 + bi, bi);
+        }
+    }
+    for (size_t c = 0; c < a->deep; c++) {
+        for (size_t vi = 0; vi < keys; vi++) {
+            size_t at = (vi * AROUND + first[vi]) * PAIR, sum = (vi * a->deep + c) * SIDE * SIDE,
+                   right = (c * a->blocks + b0 + first[vi]) * PAIR, steps = past[vi] - first[vi];
+            if (!past[vi]) continue;
+            amx_block(a->dv + sum, a->p + at, PAIR, a->o_down + right, PAIR, steps, 1);
+            amx_block(a->dk + sum, a->ds + at, PAIR, a->q_down + right, PAIR, steps, 1);
+        }
+        for (size_t bi = 0; bi < queries; bi++)
+            if (from[bi] < to[bi])
+                amx_block(a->dq + ((b0 + bi) * a->deep + c) * SIDE * SIDE,
+                          a->k_across + (c * a->blocks + v0 + from[bi]) * PAIR, PAIR,
+                          a->ds_right + (bi * AROUND + from[bi]) * PAIR, PAIR, to[bi] - from[bi],
+                          1);
+    }
+}
+
+/* delta_i = dout_i . out_i, with dout rounded as in dP; otherwise rows of dS would not sum to 0. */
+static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
+                               const float *out, size_t ld_out)
+{
+    for (size_t i = 0; i < a->blocks * SIDE; i++, dout += ld_out, out += ld_out) {
+        vf sum = vset(0);
+        for (size_t d = 0; d < a->D && i < a->T; d += W)
+            sum = vfma(amx_rounded(vload_upto(dout + d, a->D - d)), vload_upto(out + d, a->D - d),
+                       sum);
+        a->lse[i] = i < a->T ? lse[i] : 0;
+        a->delta[i] = (float)vtotal(sum);
+    }
+}
+
+static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
+                               const float *out, size_t ld_out, const float *lse, const float *q,
+                               const float *k, const float *v, size_t ld, size_t T, size_t D,
+                               float scale, const sgt_dropout *drop, const int32_t *start,
+                               float *scratch)
+{
+    attention_parts a = attention_lay_out(scratch, T, D);
+    size_t sums = a.deep * BLOCK_BYTES;
+    a.drop = drop, a.start = start, a.scale = scale;
+    amx_begin();
+    attention_pack(&a, a.k_left, LEFT, k, ld);
+    attention_pack(&a, a.v_left, LEFT, v, ld);
+    attention_pack(&a, a.k_across, LEFT_ACROSS, k, ld);
+    attention_pack(&a, a.q_right, RIGHT, q, ld);
+    attention_pack(&a, a.o_right, RIGHT, dout, ld_out);
+    attention_pack(&a, a.q_down, RIGHT_ACROSS, q, ld);
+    attention_pack(&a, a.o_down, RIGHT_ACROSS, dout, ld_out);
+    attention_row_sums(&a, lse, dout, out, ld_out);
+    memset(a.dq, 0, a.blocks * sums);
+    vf scaled[HALVES] = {vset(scale), vset(scale)}, one[HALVES] = {vset(1), vset(1)};
+    for (size_t v0 = 0; v0 < a.blocks; v0 += AROUND) {
+        memset(a.dk, 0, AROUND * sums);
+        memset(a.dv, 0, AROUND * sums);
+        for (size_t b0 = v0; b0 < a.blocks && attention_first(&a, b0) < v0 + AROUND; b0 += AROUND)
+            attention_around(&a, v0, b0);
+        for (size_t i = 0; i < AROUND * a.deep && v0 + i / a.deep < a.blocks; i++) {
+            size_t b = v0 + i / a.deep, c = i % a.deep;
+            attention_unpack(&a, dk, ld_d, a.dk + i * SIDE * SIDE, b, c, scaled, 0);
+            attention_unpack(&a, dv, ld_d, a.dv + i * SIDE * SIDE, b, c, one, 0);
+        }
+    }
+    for (size_t i = 0; i < a.blocks * a.deep; i++)
+        attention_unpack(&a, dq, ld_d, a.dq + i * SIDE * SIDE, i / a.deep, i % a.deep, scaled, 1);
+    amx_end();
+}

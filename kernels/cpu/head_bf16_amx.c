@@ -1,0 +1,293 @@
+/* head_bf16_amx.c: the head, its softmax and its loss in AMX tiles. Logits exist only in blocks of
+ * up to 512 columns and 32 rows.
+ *
+ * Everything is transposed: logits' (V, n) = w x'. A row of x is then one lane, so that its
+ * maximum, its sum and its factors are vectors. dlogits' is the right operand of dx' = w' dlogits'
+ * as it is, and after an interleaving of its rows the left one of dw = dlogits' x.
+ *
+ * What is stored of a row i is e_ij = exp(logit_ij - r_i), rounded to bfloat16, where r_i is the
+ * largest logit of the first part. So all parts of a row have one factor, scale / sum_j e_ij: dx'
+ * is added up in the tiles themselves, and x times its factor is packed once for all of w. If a
+ * logit is above r_i + 30, a sum could overflow. That part of the row then has its own maximum in
+ * place of r_i and its own factor, and the part takes a slower path ("mixed"). At the target, 1 is
+ * subtracted before rounding.
+ *
+ * Rounding points: e, x times its factor, and everything that the products' format rounds; the sums
+ * and both gradients are float32, losses double. Order of sums: logits over C, dx over columns of
+ * w, dw over rows, each in steps of 32 from the first on, whatever the number of threads.
+ *
+ * Counts. A pair is 32 x 32 numbers: two tiles, one beside the other in memory, 2 KiB. Every
+ * product takes 2 x 2 tiles: 4 loads (two pairs) for 4 products, a step of 32 x 32 x 32.
+ *   logits: per 32 x 32 of them C/32 steps. x's pairs (C 256: 16 KiB) stay in the first-level
+ *           cache, the part's packed w (256 KiB) in the second.
+ *   dx:     16 steps per part and 32 x 32 numbers, and 4 loads and 4 stores of sums (1.06 loads
+ *           per product in all). e's pairs (32 KiB) stay in the first level, packed w' (256 KiB)
+ *           in the second.
+ *   dw:     n/32 steps, 16 at a time with their 4 loads and 4 stores (1.06). 512 rows of e (32 KiB)
+ *           stay in the first level, packed x (n 1024: 512 KiB) in the second.
+ * So each step loads one pair from the second level (32 bytes a cycle at a tile product per 16) and
+ * one from the first. e itself (n 1024: 103 MB) goes to memory once and comes back twice.
+ * Packing per part: w, in order; w' (64 shuffles per tile, each used n/16 times); e for dw (one
+ * permutation per 64 bytes, each tile used C/16 times). */
+#if defined(__x86_64__)
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/cpu/amx.h"
+#include "kernels/cpu/head_parts_amx.h"
+
+enum {
+    PART = 512,          /* most columns of a part */
+    PART_BYTES = 1 << 20 /* most bytes of its packed weights: half a second-level cache */
+};
+
+/* Largest logit above the row's reference that the reference serves for. */
+#define ABOVE 30.0f
+
+/* Return the columns of a part: a multiple of SIDE. */
+static size_t part_of(size_t deep)
+{
+    size_t fit = PART_BYTES / (deep * PAIR) * SIDE;
+    return fit < SIDE ? SIDE : least(fit, PART);
+}
+
+/* One thread's scratch: the largest of what logits, dx and dw need. */
+static size_t scratch_of(const head *r)
+{
+    size_t wide = least(r->deep, COLUMNS / SIDE);
+    size_t softmax = r->part / SIDE * r->deep * PAIR + r->part * SIDE * sizeof(float);
+    size_t dx = r->part / SIDE * wide * PAIR + BLOCK_BYTES;
+    size_t dw = STEPS * PAIR + wide * BLOCK_BYTES + wide * r->rows * PAIR;
+    return softmax > dx ? (softmax > dw ? softmax : dw) : dx > dw ? dx : dw;
+}
+
+static head lay_out(const sgt_head *h, size_t n)
+{
+    head r = {.n = n, .V = h->V, .C = h->C};
+    r.rows = units(n), r.words = units(h->V), r.deep = units(h->C);
+    r.lanes = r.rows * SIDE;
+    r.part = part_of(r.deep);
+    r.parts = (h->V + r.part - 1) / r.part;
+    r.line = r.rows | 1;
+    r.scratch_bytes = scratch_of(&r);
+    size_t stats = r.parts * r.lanes * sizeof(float), lane = r.lanes * sizeof(float);
+    const struct {
+        void *where;
+        size_t size;
+    } all[] = {{&r.e, r.words * r.line * PAIR},
+               {&r.xt, r.rows * r.deep * PAIR},
+               {&r.dxt, r.rows * r.deep * BLOCK_BYTES},
+               {&r.subtracted, stats},
+               {&r.largest, stats},
+               {&r.sum, stats},
+               {&r.factor, stats},
+               {&r.reference, lane},
+               {&r.at_target, lane},
+               {&r.common, lane},
+               {&r.squares, r.parts * across_of(&r) * sizeof(double)},
+               {&r.mixed, r.parts * sizeof(int)},
+               {&r.scratch, r.scratch_bytes * (size_t)h->threads}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char *at = h->memory ? (char *)h->memory + r.total : NULL;
+        memcpy(all[i].where, &at, sizeof at);
+        r.total += (all[i].size + 63) / 64 * 64;
+    }
+    r.fx = r.xt;
+    return r;
+}
+
+size_t sgt_head_bf16_amx_memory(const sgt_head *h)
+{
+    sgt_head sizes = *h;
+    sizes.memory = NULL;
+    return lay_out(&sizes, h->n).total;
+}
+
+/* ---- logits and softmax ---- */
+
+/* Pack SIDE rows of x for the logits. The reference of an ignored or absent row is infinite, so
+ * that its e is 0; the first part computes the others. */
+static void prepare_rows(const head *r, size_t b)
+{
+    size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
+    for (size_t p = 0; p < r->deep; p++)
+        amx_pack_transposed(r->xt + (b * r->deep + p) * PAIR, r->x + i0 * r->C + p * SIDE, r->C,
+                            rows, least(SIDE, r->C - p * SIDE));
+    for (size_t i = i0; i < i0 + SIDE; i++) {
+        r->at_target[i] = 0;
+        r->reference[i] = i < r->n && r->targets[i] >= 0 ? -INFINITY : INFINITY;
+    }
+}
+
+/* Return exp(x) for x <= ABOVE, in three fifths of vexp's steps, with a relative error below 2^-21.
+ * The result is 0 below -87.33. See exp_part in product.inc.h for the polynomial; here the rest of
+ * x log2 e is rounded once, so that a large x loses no digits. */
+SGT_INLINE vf exp_of(vf x)
+{
+    vf log2e = vset(1.44269504f);
+    vf n = vround(vmax(vset(-126), x * log2e)), f = vfma(x, log2e, -n);
+    vf q = vset(1.32647273e-3f);
+    q = vfma(q, f, vset(9.67151299e-3f));
+    q = vfma(q, f, vset(5.55073358e-2f));
+    q = vfma(q, f, vset(0.240222424f));
+    q = vfma(q, f, vset(0.693147004f));
+    return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
+}
+
+/* Exponentials of W rows of x (from lane `lane` on) of a part's logits' (columns, SIDE). */
+static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
+{
+    size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
+    vf top = vset(-INFINITY), limit = vload(r->reference + lane), total[2] = {vset(0), vset(0)};
+    const float *from = logits + half;
+    for (size_t j = 0; j < columns; j++) top = vmax(vload(from + j * SIDE), top);
+    vf above = limit + vset(ABOVE), less = vpick_less(above, top, top, limit);
+    if (p == 0) vstore(r->reference + lane, less);
+    else if (vlargest(vpick_less(above, top, vset(1), vset(0))) > 0) r->mixed[p] = 1;
+    vstore(r->largest + at, top);
+    vstore(r->subtracted + at, less);
+    for (size_t j = 0; j < units(columns) * SIDE; j += 2) {
+        vf e[2] = {vset(0), vset(0)};
+        for (size_t k = 0; k < 2; k++) {
+            if (j + k < columns) e[k] = exp_of(vload(from + (j + k) * SIDE) - less);
+            total[k] += e[k];
+        }
+        char *out =
+            pair_of_e(r, word + j / SIDE, lane / SIDE) + half / W * TILE + j % SIDE / 2 * 64;
+        amx_stream(out, amx_pair(e[0], e[1]));
+    }
+    vstore(r->sum + at, total[0] + total[1]);
+}
+
+/* Pack part p of w. */
+static void pack_part(const head *r, char *w, size_t p)
+{
+    size_t columns = columns_of(r, p), j0 = p * r->part;
+    for (size_t v = 0; v < units(columns); v++)
+        for (size_t k = 0; k < r->deep; k++)
+            amx_pack_rows(w + (v * r->deep + k) * PAIR, r->w + (j0 + v * SIDE) * r->C + k * SIDE,
+                          r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
+}
+
+/* Compute the logits of SIDE rows and part p, and what is kept of them. `w` is the packed part. */
+static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
+{
+    size_t columns = columns_of(r, p), j0 = p * r->part;
+    float *logits = (float *)(void *)(own_scratch(r) + r->part / SIDE * r->deep * PAIR);
+    for (size_t v = 0; v < units(columns); v++)
+        amx_block(logits + v * SIDE * SIDE, w + v * r->deep * PAIR, PAIR,
+                  r->xt + b * r->deep * PAIR, PAIR, r->deep, 0);
+    for (size_t i = b * SIDE; i < least((b + 1) * SIDE, r->n); i++) {
+        size_t target = r->targets[i] < 0 ? 0 : (size_t)r->targets[i];
+        if (target >= j0 && target < j0 + columns)
+            r->at_target[i] = logits[(target - j0) * SIDE + i % SIDE];
+    }
+    for (size_t lane = b * SIDE; lane < (b + 1) * SIDE; lane += W)
+        exp_lanes(r, logits, p, columns, lane);
+}
+
+/* Compute the first part with tasks of SIDE rows, then each other part as a task. */
+static void softmax(const head *r)
+{
+    char *w = own_scratch(r);
+    pack_part(r, w, 0);
+#pragma omp for schedule(dynamic, 1)
+    for (size_t b = 0; b < r->rows; b++) {
+        prepare_rows(r, b);
+        softmax_rows(r, w, 0, b);
+        vstream_end();
+    }
+#pragma omp for schedule(dynamic, 1)
+    for (size_t p = 1; p < r->parts; p++) {
+        pack_part(r, w, p);
+        for (size_t b = 0; b < r->rows; b++) softmax_rows(r, w, p, b);
+        vstream_end();
+    }
+}
+
+/* ---- losses and factors ---- */
+
+/* Return where e of row i and column j is. */
+static uint16_t *number_of_e(const head *r, size_t i, size_t j)
+{
+    char *pair = pair_of_e(r, j / SIDE, i / SIDE) + i % SIDE / W * TILE + j % SIDE / 2 * 64;
+    return (uint16_t *)(void *)(pair + i % W * 4 + j % 2 * 2);
+}
+
+static int is_greedy(const head *r, size_t i)
+{
+    float max = -INFINITY;
+    for (size_t p = 0; p < r->parts; p++)
+        max = r->largest[p * r->lanes + i] > max ? r->largest[p * r->lanes + i] : max;
+    return r->at_target[i] >= max;
+}
+
+/* Subtract 1 at row i's target; `below` is what its part subtracted less the largest such number.
+ * If the target's part is negligible beside the rest (e^-60), only that one number of the part is
+ * kept. */
+static void subtract_one(const head *r, size_t i, double max, double sum, double below,
+                         double scale)
+{
+    size_t target = (size_t)r->targets[i], own = target / r->part;
+    float x = (float)((exp((double)r->at_target[i] - max) - sum) * exp(-below));
+    if (below < -60) {
+        for (size_t j = own * r->part; j < own * r->part + columns_of(r, own); j++)
+            *number_of_e(r, i, j) = 0;
+        x = -1;
+        r->factor[own * r->lanes + i] = (float)scale;
+        /* other rows' threads write the same */
+        __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
+    }
+    sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
+}
+
+/* Finish row i from its parts: return its loss, and write its factors. */
+static float finish_row(const head *r, size_t i, double scale)
+{
+    size_t lanes = r->lanes;
+    const float *subtracted = r->subtracted + i;
+    double sum = 0, max = -INFINITY;
+    int ignored = r->targets[i] < 0;
+    r->common[i] = 0;
+    for (size_t p = 0; p < r->parts; p++) r->factor[p * lanes + i] = 0;
+    if (ignored) return 0;
+    for (size_t p = 0; p < r->parts; p++)
+        max = (double)subtracted[p * lanes] > max ? (double)subtracted[p * lanes] : max;
+    for (size_t p = 0; p < r->parts; p++)
+        sum += (double)r->sum[p * lanes + i] * exp((double)subtracted[p * lanes] - max);
+    for (size_t p = 0; p < r->parts; p++)
+        r->factor[p * lanes + i] = (float)(scale / sum * exp((double)subtracted[p * lanes] - max));
+    r->common[i] = (float)(scale / sum * exp((double)r->reference[i] - max));
+    size_t own = (size_t)r->targets[i] / r->part;
+    subtract_one(r, i, max, sum, (double)subtracted[own * lanes] - max, scale);
+    return (float)(max + log(sum) - (double)r->at_target[i]);
+}
+
+double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float *x32,
+                         const void *w, const int32_t *targets, double scale, float *loss,
+                         float *dx, float *dw, int add)
+{
+    head r = lay_out(h, n);
+    r.x = x, r.x32 = x32, r.w = w, r.targets = targets;
+    memset(r.mixed, 0, r.parts * sizeof *r.mixed);
+#pragma omp parallel num_threads(h->threads)
+    {
+        amx_begin();
+        softmax(&r);
+#pragma omp for schedule(static)
+        for (size_t i = 0; i < n; i++) {
+            if (h->greedy && targets[i] >= 0) h->greedy[i] = (uint8_t)is_greedy(&r, i);
+            loss[i] = finish_row(&r, i, scale);
+        }
+        amx_end();
+    }
+    if (!(scale > 0)) return 0;
+    for (size_t i = n; i < r.lanes; i++) {
+        r.common[i] = 0;
+        for (size_t p = 0; p < r.parts; p++) r.factor[p * r.lanes + i] = 0;
+    }
+    sgt_head_amx_dx(&r, dx, h->threads);
+    return sgt_head_amx_dw(&r, dw, add, h->threads);
+}
+#endif

@@ -1,0 +1,60 @@
+/* head_parts_amx.h: what the two files of the head in AMX tiles share. */
+#ifndef SGT_HEAD_PARTS_AMX_H
+#define SGT_HEAD_PARTS_AMX_H
+
+#include <omp.h>
+
+#include "kernels/cpu/amx_pack.h"
+#include "kernels/cpu/head_amx.h"
+
+enum {
+    COLUMNS = 512, /* most columns of x that a task takes */
+    STEPS = 16     /* steps of dw between stores of its sums */
+};
+
+/* Sizes, and the parts of sgt_head.memory. "pairs" count PAIR bytes. */
+typedef struct head {
+    size_t n, V, C;
+    size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */
+    size_t lanes;             /* n rounded up to SIDE */
+    size_t part, parts;       /* columns of a part; number of parts */
+    size_t line;              /* pairs from one row of e's pairs to the next; odd */
+    const float *x32;
+    const uint16_t *x, *w;
+    const int32_t *targets;
+    char *e;    /* (words, line) right pairs: SIDE columns as k, SIDE rows of x */
+    char *xt;   /* (rows, deep) right pairs: C as k, SIDE rows of x; not used after softmax */
+    char *fx;   /* (deep, rows) right pairs in the same place: k is the row, times its factor */
+    float *dxt; /* (rows, deep) blocks of SIDE columns of x by SIDE rows of x */
+    float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
+    float *reference, *at_target, *common;      /* (lanes); common: factor of parts not mixed */
+    double *squares;                            /* one per task of dw */
+    int *mixed;                                 /* (parts) 1: rows differ from the reference */
+    char *scratch;                              /* (threads, scratch_bytes) */
+    size_t scratch_bytes, total;
+} head;
+
+SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
+
+SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+SGT_INLINE size_t across_of(const head *r) { return (r->deep * SIDE + COLUMNS - 1) / COLUMNS; }
+
+SGT_INLINE char *own_scratch(const head *r)
+{
+    return r->scratch + (size_t)omp_get_thread_num() * r->scratch_bytes;
+}
+
+SGT_INLINE char *pair_of_e(const head *r, size_t word, size_t row)
+{
+    return r->e + (word * r->line + row) * PAIR;
+}
+
+SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r->V - p * r->part); }
+
+/* dx (n, C), from e and the factors. */
+void sgt_head_amx_dx(const head *r, float *dx, int threads);
+/* dw (V, C), written or added to. Return the sum of its squares. */
+double sgt_head_amx_dw(const head *r, float *dw, int add, int threads);
+
+#endif

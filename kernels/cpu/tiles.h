@@ -1,0 +1,10 @@
+/* tiles.h: whether to compute in AMX tiles. */
+#ifndef SGT_CPU_TILES_H
+#define SGT_CPU_TILES_H
+
+/* Return 1 if the CPU has AMX for bfloat16 and Linux lets this process use its registers, which the
+ * first call asks for. Built with SGT_AMX_TWIN, return 1 if the CPU has AVX-512. Any thread may
+ * call it. */
+int sgt_tiles(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* twin_amx.h: the kernels for AMX, compiled with the twin of its instructions (kernels/cpu/amx.h).
+ * They run on any CPU with AVX-512. */
+#ifndef SGT_CHECK_TWIN_AMX_H
+#define SGT_CHECK_TWIN_AMX_H
+
+#include "kernels/kernels.h"
+
+/* NULL if this CPU has no AVX-512. */
+const sgt_kernels *twin_table(void);
+
+/* sgt_head_memory and sgt_head_run of the twin. Call them only if twin_table() is not NULL. */
+size_t twin_head_memory(const sgt_head *h);
+double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
+                     const int32_t *targets, double scale, float *loss, float *dx, float *dw,
+                     int add);
+
+#endif
