@@ -1,12 +1,12 @@
 /* amx.h: the AMX operations that products of bfloat16 need: the instructions, or with SGT_AMX_TWIN
  * the same in vectors of AVX-512, for tests on CPUs without AMX (make CPU=amx; tests/kernels).
  *
- *     amx_begin();                                    // in each thread
- *     amx_zero(0), amx_load(4, a, 64), amx_load(6, b, 64);
- *     amx_product(0, 4, 6), amx_store(0, c, 64);
- *     amx_end();
+ *     tile_config();                                    // in each thread
+ *     tile_zero(0), tile_load(4, a, 64), tile_load(6, b, 64);
+ *     tile_dp(0, 4, 6), tile_store(0, c, 64);
+ *     tile_release();
  *
- * There are eight tiles of 16 rows of 64 bytes; a tile's number is a constant. amx_product(c, a, b)
+ * There are eight tiles of 16 rows of 64 bytes; a tile's number is a constant. tile_dp(c, a, b)
  * adds a's 16 rows of 32 numbers times b to c (16, 16) in float32. Row r of b holds numbers 2r and
  * 2r + 1 along the sum of each of 16 columns, side by side.
  *
@@ -20,9 +20,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#define AMX_NAME(x) x
 #if !defined(SGT_AMX_TWIN)
-/* Make all tiles 16 rows of 64 bytes, in the calling thread, until amx_end. */
-static inline void amx_begin(void)
+/* Make all tiles 16 rows of 64 bytes, in the calling thread, until tile_release. */
+static inline void tile_config(void)
 {
     struct {
         uint8_t palette, start, reserved[14];
@@ -34,30 +35,30 @@ static inline void amx_begin(void)
     __asm__ volatile("" : : "r"(&c) : "memory");
     _tile_loadconfig(&c);
 }
-#define amx_end() _tile_release()
-#define amx_zero(tile) _tile_zero(tile)
-#define amx_load(tile, from, line) _tile_loadd(tile, from, line)
-#define amx_store(tile, to, line) _tile_stored(tile, to, line)
-#define amx_product(c, a, b) _tile_dpbf16ps(c, a, b)
+#define tile_release() _tile_release()
+#define tile_zero(tile) _tile_zero(tile)
+#define tile_load(tile, from, line) _tile_loadd(tile, from, line)
+#define tile_store(tile, to, line) _tile_stored(tile, to, line)
+#define tile_dp(c, a, b) _tile_dpbf16ps(c, a, b)
 
 #else
 static _Thread_local uint8_t amx_tiles[8][16][64];
 
-static inline void amx_begin(void) { memset(amx_tiles, 0xff, sizeof amx_tiles); }
-static inline void amx_end(void) {}
-static inline void amx_zero(int t) { memset(amx_tiles[t], 0, sizeof amx_tiles[t]); }
-static inline void amx_load(int t, const void *from, long line)
+static inline void tile_config(void) { memset(amx_tiles, 0xff, sizeof amx_tiles); }
+static inline void tile_release(void) {}
+static inline void tile_zero(int t) { memset(amx_tiles[t], 0, sizeof amx_tiles[t]); }
+static inline void tile_load(int t, const void *from, long line)
 {
     for (int r = 0; r < 16; r++) memcpy(amx_tiles[t][r], (const char *)from + r * line, 64);
 }
-static inline void amx_store(int t, void *to, long line)
+static inline void tile_store(int t, void *to, long line)
 {
     for (int r = 0; r < 16; r++) memcpy((char *)to + r * line, amx_tiles[t][r], 64);
 }
 
 /* Flushing denormals to 0 is left to the vector unit. The barriers keep loads and stores, and so
  * the arithmetic between them, where it is on. */
-static inline void amx_product(int c, int a, int b)
+static inline void tile_dp(int c, int a, int b)
 {
     const unsigned before = _mm_getcsr();
     _mm_setcsr(0x9fc0); /* round to nearest, denormals are 0, no exceptions */

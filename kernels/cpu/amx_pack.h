@@ -21,30 +21,30 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
     if (add) {
-        amx_load(0, c, LINE);
-        amx_load(1, c + W, LINE);
-        amx_load(2, c + LOWER, LINE);
-        amx_load(3, c + LOWER + W, LINE);
+        tile_load(0, c, LINE);
+        tile_load(1, c + W, LINE);
+        tile_load(2, c + LOWER, LINE);
+        tile_load(3, c + LOWER + W, LINE);
     } else {
-        amx_zero(0);
-        amx_zero(1);
-        amx_zero(2);
-        amx_zero(3);
+        tile_zero(0);
+        tile_zero(1);
+        tile_zero(2);
+        tile_zero(3);
     }
     for (size_t p = 0; p < steps; p++, left += left_step, right += right_step) {
-        amx_load(4, left, 64);
-        amx_load(5, left + TILE, 64);
-        amx_load(6, right, 64);
-        amx_load(7, right + TILE, 64);
-        amx_product(0, 4, 6);
-        amx_product(1, 4, 7);
-        amx_product(2, 5, 6);
-        amx_product(3, 5, 7);
+        tile_load(4, left, 64);
+        tile_load(5, left + TILE, 64);
+        tile_load(6, right, 64);
+        tile_load(7, right + TILE, 64);
+        tile_dp(0, 4, 6);
+        tile_dp(1, 4, 7);
+        tile_dp(2, 5, 6);
+        tile_dp(3, 5, 7);
     }
-    amx_store(0, c, LINE);
-    amx_store(1, c + W, LINE);
-    amx_store(2, c + LOWER, LINE);
-    amx_store(3, c + LOWER + W, LINE);
+    tile_store(0, c, LINE);
+    tile_store(1, c + W, LINE);
+    tile_store(2, c + LOWER, LINE);
+    tile_store(3, c + LOWER + W, LINE);
 }
 
 /* ---- vectors of bfloat16 ---- */

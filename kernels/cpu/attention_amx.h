@@ -316,12 +316,12 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop, a.start = start, a.scale = scale;
-    amx_begin();
+    tile_config();
     attention_pack(&a, a.k_left, LEFT, k, ld);
     attention_pack(&a, a.q_right, RIGHT, q, ld);
     attention_pack(&a, a.v_across, LEFT_ACROSS, v, ld);
     for (size_t b = 0; b < a.blocks; b++) attention_queries(&a, out, ld_out, lse, b);
-    amx_end();
+    tile_release();
 }
 
 /* ---- backward ---- */
@@ -428,7 +428,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
     attention_parts a = attention_lay_out(scratch, T, D);
     size_t sums = a.deep * BLOCK_BYTES;
     a.drop = drop, a.start = start, a.scale = scale;
-    amx_begin();
+    tile_config();
     attention_pack(&a, a.k_left, LEFT, k, ld);
     attention_pack(&a, a.v_left, LEFT, v, ld);
     attention_pack(&a, a.k_across, LEFT_ACROSS, k, ld);
@@ -452,5 +452,5 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
     }
     for (size_t i = 0; i < a.blocks * a.deep; i++)
         attention_unpack(&a, dq, ld_d, a.dq + i * SIDE * SIDE, i / a.deep, i % a.deep, scaled, 1);
-    amx_end();
+    tile_release();
 }

@@ -97,7 +97,7 @@ static head lay_out(const sgt_head *h, size_t n)
     return r;
 }
 
-size_t sgt_head_bf16_amx_memory(const sgt_head *h)
+size_t AMX_NAME(sgt_head_bf16_amx_memory)(const sgt_head *h)
 {
     sgt_head sizes = *h;
     sizes.memory = NULL;
@@ -264,30 +264,30 @@ static float finish_row(const head *r, size_t i, double scale)
     return (float)(max + log(sum) - (double)r->at_target[i]);
 }
 
-double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float *x32,
-                         const void *w, const int32_t *targets, double scale, float *loss,
-                         float *dx, float *dw, int add)
+double AMX_NAME(sgt_head_bf16_amx)(const sgt_head *h, size_t n, const void *x, const float *x32,
+                                   const void *w, const int32_t *targets, double scale, float *loss,
+                                   float *dx, float *dw, int add)
 {
     head r = lay_out(h, n);
     r.x = x, r.x32 = x32, r.w = w, r.targets = targets;
     memset(r.mixed, 0, r.parts * sizeof *r.mixed);
 #pragma omp parallel num_threads(h->threads)
     {
-        amx_begin();
+        tile_config();
         softmax(&r);
 #pragma omp for schedule(static)
         for (size_t i = 0; i < n; i++) {
             if (h->greedy && targets[i] >= 0) h->greedy[i] = (uint8_t)is_greedy(&r, i);
             loss[i] = finish_row(&r, i, scale);
         }
-        amx_end();
+        tile_release();
     }
     if (!(scale > 0)) return 0;
     for (size_t i = n; i < r.lanes; i++) {
         r.common[i] = 0;
         for (size_t p = 0; p < r.parts; p++) r.factor[p * r.lanes + i] = 0;
     }
-    sgt_head_amx_dx(&r, dx, h->threads);
-    return sgt_head_amx_dw(&r, dw, add, h->threads);
+    AMX_NAME(sgt_head_amx_dx)(&r, dx, h->threads);
+    return AMX_NAME(sgt_head_amx_dw)(&r, dw, add, h->threads);
 }
 #endif

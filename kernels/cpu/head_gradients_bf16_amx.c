@@ -73,7 +73,7 @@ static void input_gradient(const head *r, float *dx, size_t b0, size_t rows, siz
         for (size_t c = c0; c < c0 + wide; c++) transpose_out(r, dx, b, c);
 }
 
-void sgt_head_amx_dx(const head *r, float *dx, int threads)
+void AMX_NAME(sgt_head_amx_dx)(const head *r, float *dx, int threads)
 {
     size_t across = across_of(r), down = 1, wide = (r->deep + across - 1) / across;
     across = (r->deep + wide - 1) / wide;
@@ -82,13 +82,13 @@ void sgt_head_amx_dx(const head *r, float *dx, int threads)
     down = (r->rows + rows - 1) / rows;
 #pragma omp parallel num_threads(threads)
     {
-        amx_begin();
+        tile_config();
 #pragma omp for schedule(dynamic, 1)
         for (size_t t = 0; t < down * across; t++) {
             size_t b = t / across * rows, c = t % across * wide;
             input_gradient(r, dx, b, least(rows, r->rows - b), c, least(wide, r->deep - c));
         }
-        amx_end();
+        tile_release();
     }
 }
 
@@ -159,13 +159,13 @@ static double weight_part(const head *r, float *dw, size_t p, size_t c0, size_t 
     return squares;
 }
 
-double sgt_head_amx_dw(const head *r, float *dw, int add, int threads)
+double AMX_NAME(sgt_head_amx_dw)(const head *r, float *dw, int add, int threads)
 {
     size_t across = across_of(r), tasks = r->parts * across, wide = COLUMNS / SIDE;
     double sum = 0;
 #pragma omp parallel num_threads(threads)
     {
-        amx_begin();
+        tile_config();
 #pragma omp for schedule(static)
         for (size_t c = 0; c < r->deep; c++)
             pack_factored(r, r->fx + c * r->rows * PAIR, r->common, c);
@@ -174,7 +174,7 @@ double sgt_head_amx_dw(const head *r, float *dw, int add, int threads)
             size_t c = t % across * wide;
             r->squares[t] = weight_part(r, dw, t / across, c, least(wide, r->deep - c), add);
         }
-        amx_end();
+        tile_release();
     }
     for (size_t t = 0; t < tasks; t++) sum += r->squares[t];
     return sum;

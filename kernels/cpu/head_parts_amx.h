@@ -53,8 +53,8 @@ SGT_INLINE char *pair_of_e(const head *r, size_t word, size_t row)
 SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r->V - p * r->part); }
 
 /* dx (n, C), from e and the factors. */
-void sgt_head_amx_dx(const head *r, float *dx, int threads);
+void AMX_NAME(sgt_head_amx_dx)(const head *r, float *dx, int threads);
 /* dw (V, C), written or added to. Return the sum of its squares. */
-double sgt_head_amx_dw(const head *r, float *dw, int add, int threads);
+double AMX_NAME(sgt_head_amx_dw)(const head *r, float *dw, int add, int threads);
 
 #endif
