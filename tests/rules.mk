@@ -220,7 +220,7 @@ LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$
 # Vector code is left to the other two: its thousand inlined functions would take gcc longer than
 # all the rest. gcc 12 measures a vector's shift by its number of elements.
 LINT_ANALYZE = -O0 -fdiagnostics-plain-output -Wno-analyzer-shift-count-overflow \
-    $(if $(filter kernels/cpu/level_% kernels/cpu/product% %_avx2.c %_avx512.c,$<),,-fanalyzer)
+    $(if $(filter kernels/cpu/level_% kernels/cpu/product% %_avx2.c %_avx512.c %_amx.c,$<),,-fanalyzer)
 $(LINT)/%.gcc: %.c tests/lint/known.h
 	$(call say,GCC,$<)mkdir -p $(@D) && gcc $(LINT_FLAGS) $(LINT_ANALYZE) -MMD -MP -MF $@.d -MT $@ \
 	    -c -o $@.o $< > $@.part 2>&1 && rm $@.o && mv $@.part $@

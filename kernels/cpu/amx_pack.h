@@ -12,7 +12,7 @@
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/simd.h"
 
-enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK_BYTES = SIDE * SIDE * 4 };
+enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
 /* c (SIDE, SIDE) = or += the products of `steps` pairs on either side, which are left_step and
  * right_step bytes apart. */

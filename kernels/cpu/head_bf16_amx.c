@@ -58,7 +58,7 @@ static size_t scratch_of(const head *r)
     size_t wide = least(r->deep, COLUMNS / SIDE);
     size_t softmax = r->part / SIDE * r->deep * PAIR + r->part * SIDE * sizeof(float);
     size_t dx = r->part / SIDE * wide * PAIR + BLOCK_BYTES;
-    size_t dw = STEPS * PAIR + wide * BLOCK_BYTES + wide * r->rows * PAIR;
+    size_t dw = STEPS_BYTES + wide * BLOCK_BYTES + wide * r->rows * PAIR;
     return softmax > dx ? (softmax > dw ? softmax : dw) : dx > dw ? dx : dw;
 }
 

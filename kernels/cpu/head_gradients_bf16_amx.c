@@ -20,7 +20,7 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
         const char *row = left + c * steps * PAIR;
         if (!r->mixed[p]) amx_block(sum, row, PAIR, right, r->line * PAIR, steps, 1);
         else amx_block(one, row, PAIR, right, r->line * PAIR, steps, 0);
-        for (size_t k = 0; r->mixed[p] && k < SIDE * SIDE; k += W)
+        for (size_t k = 0; r->mixed[p] && k < BLOCK; k += W)
             vstore(sum + k, vfma(vload(one + k), vload(factor + k % SIDE), vload(sum + k)));
     }
 }
@@ -123,7 +123,7 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {
-    float *sum = (float *)(void *)(left + STEPS * PAIR);
+    float *sum = (float *)(void *)(left + STEPS_BYTES);
     for (size_t k = 0; k < r->rows; k += STEPS) {
         size_t steps = least(STEPS, r->rows - k);
         for (size_t s = 0; s < steps; s++)
@@ -145,7 +145,7 @@ static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size
 
 static double weight_part(const head *r, float *dw, size_t p, size_t c0, size_t wide, int add)
 {
-    char *left = own_scratch(r), *own = left + STEPS * PAIR + wide * BLOCK_BYTES;
+    char *left = own_scratch(r), *own = left + STEPS_BYTES + wide * BLOCK_BYTES;
     const char *right = r->fx + c0 * r->rows * PAIR;
     double squares = 0;
     if (r->mixed[p]) {

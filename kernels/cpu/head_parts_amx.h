@@ -9,7 +9,8 @@
 
 enum {
     COLUMNS = 512, /* most columns of x that a task takes */
-    STEPS = 16     /* steps of dw between stores of its sums */
+    STEPS = 16,    /* steps of dw between stores of its sums */
+    STEPS_BYTES = STEPS * PAIR
 };
 
 /* Sizes, and the parts of sgt_head.memory. "pairs" count PAIR bytes. */
