@@ -20,6 +20,8 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
                           size_t right_step, size_t steps, int add)
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
+    /* gcc 12 does not know that a tile load reads memory: finish the stores before it */
+    __asm__ volatile("" : : : "memory");
     if (add) {
         tile_load(0, c, LINE);
         tile_load(1, c + W, LINE);
