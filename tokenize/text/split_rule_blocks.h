@@ -159,11 +159,13 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     starts |= letter & ~after_letter & ~(plain << 1 | c->plain) & ~behind;
     starts |= rule_number_starts(p, s->rule->digits, &b, b.high & ~b.low, c);
     const uint64_t quotes = b.quote & (by_case ? after_letter : others);
-    if (quotes | c->set) starts |= rule_contractions(p, quotes, by_case, &others, &c->set);
-    starts |= others;
+    uint64_t contracted = 0;
+    if (quotes | c->set) contracted = rule_contractions(p, quotes, by_case, &others, &c->set);
+    starts |= others | contracted;
     if (by_case) {
         const uint64_t upper = level->upper(p), lower = letter & ~upper;
-        starts |= upper & (lower << 1 | c->lower);
+        /* but not within a contraction, whose last letter is before the place behind it */
+        starts |= upper & (lower << 1 | c->lower) & ~(contracted >> 1 | c->set << 63);
         c->lower = lower >> 63;
         c->newline = newline >> 63;
     }
