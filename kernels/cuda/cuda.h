@@ -134,8 +134,8 @@ void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
 size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 
-/* kind tanh: out = x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3))); erf: out = 0.5 x erfc(-x/sqrt
- * 2)
+/* kind tanh: out = x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)))
+ * kind erf: out = 0.5 x erfc(-x/sqrt 2)
  *   n numbers; out may be x */
 void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
                    sgt_gelu_kind kind);

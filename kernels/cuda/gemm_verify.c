@@ -109,8 +109,8 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
     return rc;
 }
 
-/* Return the expected column sum j of op(B), the bias of BGRAD, and the allowed error: as `wanted`
- * has it for a sum of k terms. */
+/* Return the expected sum of column j of op(B), which the epilogue BGRAD writes to `bias`. Set *off
+ * to the allowed error, computed as in `wanted` for a float32 sum of k terms. */
 static double wanted_sum(const gemm_trial *t, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -125,8 +125,8 @@ static double wanted_sum(const gemm_trial *t, size_t j, double *off)
     return sum;
 }
 
-/* Check some of BGRAD's column sums. Those of DGELU_BGRAD are sums of D's columns, which only the
- * device has; the self-check checks them at a small size. */
+/* Check some of the column sums that BGRAD writes. Those of DGELU_BGRAD are sums of D's columns,
+ * and the host does not have all of D; the self-check checks them at a small size. */
 static int column_sums(const gemm_trial *t, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;

@@ -1,4 +1,4 @@
-/* estimate.c: the memory of a step, for one batch size or several, and the table of learning
+/* estimate.c: prints the memory of a step, for one batch size or several, and the table of learning
  * rates. */
 #include "tools/train/estimate.h"
 

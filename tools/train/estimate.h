@@ -1,4 +1,4 @@
-/* estimate.h: what sgt-train prints without training: --estimate-memory and --lr-table. */
+/* estimate.h: prints what sgt-train can tell without training: --estimate-memory and --lr-table. */
 #ifndef TOOLS_TRAIN_ESTIMATE_H
 #define TOOLS_TRAIN_ESTIMATE_H
 
@@ -14,13 +14,14 @@ typedef struct estimate_batches {
 } estimate_batches;
 
 /* If --estimate-memory is among the arguments and the value of --batch-size is a list, store the
- * list and shorten the argument to its first number. A list that cannot be read ends the program as
- * wrong usage. */
+ * list and shorten the argument to its first number. If the list cannot be parsed, end the program
+ * as for wrong usage. */
 void estimate_take_batches(estimate_batches *list, const sgt_program *program, int argc,
                            char **argv);
 
-/* Print the memory of a step by kind, or a line per batch size of the list; with `json` one
- * document. Every rank calls it, and rank 0 prints. Return SGT_OK, or a negative SGT_E* with *err filled in. */
+/* Print the memory of a step by kind, or if `list` has batch sizes, one line for each; with `json`,
+ * print one document. All ranks must call this together; rank 0 prints. Returns SGT_OK, or a
+ * negative SGT_E* with *err filled in. */
 int estimate_print(sgt_settings *s, const sgt_train_options *o, const estimate_batches *list,
                    int json, sgt_error *err);
 
