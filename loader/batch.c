@@ -139,11 +139,16 @@ static int fetch_documents(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return rc;
 }
 
-/* Set row i's targets beyond its own tokens, for int32 output. */
-static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i, int32_t *targets)
+/* Set row i's targets beyond its own tokens. Rows of T+1 ids have none. */
+static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
+                           const sgt_batch_arrays *to)
 {
-    if (!c->lengths) return;
-    for (uint32_t t = c->lengths[i] - 1; t < l->o.seq; t++) targets[t] = SGT_IGNORED;
+    if (!c->lengths || !to->second) return;
+    size_t from = (size_t)i * l->o.seq + c->lengths[i] - 1, end = ((size_t)i + 1) * l->o.seq;
+    int64_t *targets64 = to->second;
+    int32_t *targets = to->second;
+    for (; to->output == SGT_OUTPUT_I64 && from < end; from++) targets64[from] = SGT_IGNORED;
+    for (; from < end; from++) targets[from] = SGT_IGNORED;
 }
 
 void sgt_cursor_set_past(sgt_cursor *c, int past) { c->past = past; }
@@ -256,43 +261,109 @@ static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_e
     return finish(l, c, err);
 }
 
+/* Write row i into the caller's arrays, and return its largest id. */
+static uint16_t write_row(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
+                          const sgt_batch_arrays *to)
+{
+    const sgt_rows *r = l->o.scalar ? &sgt_rows_plain : l->rows;
+    const uint16_t *from = c->tokens[i];
+    size_t T = l->o.seq, at = i * T, row = i * (T + 1);
+    int64_t *in64 = to->first, *to64 = to->second;
+    int32_t *in = to->first, *out = to->second;
+    uint16_t *ids = to->first;
+    switch (to->output) {
+    case SGT_OUTPUT_I32: return (c->past ? r->widen_past : r->widen)(in + at, out + at, from, T);
+    case SGT_OUTPUT_I64:
+        return (c->past ? r->widen64_past : r->widen64)(in64 + at, to64 + at, from, T);
+    case SGT_OUTPUT_I32_ROWS:
+        return (c->past ? r->widen_row_past : r->widen_row)(in + row, from, T + 1);
+    default: return (c->past ? r->copy_past : r->copy)(ids + row, from, T + 1);
+    }
+}
+
+int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
+                     sgt_error *err)
+{
+    int scalar = l->o.scalar;
+    if (scalar && to->output == SGT_OUTPUT_I32)
+        return sgt_loader_batch_i32_scalar(l, c, index, to->first, to->second, err);
+    int rc = fetch(l, c, index, err);
+    if (rc < 0) return rc;
+    if (scalar && to->output == SGT_OUTPUT_U16) return copy_scalar(l, c, to->first, err);
+    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
+        ask_ahead(l, c, c->windows, i, n);
+        if (write_row(l, c, i, to) >= l->set.vocab) return fail_id(l, c, i, err);
+        ignore_padding(l, c, i, to);
+    }
+    return finish(l, c, err);
+}
+
+/* Move to the arrays of the next batch. */
+static void advance(const sgt_loader *l, sgt_batch_arrays *to)
+{
+    size_t n = local_batch(l), pair = n * l->o.seq, row = n * ((size_t)l->o.seq + 1), bytes;
+    if (to->output == SGT_OUTPUT_U16) bytes = row * sizeof(uint16_t);
+    else if (to->output == SGT_OUTPUT_I32_ROWS) bytes = row * sizeof(int32_t);
+    else bytes = pair * (to->output == SGT_OUTPUT_I64 ? sizeof(int64_t) : sizeof(int32_t));
+    to->first = (char *)to->first + bytes;
+    if (to->second) to->second = (char *)to->second + bytes;
+}
+
+static int write_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                         sgt_batch_arrays to, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint64_t k = 0; k < count && rc == SGT_OK; k++) {
+        rc = sgt_loader_write(l, c, first + k, &to, err);
+        advance(l, &to);
+    }
+    return rc;
+}
+
 int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows,
                      sgt_error *err)
 {
-    size_t width = (size_t)l->o.seq + 1;
-    int rc = fetch(l, c, index, err);
-    if (rc < 0) return rc;
-    if (l->o.scalar) return copy_scalar(l, c, rows, err);
-    sgt_rows_copy *copy = c->past ? l->rows->copy_past : l->rows->copy;
-    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
-        ask_ahead(l, c, c->windows, i, n);
-        if (copy(rows + i * width, c->tokens[i], width) >= l->set.vocab)
-            return fail_id(l, c, i, err);
-    }
-    return finish(l, c, err);
+    return write_batches(l, c, index, 1, (sgt_batch_arrays){SGT_OUTPUT_U16, rows, NULL}, err);
 }
 
 int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
                          int32_t *targets, sgt_error *err)
 {
-    size_t T = l->o.seq;
-    if (l->o.scalar) return sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
-    int rc = fetch(l, c, index, err);
-    if (rc < 0) return rc;
-    sgt_rows_widen *widen = c->past ? l->rows->widen_past : l->rows->widen;
-    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
-        ask_ahead(l, c, c->windows, i, n);
-        if (widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab)
-            return fail_id(l, c, i, err);
-        ignore_padding(l, c, i, targets + i * T);
-    }
-    return finish(l, c, err);
+    return sgt_loader_batches_i32(l, c, index, 1, inputs, targets, err);
+}
+
+int sgt_loader_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                       uint16_t *rows, sgt_error *err)
+{
+    return write_batches(l, c, first, count, (sgt_batch_arrays){SGT_OUTPUT_U16, rows, NULL}, err);
+}
+
+int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                           int32_t *inputs, int32_t *targets, sgt_error *err)
+{
+    sgt_batch_arrays to = {SGT_OUTPUT_I32, inputs, targets};
+    return write_batches(l, c, first, count, to, err);
+}
+
+int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                           int64_t *inputs, int64_t *targets, sgt_error *err)
+{
+    sgt_batch_arrays to = {SGT_OUTPUT_I64, inputs, targets};
+    return write_batches(l, c, first, count, to, err);
+}
+
+int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                                int32_t *rows, sgt_error *err)
+{
+    sgt_batch_arrays to = {SGT_OUTPUT_I32_ROWS, rows, NULL};
+    return write_batches(l, c, first, count, to, err);
 }
 
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
                                 int32_t *targets, sgt_error *err)
 {
     size_t T = l->o.seq;
+    sgt_batch_arrays to = {SGT_OUTPUT_I32, inputs, targets};
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
     for (uint32_t i = 0; i < local_batch(l); i++) {
@@ -302,7 +373,7 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
             if (t < T) inputs[i * T + t] = id;
             if (t > 0) targets[i * T + t - 1] = id;
         }
-        ignore_padding(l, c, i, targets + i * T);
+        ignore_padding(l, c, i, &to);
     }
     return finish(l, c, err);
 }

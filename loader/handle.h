@@ -72,6 +72,17 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
  * guess only costs time. */
 void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
 
+/* Where a batch is written: the caller's arrays, of the output's type. */
+typedef struct sgt_batch_arrays {
+    sgt_output output;
+    void *first;  /* rows, or inputs */
+    void *second; /* targets, or NULL */
+} sgt_batch_arrays;
+
+/* Write batch `index` as sgt_loader_batch and sgt_loader_batch_i32 do. */
+int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
+                     sgt_error *err);
+
 /* sets.c: fill in l->set and l->parts from `path` or l->o.sets. */
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);

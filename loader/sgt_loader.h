@@ -245,6 +245,22 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
 int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
                          int32_t *targets, sgt_error *err);
 
+/* Write `count` consecutive batches, first, first + 1, ..., one behind the other: arrays of (count,
+ * local_batch, T), or (count, local_batch, T+1) for rows. The batches are those that `count` single
+ * calls give. A call from another language costs as much as some rows do, so several batches a call
+ * are faster there. On an error no batch of the call is defined. */
+int sgt_loader_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                       uint16_t *rows, sgt_error *err);
+int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                           int32_t *inputs, int32_t *targets, sgt_error *err);
+/* Write the same as int64, the type that PyTorch's cross_entropy needs for its targets. */
+int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                           int64_t *inputs, int64_t *targets, sgt_error *err);
+/* Write the same as one array of int32 rows of T+1 ids, of which inputs and targets are views: rows[:-1]
+ * and rows[1:]. Short rows of documents hold the padding's id, as sgt_loader_batch's do. */
+int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                                int32_t *rows, sgt_error *err);
+
 /* Do the same as sgt_loader_batch_i32 with options.scalar (sgt-train --batching scalar). */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
                                 int32_t *targets, sgt_error *err);
@@ -297,14 +313,17 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
  * written with non-temporal stores. */
 
 typedef enum sgt_output {
-    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
-    SGT_OUTPUT_I32  /* inputs and targets */
+    SGT_OUTPUT_U16,      /* rows of T+1 ids (the default) */
+    SGT_OUTPUT_I32,      /* inputs and targets */
+    SGT_OUTPUT_I64,      /* inputs and targets, as int64 */
+    SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
+    SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
 
 typedef struct sgt_stream_options {
     uint64_t first;    /* index of the first batch to make */
     uint64_t count;    /* number of batches; 0: endless */
-    sgt_output output; /* format: u16 rows of T+1, or i32 inputs and targets */
+    sgt_output output; /* format of the rows */
     uint32_t slots;    /* buffers in the ring; default 4 */
     uint32_t threads;  /* prefetch threads; default 1 */
     /* NULL: sgt_alloc_plain; called `slots` times at open */
@@ -333,6 +352,8 @@ typedef struct sgt_stream_batch {
     uint32_t slot;             /* number of its buffer in the ring */
     /* as sgt_cursor_documents returns them, or NULL; valid until the batch is released */
     const sgt_row_documents *documents;
+    int64_t *inputs_i64, *targets_i64; /* i64: (local_batch, T) each */
+    int32_t *rows_i32;                 /* i32 rows: (local_batch, T+1) */
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;

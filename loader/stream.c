@@ -115,37 +115,53 @@ void sgt_free_huge(void *ctx, void *p)
     sgt_arena_unmap(&a);
 }
 
+static int has_rows(sgt_output o) { return o == SGT_OUTPUT_U16 || o == SGT_OUTPUT_I32_ROWS; }
+
+/* Return the bytes of an id. */
+static size_t bytes_of(sgt_output o)
+{
+    if (o == SGT_OUTPUT_U16) return sizeof(uint16_t);
+    return o == SGT_OUTPUT_I64 ? sizeof(int64_t) : sizeof(int32_t);
+}
+
 static int measure(sgt_stream *s, sgt_error *err)
 {
     sgt_loader_info info;
-    size_t ids, width;
+    size_t ids, width, size = bytes_of(s->o.output);
+    if ((unsigned)s->o.output >= SGT_OUTPUTS)
+        return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)s->o.output);
     sgt_loader_get_info(s->l, &info);
     s->rows = info.local_batch;
     s->padded = info.padded;
-    width = s->o.output == SGT_OUTPUT_U16 ? (size_t)info.seq + 1 : info.seq;
+    width = has_rows(s->o.output) ? (size_t)info.seq + 1 : info.seq;
     int over =
-        __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 4);
+        __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 5);
     if (over)
         return sgt_fail(err, SGT_ENOMEM,
                         "batches of %" PRIu32 " rows of %zu: more than memory can hold",
                         info.local_batch, width);
-    s->targets_at = (ids * sizeof(int32_t) + ALIGN - 1) / ALIGN * ALIGN;
-    s->buffer_bytes = s->o.output == SGT_OUTPUT_U16 ? ids * sizeof(uint16_t)
-                                                    : s->targets_at + ids * sizeof(int32_t);
+    s->targets_at = (ids * size + ALIGN - 1) / ALIGN * ALIGN;
+    s->buffer_bytes = has_rows(s->o.output) ? ids * size : s->targets_at + ids * size;
     return SGT_OK;
 }
 
 static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 {
     uint32_t i = (uint32_t)(n % s->o.slots);
-    char *buffer = s->slots[i].buffer;
+    void *buffer = s->slots[i].buffer, *targets = (char *)buffer + s->targets_at;
     sgt_stream_batch b = {.index = s->o.first + n, .slot = i, .lengths = s->slots[i].lengths};
     if (s->slots[i].starts) b.documents = &s->slots[i].begun;
-    if (s->o.output == SGT_OUTPUT_U16) {
-        b.rows = (uint16_t *)(void *)buffer;
-    } else {
-        b.inputs = (int32_t *)(void *)buffer;
-        b.targets = (int32_t *)(void *)(buffer + s->targets_at);
+    switch (s->o.output) {
+    case SGT_OUTPUT_I32:
+        b.inputs = buffer;
+        b.targets = targets;
+        break;
+    case SGT_OUTPUT_I64:
+        b.inputs_i64 = buffer;
+        b.targets_i64 = targets;
+        break;
+    case SGT_OUTPUT_I32_ROWS: b.rows_i32 = buffer; break;
+    default: b.rows = buffer;
     }
     return b;
 }
@@ -217,15 +233,15 @@ static void *work(void *arg)
     sgt_stream *s = w->s;
     for (; wait_for_slot(w); w->next += s->o.threads) {
         slot *to = &s->slots[w->next % s->o.slots];
-        sgt_stream_batch b = batch_of(s, w->next);
-        if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 0);
-        to->rc =
-            b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
-                   : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
+        uint64_t index = s->o.first + w->next;
+        sgt_batch_arrays arrays = {s->o.output, to->buffer, NULL};
+        if (!has_rows(s->o.output)) arrays.second = (char *)to->buffer + s->targets_at;
+        if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
+        to->rc = sgt_loader_write(s->l, w->cursor, index, &arrays, &to->err);
         if (to->lengths)
             memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
         if (to->starts) copy_documents(to, sgt_cursor_documents(w->cursor), s->rows);
-        if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
+        if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 1);
         publish(s, w->next);
     }
     /* closed here, because the thread that started reads should wait for them */

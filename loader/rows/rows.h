@@ -11,6 +11,8 @@
 
 typedef uint16_t sgt_rows_copy(uint16_t *dst, const uint16_t *src, size_t n);
 typedef uint16_t sgt_rows_widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n);
+typedef uint16_t sgt_rows_widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n);
+typedef uint16_t sgt_rows_widen_row(int32_t *dst, const uint16_t *src, size_t n);
 
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
@@ -19,11 +21,15 @@ typedef struct sgt_rows {
     /* inputs[i] = src[i], targets[i] = src[i + 1], i < n; reads src[0 .. n] */
     sgt_rows_widen *widen;
     uint16_t (*largest)(const uint16_t *src, size_t n);
+    sgt_rows_widen64 *widen64;     /* as widen, into int64 */
+    sgt_rows_widen_row *widen_row; /* dst[i] = src[i], i < n */
 
     /* The same with non-temporal stores, for memory that will not be read soon. The stores are
      * complete when the call returns. */
     sgt_rows_copy *copy_past;
     sgt_rows_widen *widen_past;
+    sgt_rows_widen64 *widen64_past;
+    sgt_rows_widen_row *widen_row_past;
 } sgt_rows;
 
 const sgt_rows *sgt_rows_best(void);

@@ -106,7 +106,75 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     return top_of(_mm256_max_epu16(top, widen16(inputs + n - 16, targets + n - 16, src + n - 16)));
 }
 
-const sgt_rows sgt_rows_avx2 = {"avx2", copy, widen, largest, copy, widen};
+/* ---- widen to int64 ---- */
+
+static uint16_t widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    uint16_t t = src[0];
+    for (size_t i = 0; i < n; i++) {
+        inputs[i] = src[i];
+        targets[i] = src[i + 1];
+        t = src[i + 1] > t ? src[i + 1] : t;
+    }
+    return t;
+}
+
+/* vpmovzxwq takes its 4 ids from memory, which saves the shuffles that would take them from a
+ * vector. */
+static inline void store4(int64_t *dst, const uint16_t *src)
+{
+    store(dst, _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)src)));
+}
+
+static inline __m256i widen64_16(int64_t *inputs, int64_t *targets, const uint16_t *src)
+{
+    for (size_t i = 0; i < 16; i += 4) {
+        store4(inputs + i, src + i);
+        store4(targets + i, src + i + 1);
+    }
+    return load(src + 1);
+}
+
+static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    if (n < 16) return widen64_few(inputs, targets, src, n);
+    __m256i top = _mm256_max_epu16(load(src), widen64_16(inputs, targets, src));
+    for (size_t i = 4 - ((uintptr_t)inputs & 31) / 8; i + 16 <= n; i += 16)
+        top = _mm256_max_epu16(top, widen64_16(inputs + i, targets + i, src + i));
+    return top_of(
+        _mm256_max_epu16(top, widen64_16(inputs + n - 16, targets + n - 16, src + n - 16)));
+}
+
+/* ---- widen into one array ---- */
+
+static uint16_t widen_row_few(int32_t *dst, const uint16_t *src, size_t n)
+{
+    uint16_t t = 0;
+    for (size_t i = 0; i < n; i++) {
+        dst[i] = src[i];
+        t = src[i] > t ? src[i] : t;
+    }
+    return t;
+}
+
+static inline __m256i widen_row16(int32_t *dst, const uint16_t *src)
+{
+    __m256i v = load(src);
+    store16(dst, v);
+    return v;
+}
+
+static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+{
+    if (n < 16) return widen_row_few(dst, src, n);
+    __m256i top = widen_row16(dst, src);
+    for (size_t i = 8 - ((uintptr_t)dst & 31) / 4; i + 16 <= n; i += 16)
+        top = _mm256_max_epu16(top, widen_row16(dst + i, src + i));
+    return top_of(_mm256_max_epu16(top, widen_row16(dst + n - 16, src + n - 16)));
+}
+
+const sgt_rows sgt_rows_avx2 = {"avx2",    copy, widen, largest, widen64,
+                                widen_row, copy, widen, widen64, widen_row};
 #else
 typedef int nothing_here;
 #endif

@@ -164,7 +164,98 @@ static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *sr
     return top_of(top);
 }
 
-const sgt_rows sgt_rows_avx512 = {"avx512", copy, widen, largest, copy_past, widen_past};
+/* ---- widen to int64 ---- */
+
+static inline __m512i load8(const uint16_t *src)
+{
+    return _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)src));
+}
+
+/* Widen n < 32 ids, and return the targets' ids. */
+static __m512i widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        __mmask8 m = (__mmask8)first(n - i < 8 ? n - i : 8);
+        _mm512_mask_storeu_epi64(inputs + i, m,
+                                 _mm512_cvtepu16_epi64(_mm_maskz_loadu_epi16(m, src + i)));
+        _mm512_mask_storeu_epi64(targets + i, m,
+                                 _mm512_cvtepu16_epi64(_mm_maskz_loadu_epi16(m, src + i + 1)));
+    }
+    return _mm512_maskz_loadu_epi16(first(n), src + 1);
+}
+
+/* vpmovzxwq takes its 8 ids from memory, which saves the shuffles that would take them from a
+ * vector. */
+static inline __m512i widen64_32(int64_t *inputs, int64_t *targets, const uint16_t *src, int past)
+{
+    for (size_t i = 0; i < 32; i += 8) {
+        store(inputs + i, load8(src + i), past);
+        store(targets + i, load8(src + i + 1), past);
+    }
+    return _mm512_loadu_si512(src + 1);
+}
+
+static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    __m512i top = _mm512_maskz_set1_epi16(1, (short)src[0]);
+    if (n < 32) return top_of(_mm512_max_epu16(top, widen64_few(inputs, targets, src, n)));
+    top = _mm512_max_epu16(top, widen64_32(inputs, targets, src, 0));
+    for (size_t i = 8 - ((uintptr_t)inputs & 63) / 8; i + 32 <= n; i += 32)
+        top = _mm512_max_epu16(top, widen64_32(inputs + i, targets + i, src + i, 0));
+    return top_of(
+        _mm512_max_epu16(top, widen64_32(inputs + n - 32, targets + n - 32, src + n - 32, 0)));
+}
+
+static uint16_t widen64_past(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    if (((uintptr_t)inputs ^ (uintptr_t)targets) & 63) return widen64(inputs, targets, src, n);
+    size_t i = to_line(inputs, sizeof *inputs, n);
+    __m512i top = _mm512_maskz_set1_epi16(1, (short)src[0]);
+    if (i) top = _mm512_max_epu16(top, widen64_few(inputs, targets, src, i));
+    for (; i + 32 <= n; i += 32)
+        top = _mm512_max_epu16(top, widen64_32(inputs + i, targets + i, src + i, 1));
+    if (i < n) top = _mm512_max_epu16(top, widen64_few(inputs + i, targets + i, src + i, n - i));
+    _mm_sfence();
+    return top_of(top);
+}
+
+/* ---- widen into one array ---- */
+
+static __m512i widen_row_few(int32_t *dst, const uint16_t *src, size_t n)
+{
+    __m512i v = _mm512_maskz_loadu_epi16(first(n), src);
+    store_few(dst, v, first(n));
+    return v;
+}
+
+static inline __m512i widen_row32(int32_t *dst, const uint16_t *src, int past)
+{
+    __m512i v = _mm512_loadu_si512(src);
+    store32(dst, v, past);
+    return v;
+}
+
+static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+{
+    if (n < 32) return top_of(widen_row_few(dst, src, n));
+    __m512i top = widen_row32(dst, src, 0);
+    for (size_t i = 16 - ((uintptr_t)dst & 63) / 4; i + 32 <= n; i += 32)
+        top = _mm512_max_epu16(top, widen_row32(dst + i, src + i, 0));
+    return top_of(_mm512_max_epu16(top, widen_row32(dst + n - 32, src + n - 32, 0)));
+}
+
+static uint16_t widen_row_past(int32_t *dst, const uint16_t *src, size_t n)
+{
+    size_t i = to_line(dst, sizeof *dst, n);
+    __m512i top = widen_row_few(dst, src, i);
+    for (; i + 32 <= n; i += 32) top = _mm512_max_epu16(top, widen_row32(dst + i, src + i, 1));
+    top = _mm512_max_epu16(top, widen_row_few(dst + i, src + i, n - i));
+    _mm_sfence();
+    return top_of(top);
+}
+
+const sgt_rows sgt_rows_avx512 = {"avx512",  copy,      widen,      largest,      widen64,
+                                  widen_row, copy_past, widen_past, widen64_past, widen_row_past};
 #else
 typedef int nothing_here;
 #endif

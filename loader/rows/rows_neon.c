@@ -58,7 +58,53 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     return t;
 }
 
-const sgt_rows sgt_rows_neon = {"neon", copy, widen, largest, copy, widen};
+static void store4(int64_t *dst, uint16x4_t v)
+{
+    uint32x4_t wide = vmovl_u16(v);
+    vst1q_s64(dst, vreinterpretq_s64_u64(vmovl_u32(vget_low_u32(wide))));
+    vst1q_s64(dst + 2, vreinterpretq_s64_u64(vmovl_high_u32(wide)));
+}
+
+static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+{
+    uint16x8_t top = vdupq_n_u16(src[0]);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint16x8_t here = vld1q_u16(src + i), next = vld1q_u16(src + i + 1);
+        store4(inputs + i, vget_low_u16(here));
+        store4(inputs + i + 4, vget_high_u16(here));
+        store4(targets + i, vget_low_u16(next));
+        store4(targets + i + 4, vget_high_u16(next));
+        top = vmaxq_u16(top, next);
+    }
+    uint16_t t = vmaxvq_u16(top);
+    for (; i < n; i++) {
+        inputs[i] = src[i];
+        targets[i] = src[i + 1];
+        t = src[i + 1] > t ? src[i + 1] : t;
+    }
+    return t;
+}
+
+static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+{
+    uint16x8_t top = vdupq_n_u16(0);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint16x8_t v = vld1q_u16(src + i);
+        store8(dst + i, v);
+        top = vmaxq_u16(top, v);
+    }
+    uint16_t t = vmaxvq_u16(top);
+    for (; i < n; i++) {
+        dst[i] = src[i];
+        t = src[i] > t ? src[i] : t;
+    }
+    return t;
+}
+
+const sgt_rows sgt_rows_neon = {"neon",    copy, widen, largest, widen64,
+                                widen_row, copy, widen, widen64, widen_row};
 #else
 typedef int nothing_here;
 #endif

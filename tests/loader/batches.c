@@ -43,6 +43,27 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
+/* The other outputs hold the same ids as the rows. */
+static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint16_t *rows)
+{
+    size_t T = l->o.seq, n = l->o.batch / l->o.ranks;
+    int64_t *in = malloc(8 * n * T), *to = malloc(8 * n * T);
+    int32_t *one = malloc(4 * n * (T + 1));
+    sgt_error err;
+    cr_assert_eq(sgt_loader_batches_i64(l, c, k, 1, in, to, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_loader_batches_i32_rows(l, c, k, 1, one, &err), 0, "%s", err.text);
+    for (size_t r = 0; r < n; r++)
+        for (size_t t = 0; t <= T; t++) {
+            uint16_t id = rows[r * (T + 1) + t];
+            cr_assert_eq(one[r * (T + 1) + t], id, "batch %lu, row %zu, token %zu", k, r, t);
+            if (t < T) cr_assert_eq(in[r * T + t], id);
+            if (t) cr_assert_eq(to[r * T + t - 1], id);
+        }
+    free(in);
+    free(to);
+    free(one);
+}
+
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
 {
     sgt_loader_info info;
@@ -54,6 +75,7 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
     cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_loader_batch_i32_scalar(l, c, k, in1, to1, &err), 0, "%s", err.text);
+    check_wide(l, c, k, rows);
     for (size_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t at;

@@ -18,9 +18,8 @@ sgt_cursor *open_cursor(const sgt_loader *l);
 /* Open a loader and close it again; return what sgt_loader_open returned. */
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
 
-/* Compare batch k, as uint16 rows, int32, and int32 in plain C, with the tokens that
- * sgt_loader_window names. map[i] is the number that token_at uses for the loader's shard i; NULL
- * if it is i. */
+/* Compare batch k, in all outputs, with the tokens that sgt_loader_window points at. map:
+ * from used shards to the shard numbers of token_at; NULL: they are the same. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);
 
 /* Check batches first .. first + n - 1 in order, so that a reader can fetch them ahead; only as

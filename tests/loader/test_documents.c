@@ -234,7 +234,7 @@ Test(documents, streams_carry_lengths)
     sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = B, .seq = T, .seed = 1};
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_cursor *c = open_cursor(l);
-    for (int output = SGT_OUTPUT_U16; output <= SGT_OUTPUT_I32; output++) {
+    for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++) {
         sgt_stream *s;
         sgt_stream_batch b;
         sgt_error err;
@@ -243,9 +243,17 @@ Test(documents, streams_carry_lengths)
         cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             uint16_t rows[B * (T + 1)];
+            int32_t in[B * T], to[B * T];
             cr_assert(b.index == k && sgt_loader_batch(l, c, k, rows, &err) == 0);
             cr_assert_arr_eq(b.lengths, sgt_cursor_lengths(c), B * sizeof *b.lengths);
+            cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0);
             if (b.rows) cr_assert_arr_eq(b.rows, rows, sizeof rows);
+            for (size_t i = 0; b.inputs && i < B * T; i++)
+                cr_assert(b.inputs[i] == in[i] && b.targets[i] == to[i]);
+            for (size_t i = 0; b.inputs_i64 && i < B * T; i++)
+                cr_assert(b.inputs_i64[i] == in[i] && b.targets_i64[i] == to[i]);
+            for (size_t i = 0; b.rows_i32 && i < B * (T + 1); i++)
+                cr_assert_eq(b.rows_i32[i], rows[i]);
             sgt_stream_release(s, &b);
         }
         sgt_stream_close(s);

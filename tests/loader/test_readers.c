@@ -1,4 +1,4 @@
-/* test_readers.c: three readers, four samplings, three outputs: all give the same batches, and
+/* test_readers.c: three readers, four samplings, all outputs: all give the same batches, and
  * these match the shards' content. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,6 +29,48 @@ Test(readers, all_samplings_and_outputs)
                 o.scalar = 1;
                 check_loader("d", &o, NULL, NULL);
             }
+}
+
+/* Several batches of one call are those of single calls, one behind the other. */
+Test(readers, several_batches_a_call)
+{
+    enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
+    static uint16_t rows[ROWS + 1], one[B * (T + 1)];
+    static int32_t in[IDS + 1], to[IDS + 1], wide[ROWS + 1];
+    static int64_t in64[IDS + 1], to64[IDS + 1];
+    sgt_error err;
+    put_folder();
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (int scalar = 0; scalar < 2; scalar++) {
+            sgt_loader_options o = {
+                .reader = (sgt_reader)reader, .batch = B, .seq = T, .scalar = scalar};
+            sgt_loader *l = open_loader("d", &o, NULL);
+            sgt_cursor *c = open_cursor(l);
+            rows[ROWS] = 7;
+            in[IDS] = to[IDS] = wide[ROWS] = 7;
+            in64[IDS] = to64[IDS] = 7;
+            cr_assert_eq(sgt_loader_batches(l, c, FIRST, MANY, rows, &err), 0);
+            cr_assert_eq(sgt_loader_batches_i32(l, c, FIRST, MANY, in, to, &err), 0);
+            cr_assert_eq(sgt_loader_batches_i64(l, c, FIRST, MANY, in64, to64, &err), 0);
+            cr_assert_eq(sgt_loader_batches_i32_rows(l, c, FIRST, MANY, wide, &err), 0);
+            for (uint64_t k = 0; k < MANY; k++) {
+                cr_assert_eq(sgt_loader_batch(l, c, FIRST + k, one, &err), 0);
+                cr_assert_arr_eq(rows + k * B * (T + 1), one, sizeof one);
+            }
+            for (size_t i = 0; i < ROWS; i++) cr_assert_eq(wide[i], rows[i]);
+            for (size_t i = 0; i < IDS; i++) {
+                size_t at = i / T * (T + 1) + i % T;
+                cr_assert(in[i] == rows[at] && to[i] == rows[at + 1]);
+                cr_assert(in64[i] == in[i] && to64[i] == to[i]);
+            }
+            cr_assert(rows[ROWS] == 7 && wide[ROWS] == 7 && in[IDS] == 7 && to[IDS] == 7 &&
+                      in64[IDS] == 7 && to64[IDS] == 7);
+            cr_assert_eq(sgt_loader_batches_i32(l, c, FIRST, 0, NULL, NULL, &err), 0);
+            cr_assert_eq(sgt_loader_batches_i32(l, c, UINT64_MAX / B - 1, 2, in, to, &err),
+                         SGT_EUSAGE);
+            sgt_cursor_close(c);
+            sgt_loader_close(l);
+        }
 }
 
 /* A batch of more windows than a ring holds; rows longer than a page. */

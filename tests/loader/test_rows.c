@@ -113,20 +113,62 @@ static void check_widen(const sgt_rows *r)
     }
 }
 
+/* Check the two int64 outputs, and the one array of int32, which lies where the inputs do. */
+static void check_wide_by(const sgt_rows *r, sgt_rows_widen64 *widen64, sgt_rows_widen_row *row,
+                          int apart)
+{
+    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(8 * MOST + 256),
+         *to_end = guarded(8 * MOST + 256), *row_end = guarded(4 * MOST + 128);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (size_t shift = 0; shift < 33; shift++) {
+            size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
+            uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
+            int64_t *in = (int64_t *)(void *)in_end - n - out,
+                    *to = (int64_t *)(void *)to_end - n - gap;
+            int32_t *one = (int32_t *)(void *)row_end - n - out;
+            for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
+            memset(in_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
+            memset(to_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
+            memset(row_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
+            cr_assert_eq(widen64(in, to, src, n), wanted_top(src, n + 1), "%s, %zu", r->level, n);
+            cr_assert_eq(row(one, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            for (size_t i = 0; i < n; i++)
+                cr_assert(in[i] == src[i] && to[i] == src[i + 1] && one[i] == src[i],
+                          "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
+            cr_assert(in[-1] == (int64_t)0xa5a5a5a5a5a5a5a5 && to[-1] == in[-1]);
+            cr_assert_eq(one[-1], (int32_t)0xa5a5a5a5);
+            if (out) cr_assert(in[n] == in[-1] && one[n] == one[-1]);
+            if (gap) cr_assert_eq(to[n], to[-1]);
+        }
+    }
+}
+
+static void check_wide(const sgt_rows *r)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        check_wide_by(r, r->widen64, r->widen_row, apart);
+        check_wide_by(r, r->widen64_past, r->widen_row_past, apart);
+    }
+}
+
 /* One large id among small ones is found wherever it is; also the largest of all ids. */
 static void check_top(const sgt_rows *r)
 {
     uint16_t src[131] = {0}, dst[131];
     int32_t in[131], to[131];
+    int64_t in64[131], to64[131];
     for (size_t n = 1; n <= 130; n++) {
         for (size_t i = 0; i <= n; i++) {
             uint16_t top = i % 2 ? 65535 : 32768;
             src[i] = top;
             cr_assert_eq(r->widen(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
             cr_assert_eq(r->widen_past(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
+            cr_assert_eq(r->widen64(in64, to64, src, n), top, "%s: %zu of %zu", r->level, i, n);
+            cr_assert_eq(r->widen64_past(in64, to64, src, n), top, "%s: %zu", r->level, i);
             if (i < n)
                 cr_assert(r->copy(dst, src, n) == top && r->copy_past(dst, src, n) == top &&
-                              r->largest(src, n) == top,
+                              r->widen_row(in, src, n) == top &&
+                              r->widen_row_past(in, src, n) == top && r->largest(src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
         }
@@ -138,5 +180,7 @@ static void check_top(const sgt_rows *r)
 Test(rows, copy) { each_level(check_copy); }
 
 Test(rows, widen) { each_level(check_widen); }
+
+Test(rows, widen_to_int64_and_into_one_array) { each_level(check_wide); }
 
 Test(rows, largest_id_is_found_anywhere) { each_level(check_top); }

@@ -129,7 +129,7 @@ Test(starts, of_several_sets)
 Test(starts, streams_carry_them)
 {
     put_set("d", 1);
-    for (int output = SGT_OUTPUT_U16; output <= SGT_OUTPUT_I32; output++)
+    for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             sgt_loader_options o = {
                 .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};

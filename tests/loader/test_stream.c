@@ -68,6 +68,9 @@ static void check(const sgt_loader *l, const sgt_stream_batch *b)
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = token_at(shard, at + t);
             if (b->rows) cr_assert_eq(b->rows[r * (T + 1) + t], id, "batch %lu", b->index);
+            if (b->rows_i32) cr_assert_eq(b->rows_i32[r * (T + 1) + t], id);
+            if (b->inputs_i64 && t < T) cr_assert_eq(b->inputs_i64[r * T + t], id);
+            if (b->inputs_i64 && t) cr_assert_eq(b->targets_i64[r * T + t - 1], id);
             if (b->inputs && t < T) cr_assert_eq(b->inputs[r * T + t], id, "batch %lu", b->index);
             if (b->inputs && t) cr_assert_eq(b->targets[r * T + t - 1], id, "batch %lu", b->index);
         }
@@ -112,7 +115,7 @@ Test(stream, in_order_and_whole)
         sgt_loader *l = open_loader((sgt_reader)reader);
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
-                for (int output = 0; output < 2; output++) {
+                for (int output = 0; output < SGT_OUTPUTS; output++) {
                     sgt_stream_options o = {.first = 70,
                                             .count = 40,
                                             .output = (sgt_output)output,
@@ -124,6 +127,9 @@ Test(stream, in_order_and_whole)
                         b = take(s);
                         cr_assert(b.index == 70 + k && b.slot < slots);
                         cr_assert((b.rows != NULL) == (output == SGT_OUTPUT_U16));
+                        cr_assert((b.inputs != NULL) == (output == SGT_OUTPUT_I32));
+                        cr_assert((b.inputs_i64 != NULL) == (output == SGT_OUTPUT_I64));
+                        cr_assert((b.rows_i32 != NULL) == (output == SGT_OUTPUT_I32_ROWS));
                         check(l, &b);
                         sgt_stream_release(s, &b);
                     }
@@ -307,6 +313,8 @@ Test(stream, buffers_are_the_allocators)
     s = open_stream(loader, &o);
     cr_assert_eq(c.bytes, 2 * B * T * 4);
     sgt_stream_close(s);
+    o.output = SGT_OUTPUTS;
+    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 4");
 }
 
 static unsigned count_maps(void)
@@ -357,7 +365,7 @@ Test(stream, ring_larger_than_the_cache)
     if (!cache || cache > MOST)
         cr_skip_test("the last cache is larger than what this test wants to fill");
     cr_assert_eq(sgt_loader_open(&l, "d", &lo, &err), 0, "%s", err.text);
-    for (int output = 0; output < 2; output++) {
+    for (int output = 0; output < SGT_OUTPUTS; output++) {
         sgt_stream_options o = {.output = (sgt_output)output,
                                 .slots = (uint32_t)(cache / (ROWS * row)) + 1};
         sgt_stream *s = open_stream(l, &o);
@@ -372,7 +380,12 @@ Test(stream, ring_larger_than_the_cache)
                     if (b.rows)
                         cr_assert(b.rows[r * (LONG + 1) + t] == id &&
                                   b.rows[r * (LONG + 1) + t + 1] == next);
-                    else cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
+                    else if (b.rows_i32) cr_assert_eq(b.rows_i32[r * (LONG + 1) + t + 1], next);
+                    else if (b.inputs)
+                        cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
+                    else
+                        cr_assert(b.inputs_i64[r * LONG + t] == id &&
+                                  b.targets_i64[r * LONG + t] == next);
                 }
             }
             sgt_stream_release(s, &b);

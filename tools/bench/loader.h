@@ -32,7 +32,7 @@ static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <=
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
 /* The peers' outputs, beyond ours. */
-enum { LOADER_I64 = SGT_OUTPUT_I32 + 1, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
+enum { LOADER_I64 = SGT_OUTPUT_I64, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
 
 typedef enum loader_way {
     LOADER_DRAW,   /* draw batches through a cursor */
