@@ -7,6 +7,9 @@
  * wait. (For a set in memory this is enough: prefetching the first line of coming windows as
  * well made batches slower.)
  *
+ * Pages that are in the page cache already are mapped ahead, when the first cursor is opened:
+ * map_ahead.h says why.
+ *
  * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
  * guard.h how. */
 #include <errno.h>
@@ -20,6 +23,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/read/guard.h"
+#include "loader/read/map_ahead.h"
 #include "loader/read/reader.h"
 
 #define AHEAD 128 /* windows being read at once: more did not help the disk that was measured */
@@ -41,6 +45,7 @@ typedef struct file {
 typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
+    sgt_map_ahead *ahead; /* maps pages that are cached */
     int random;           /* windows come in random order ... */
     int chunks;           /* ... but many come from the same blocks */
     uintptr_t page;       /* bytes */
@@ -72,6 +77,7 @@ static void close_reader(void *p)
 {
     reader *r = p;
     if (!r) return;
+    sgt_map_ahead_free(r->ahead);
     if (r->guarded) sgt_guard_remove(r->guarded);
     for (uint32_t i = 0; r->guarded && i < r->guarded->count; i++)
         if (r->guarded->maps[i].base) munmap(r->guarded->maps[i].base, r->guarded->maps[i].size);
@@ -124,6 +130,8 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
         rc = sgt_fail_memory(err, set->shards[0].path);
+    if (rc == SGT_OK && !(r->ahead = sgt_map_ahead_new(set, r->guarded, &o->fault)))
+        rc = sgt_fail_memory(err, set->shards[0].path);
     if (rc < 0) close_reader(r);
     else *out = r;
     return rc;
@@ -144,6 +152,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     c->looked = -LOOK_S;
     c->advising = r->random;
     c->patience = PATIENCE_LEAST;
+    sgt_map_ahead_begin(r->ahead);
     *out = c;
     return SGT_OK;
 }

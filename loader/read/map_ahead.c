@@ -1,0 +1,144 @@
+/* map_ahead.c: see map_ahead.h. A fault maps not only its own page but those of the page cache
+ * around it: 16 pages, by default. Populating one page of each 16 therefore maps them all, in half
+ * of the time of populating every page (2 GB in .09 s against .20 s on one thread of an AMD EPYC,
+ * Zen 4). If a kernel maps fewer pages around a fault, the others are left to faults. */
+#include "loader/read/map_ahead.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/memory.h"
+#include "loader/base/thread.h"
+#include "loader/read/resident.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PIECE ((size_t)2 << 20) /* bytes that a thread claims at once */
+#define AROUND 16               /* pages that a fault maps */
+#define THREADS 3               /* most threads beside the caller's */
+#define WAIT_S .1               /* longest time that begin takes: shorter than people notice */
+/* bytes from which a thread helps: smaller sets are mapped sooner than a thread starts */
+#define SMALL ((uint64_t)16 << 20)
+
+struct sgt_map_ahead {
+    const sgt_set *set;
+    const sgt_guarded *maps;
+    sgt_reader_fault fault;
+    pthread_mutex_t lock; /* protects the four fields that follow */
+    int begun;
+    uint32_t shard; /* the next piece to claim */
+    size_t at;
+    int count;
+    pthread_t threads[THREADS];
+    int stop;       /* atomic */
+    uint64_t bytes; /* atomic: mapped so far */
+};
+
+sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps,
+                                 const sgt_reader_fault *fault)
+{
+    sgt_map_ahead *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->set = set;
+    m->maps = maps;
+    m->fault = *fault;
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m)
+{
+    return __atomic_load_n(&m->bytes, __ATOMIC_RELAXED);
+}
+
+/* Claim the next piece. Return 0 if there is none. */
+static int claim(sgt_map_ahead *m, uint32_t *shard, size_t *at)
+{
+    int found = 0;
+    pthread_mutex_lock(&m->lock);
+    while (m->shard < m->set->count && m->at >= m->maps->maps[m->shard].size) {
+        m->shard++;
+        m->at = 0;
+    }
+    if (m->shard < m->set->count && !__atomic_load_n(&m->stop, __ATOMIC_RELAXED)) {
+        *shard = m->shard;
+        *at = m->at;
+        m->at += PIECE;
+        found = 1;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
+/* Map a piece. Return 0 if this kernel cannot. */
+static int map(char *from, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), around = AROUND * page;
+    uintptr_t at = (uintptr_t)from, end = at + bytes;
+    for (; at < end; at = (at | (around - 1)) + 1)
+        /* other errors concern this piece alone: the file was cut short, or memory is short */
+        if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
+    return 1;
+}
+
+/* Map pieces until none is left, or for `seconds`; 0: no limit. */
+static void work(sgt_map_ahead *m, double seconds)
+{
+    double end = sgt_now() + seconds;
+    uint32_t shard, open = UINT32_MAX;
+    size_t at;
+    int fd = -1;
+    while ((seconds <= 0 || sgt_now() < end) && claim(m, &shard, &at)) {
+        const sgt_guard_map *g = &m->maps->maps[shard];
+        size_t n = g->size - at < PIECE ? g->size - at : PIECE;
+        if (shard != open) {
+            if (fd >= 0) close(fd);
+            fd = sgt_set_open_shard(m->set, shard, NULL);
+            open = shard;
+        }
+        if (fd < 0 || !sgt_resident(fd, at, n, &m->fault)) continue;
+        if (map((char *)g->base + at, n)) __atomic_fetch_add(&m->bytes, n, __ATOMIC_RELAXED);
+        else __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void *help(void *arg)
+{
+    work(arg, 0);
+    return NULL;
+}
+
+void sgt_map_ahead_begin(sgt_map_ahead *m)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    sgt_memory memory;
+    uint64_t all = 0;
+    pthread_mutex_lock(&m->lock);
+    int first = !m->begun;
+    m->begun = 1;
+    pthread_mutex_unlock(&m->lock);
+    if (!first) return;
+    for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
+    sgt_memory_look(&memory, m->fault.memory);
+    if (all > memory.available) return;
+    while (all > SMALL && m->count < THREADS && (m->count == 0 || m->count + 1 < cores) &&
+           !sgt_thread_start(&m->threads[m->count], help, m))
+        m->count++;
+    work(m, WAIT_S);
+}
+
+void sgt_map_ahead_free(sgt_map_ahead *m)
+{
+    if (!m) return;
+    __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
+    while (m->count) pthread_join(m->threads[--m->count], NULL);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
