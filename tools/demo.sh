@@ -72,19 +72,27 @@ report=$DEMO/report.html
 show sgt-report --quiet -o "$report" "$DEMO/run"
 
 number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
-reader() {
-    tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' |
-        sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"
+# the figure of a reader; of mmap, also the name of a pass
+reader() { # READER FIELD [PASS]
+    tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' | grep "\"reader\": *\"$1\"" |
+        if [ "${3:-}" ]; then grep "\"pass\": *\"$3\""; else cat; fi |
+        sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" | head -1
 }
 loss() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl"; }
 mean_of_last() { loss | tail -20 | awk '{ sum += $1 } END { print sum / NR }'; }
 
 say "What happened"
 awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s "$DEMO/tokenize.json")" \
-    -v map="$(reader mmap)" -v ram="$(reader preload)" -v first="$(loss | head -1)" -v last="$(mean_of_last)" \
+    -v ram="$(reader preload tokens_per_s)" -v loop="$(reader preload loop_speedup)" \
+    -v mapped="$(reader mmap preload_fraction mapped)" \
+    -v cold="$(reader mmap preload_fraction cold)" -v first="$(loss | head -1)" -v last="$(mean_of_last)" \
     -v steps="$STEPS" 'BEGIN {
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
-    printf "  batches        mmap %.0f, preload %.0f million tokens/s (%.2f times)\n", map / 1e6, ram / 1e6, ram / map
+    printf "  batches        preload %.0f million tokens/s, %.1f times a plain loop in C\n", ram / 1e6, loop
+    same = mapped > .85 && mapped < 1.15
+    printf "                 mmap is %s", same ? "as fast, within noise" : sprintf("%.2f times as fast", mapped)
+    if (cold != "") printf ", but %.0f times slower while it reads the disk", 1 / cold
+    printf "\n"
     printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", first, last, steps
 }'
 echo "  the page       $report: open it in a browser"

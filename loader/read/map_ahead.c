@@ -22,7 +22,7 @@
 #define PIECE ((size_t)2 << 20) /* bytes that a thread claims at once */
 #define AROUND 16               /* pages that a fault maps */
 #define THREADS 3               /* most threads beside the caller's */
-#define WAIT_S .1               /* longest time that begin takes: shorter than people notice */
+#define WAIT_S .25              /* longest time that begin takes: a 5 GB set on one idle core */
 /* bytes from which a thread helps: smaller sets are mapped sooner than a thread starts */
 #define SMALL ((uint64_t)16 << 20)
 
@@ -30,8 +30,9 @@ struct sgt_map_ahead {
     const sgt_set *set;
     const sgt_guarded *maps;
     sgt_reader_fault fault;
-    pthread_mutex_t lock; /* protects the four fields that follow */
+    pthread_mutex_t lock; /* protects begun, shard and at */
     int begun;
+    uint64_t all;   /* bytes of the set, once it has begun */
     uint32_t shard; /* the next piece to claim */
     size_t at;
     int count;
@@ -55,6 +56,12 @@ sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps,
 uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m)
 {
     return __atomic_load_n(&m->bytes, __ATOMIC_RELAXED);
+}
+
+int sgt_map_ahead_all(const sgt_map_ahead *m)
+{
+    uint64_t all = __atomic_load_n(&m->all, __ATOMIC_RELAXED);
+    return all && sgt_map_ahead_bytes(m) == all;
 }
 
 /* Claim the next piece. Return 0 if there is none. */
@@ -126,6 +133,7 @@ void sgt_map_ahead_begin(sgt_map_ahead *m)
     pthread_mutex_unlock(&m->lock);
     if (!first) return;
     for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
+    __atomic_store_n(&m->all, all, __ATOMIC_RELAXED);
     sgt_memory_look(&memory, m->fault.memory);
     if (all > memory.available) return;
     while (all > SMALL && m->count < THREADS && (m->count == 0 || m->count + 1 < cores) &&

@@ -20,7 +20,7 @@ typedef struct sgt_map_ahead sgt_map_ahead;
 sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps,
                                  const sgt_reader_fault *fault);
 
-/* Map what is cached, on the calling thread and on others. It returns after at most a tenth of a
+/* Map what is cached, on the calling thread and on others. It returns after at most a quarter of a
  * second; the other threads then go on with the rest of a large set. Any thread may call it. Does
  * nothing if the set is larger than the available memory, before Linux 5.14, or if the kernel does
  * not say which pages are cached (resident.h). */
@@ -29,7 +29,8 @@ void sgt_map_ahead_begin(sgt_map_ahead *m);
 /* Stop and free; NULL is fine. */
 void sgt_map_ahead_free(sgt_map_ahead *m);
 
-/* Return the bytes that were mapped so far; for tests. */
+/* Return the bytes that were mapped so far; and whether these are all of the set. */
 uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m);
+int sgt_map_ahead_all(const sgt_map_ahead *m);
 
 #endif

@@ -150,9 +150,9 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
     c->looked = -LOOK_S;
-    c->advising = r->random;
     c->patience = PATIENCE_LEAST;
     sgt_map_ahead_begin(r->ahead);
+    c->advising = r->random && !sgt_map_ahead_all(r->ahead);
     *out = c;
     return SGT_OK;
 }

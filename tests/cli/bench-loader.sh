@@ -11,13 +11,15 @@ stderr_is ''
 stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard$'
 stdout_matches '^median of 5$'
 stdout_has 'Warm, 1 thread'
-for reader in preload mmap uring; do
+for reader in preload 'mmap \(mapped\)' 'mmap \(cached\)' uring; do
     for output in u16 i32; do stdout_matches "^[* ] $reader +$output +random +32 +1024 "; done
 done
+stdout_matches '^  plain loop +i32 +random +32 +1024 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +1\.0 '
+check 'two lines say when preload pays' test "$(grep -cE 'preload (pays|does not pay)|^  An epoch of this set is 20 such' .stdout)" -ge 1
 stdout_matches '^  memcpy +u16 +random +32 +1024 .* 1\.0000$'
 check 'a best one for each output' test "$(grep -c '^\* [a-z]* *[ui][0-9]' .stdout)" -eq 2
 for output in u16 i32; do
-    grep "^[* ] [a-z ]*  *$output" .stdout > rows
+    grep -E "^[* ] (preload|mmap \(mapped\)|uring) +$output" .stdout | sed 's/ (mapped)//' > rows
     check "the fastest $output has the star" \
         awk '{ if ($1 == "*") { star = $7 } else if ($1 != "memcpy") { rest[NR] = $6 } }
         END { for (i in rest) if (rest[i] < star) exit 1; exit !star }' rows
@@ -27,12 +29,19 @@ table 'Limit: memcpy of the same windows, from memory.'
 run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 \
     --threads 2 --sampling shuffle,block
 stderr_is ''
-check '16 results' test "$(grep -c '"reader"' .stdout)" -eq 16
+sed -n '/"results"/,/"peers"/p' .stdout > results
+for pass in mapped cached; do check "8 $pass" test "$(grep -c "\"pass\": \"$pass\"" results)" -eq 8; done
+check '4 cold ones, or why not' test "$(sed -n '/"results"/,$p' .stdout | grep -cE '"pass": "cold"|stay in memory')" -eq 4
+all=$(grep -c '"reader"' results)
+check '24 results and the cold ones' test "$all" -eq $((24 + $(grep -c '"pass": "cold"' results)))
+check 'each has a share of preload' test "$(grep -c '"preload_fraction"' results)" -eq "$all"
+check 'each has a speedup' test "$(grep -c '"loop_speedup"' results)" -eq "$all"
+check 'each set says when preload pays' test "$(grep -c '"preload_pays_from_batch"' results)" -eq 8
 check 'each combination once' \
-    test "$(sed -n 's/.*"\(reader\|batch\|seq\|sampling\)": *"\{0,1\}\([a-z0-9]*\).*/\2/p' .stdout |
+    test "$(sed -n 's/.*"\(reader\|batch\|seq\|sampling\)": *"\{0,1\}\([a-z0-9]*\).*/\2/p' results |
     paste -d' ' - - - - | sort -u | wc -l)" -eq 16
 check 'no share is beyond reason' test "$(sed -n 's/.*"memcpy_fraction": \([0-9.e-]*\),.*/\1/p' .stdout |
-    awk '$1 > 0 && $1 < 20' | wc -l)" -eq 16
+    awk '$1 > 0 && $1 < 20' | wc -l)" -eq "$all"
 check 'no peers' test "$(grep -c '"peers": \[\]' .stdout)" -eq 1
 stdout_has '"turns": 5'
 stdout_has '"threads": 2'
@@ -66,7 +75,7 @@ stderr_has 'sgt-bench loader: set: no document starts in it: '
 mkdir words
 shard words/train_000000.bin 50256 5 6 7 50256 8 9
 run 0 sgt-bench loader words --sampling documents --seq-len 4 --batch-size 2 --seconds .01 --loader mmap
-stdout_matches '^[* ] mmap +u16 +documents +2 +4 '
+stdout_matches '^[* ] mmap \(mapped\) +u16 +documents +2 +4 '
 mkdir empty
 run 1 sgt-bench loader empty
 stdout_is ''

@@ -222,6 +222,46 @@ static void see_room(loader_bench *b)
 
 /* ---- the grid ---- */
 
+/* Add a reader's result; without --cold also mmap of a set that is not mapped yet, and the plain
+ * loop that int32 batches are compared with. */
+static void add_reader(loader_group *g, loader_result r, int who, int output)
+{
+    r.who = who;
+    r.output = output;
+    if (who == SGT_READER_MMAP) r.pass = r.cold ? LOADER_COLD : LOADER_MAPPED;
+    loader_add_result(g, r);
+    if (r.cold) return;
+    if (who == SGT_READER_MMAP) {
+        r.pass = LOADER_CACHED;
+        loader_add_result(g, r);
+    }
+    if (who == SGT_READER_PRELOAD && output == SGT_OUTPUT_I32) {
+        r.way = LOADER_SCALAR;
+        loader_add_result(g, r);
+    }
+}
+
+/* mmap from a set that is not cached, in a group of its own, since it drops the set from the page
+ * cache. `block` reads pools ahead: only --cold has time for it. */
+static int lay_out_uncached(loader_bench *b, loader_result base, sgt_error *err)
+{
+    const loader_lists *in = &b->in;
+    loader_group *g;
+    int has_mmap = 0;
+    for (int r = 0; r < in->reader_count; r++) has_mmap |= in->readers[r] == SGT_READER_MMAP;
+    if (!has_mmap || o.cold || base.sampling == SGT_SAMPLING_BLOCK) return SGT_OK;
+    int rc = loader_add_group(b, (size_t)in->output_count, &g, err);
+    base.who = SGT_READER_MMAP;
+    base.pass = LOADER_COLD;
+    base.threads = (int)o.threads;
+    base.cold = 1;
+    for (int i = 0; i < in->output_count && rc == SGT_OK; i++) {
+        base.output = in->outputs[i];
+        loader_add_result(g, base);
+    }
+    return rc;
+}
+
 /* memcpy first, then each output of each reader, then other programs: the Python peers draw random
  * windows from memory, and fio measures the disk. */
 static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
@@ -232,8 +272,8 @@ static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
     enum { PEERS = sizeof peers / sizeof *peers };
     const loader_lists *in = &b->in;
     loader_group *g;
-    int rc = loader_add_group(b, 2 + PEERS + (size_t)in->reader_count * (size_t)in->output_count,
-                              &g, err);
+    int rc = loader_add_group(
+        b, 2 + PEERS + 3 * (size_t)in->reader_count * (size_t)in->output_count, &g, err);
     if (rc < 0) return rc;
     base.who = LOADER_MEMCPY;
     base.output = SGT_OUTPUT_U16;
@@ -241,11 +281,8 @@ static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
     base.cold = o.cold;
     loader_add_result(g, base);
     for (int i = 0; i < in->output_count; i++)
-        for (int r = 0; r < in->reader_count; r++) {
-            base.output = in->outputs[i];
-            base.who = in->readers[r];
-            loader_add_result(g, base);
-        }
+        for (int r = 0; r < in->reader_count; r++)
+            add_reader(g, base, in->readers[r], in->outputs[i]);
     base.threads = 1;
     for (int i = 0; i < PEERS && o.peer && !o.cold && base.sampling == SGT_SAMPLING_RANDOM; i++) {
         base.who = peers[i][0];
@@ -264,12 +301,12 @@ static int lay_out(loader_bench *b, sgt_error *err)
     int rc = SGT_OK;
     for (int s = 0; s < in->sampling_count; s++)
         for (int k = 0; k < in->batch_count; k++)
-            for (int t = 0; t < in->seq_count && rc == SGT_OK; t++)
-                rc = lay_out_group(b,
-                                   (loader_result){.sampling = in->samplings[s],
-                                                   .batch = in->batches[k],
-                                                   .seq = in->seqs[t]},
-                                   err);
+            for (int t = 0; t < in->seq_count && rc == SGT_OK; t++) {
+                loader_result base = {
+                    .sampling = in->samplings[s], .batch = in->batches[k], .seq = in->seqs[t]};
+                if ((rc = lay_out_group(b, base, err)) == SGT_OK)
+                    rc = lay_out_uncached(b, base, err);
+            }
     b->grid_count = b->group_count;
     return rc;
 }
@@ -332,6 +369,9 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++)
         rc = loader_measure(b, &b->groups[i], err);
     if (rc == SGT_OK) loader_limits_conclude(b);
+    if (rc == SGT_OK) loader_relate(b);
+    /* leave the page cache as it was found by the first measurement */
+    if (rc == SGT_OK && !o.cold && b->grid_count) rc = loader_warm(b, err);
     return rc;
 }
 

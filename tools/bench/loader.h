@@ -43,6 +43,9 @@ typedef enum loader_way {
     LOADER_FILL /* open the loader: all tokens are read */
 } loader_way;
 
+/* The state in which mmap meets the set; loader_passes.c describes them. */
+typedef enum loader_pass { LOADER_ANY, LOADER_MAPPED, LOADER_CACHED, LOADER_COLD } loader_pass;
+
 typedef struct loader_options {
     const char *readers, *outputs, *batches, *seqs, *samplings, *split, *peer, *limits;
     double seconds;
@@ -61,12 +64,14 @@ typedef struct loader_lists {
 typedef struct loader_result {
     int who, output, sampling, threads, cold;
     loader_way way;
+    loader_pass pass;
     uint32_t batch, seq;
     double us[LOADER_TURNS];  /* per batch, in each turn; fio: the disk's time for it */
     double cpu[LOADER_TURNS]; /* CPU seconds per second */
     double open_s[LOADER_TURNS];
     double us_per_batch, cpu_share, open_ms; /* the medians */
     double memcpy_us, fio_us;                /* for the same windows; 0: not measured */
+    double preload_us, loop_us;              /* per batch, by preload and by its plain loop; 0 */
     double work_us;                          /* stream: the consumer's own work per batch */
     int best;                                /* the fastest of its output in its group */
     char why[320];                           /* why it was left out; "" if it was not */
@@ -117,6 +122,8 @@ typedef struct loader_bench {
 } loader_bench;
 
 const char *loader_who_name(int who);
+/* Write the name of a result's row: "preload", "mmap (cached)", "plain loop". */
+void loader_row_name(char *name, size_t size, const loader_result *r);
 const char *loader_output_name(int output);
 const char *loader_sampling_name(int sampling);
 double loader_tokens_per_s(const loader_result *r);
@@ -160,6 +167,18 @@ const char *loader_line_ours(const loader_line *line);
 const char *loader_line_other(const loader_line *line);
 void loader_limits_show(const loader_bench *b);
 json_t *loader_limits_json(const loader_bench *b);
+
+/* ---- loader_passes.c ---- */
+
+const char *loader_pass_name(loader_pass pass);
+/* After all is measured: fill in what each result of the grid is compared with. */
+void loader_relate(loader_bench *b);
+/* Return the number of batches of an epoch. */
+double loader_epoch(const loader_bench *b, const loader_result *r);
+/* Return the batch from which on a run by preload is ahead of one by mmap, whose result `cached`
+ * is. INFINITY: never. */
+double loader_pays_from(const loader_bench *b, const loader_group *g, const loader_result *cached);
+void loader_passes_show(const loader_bench *b);
 
 /* ---- loader_show.c, loader_plot.c ---- */
 

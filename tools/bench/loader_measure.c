@@ -65,6 +65,14 @@ static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
     return rc;
 }
 
+static int evict_all(const loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++)
+        rc = bench_cache_evict(b->shards[i].path, err);
+    return rc;
+}
+
 static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r, int threads,
                        sgt_error *err)
 {
@@ -85,7 +93,11 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r,
     d->cursors = calloc((size_t)threads, sizeof *d->cursors);
     d->buffers = calloc((size_t)threads, sizeof *d->buffers);
     if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
+    /* opening reads headers; the first cursor of mmap maps what is cached */
+    if (r->cold && r->who != SGT_READER_PRELOAD) rc = evict_all(b, err);
+    start = sgt_now();
     while (rc == SGT_OK && d->threads < threads) rc = add_thread(d, r, err);
+    d->opened_s += sgt_now() - start;
     return rc;
 }
 
@@ -185,15 +197,34 @@ static int warm_turn(drawer *d, loader_result *r, int turn, double seconds, sgt_
     return rc;
 }
 
-/* ---- cold ---- */
+/* ---- the set is cached, and not mapped yet ---- */
 
-static int evict_all(const loader_bench *b, sgt_error *err)
+/* sets are opened so often in a turn at most: opening takes longer than an epoch of a small set */
+enum { OPENED_MOST = 10 };
+
+/* The first epoch after opening, or its beginning; small sets are opened again. */
+static int cached_slice(const loader_bench *b, loader_result *r, int turn, double seconds,
+                        sgt_error *err)
 {
-    int rc = SGT_OK;
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++)
-        rc = bench_cache_evict(b->shards[i].path, err);
+    drawer d = {0};
+    double open_s = 0;
+    slice_sum sum = {0};
+    int rc = SGT_OK, n = 0;
+    while (rc == SGT_OK && n < OPENED_MOST && sum.seconds < 0.9 * seconds) {
+        if ((rc = drawer_open(&d, b, r, r->threads, err)) == SGT_OK) {
+            uint64_t rows = (uint64_t)r->batch * (uint64_t)r->threads,
+                     epoch = (d.info.windows_per_epoch + rows - 1) / rows;
+            rc = draw_slice(&d, r, epoch, seconds - sum.seconds, &sum, err);
+        }
+        open_s += d.opened_s;
+        n++;
+        drawer_close(&d);
+    }
+    if (rc == SGT_OK) note(r, turn, &sum, open_s / n);
     return rc;
 }
+
+/* ---- cold ---- */
 
 /* Return the batches per thread until a tenth of the pages was read. Beyond that, more and more
  * windows would meet cached pages. */
@@ -234,8 +265,7 @@ static int block_slice(drawer *d, const loader_result *r, double seconds, slice_
     return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
 }
 
-/* Opened anew each time, because mapped pages cannot be dropped; and dropped again after opening,
- * which reads headers. */
+/* Opened anew each time, because mapped pages cannot be dropped. */
 static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
                       sgt_error *err)
 {
@@ -246,15 +276,15 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
         drawer_close(d);
         d->next = (b->cold_rows + r->batch - 1) / r->batch;
         if ((rc = evict_all(b, err)) == SGT_OK &&
-            (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
-            (rc = evict_all(b, err)) == SGT_OK)
+            (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK)
             rc = r->sampling == SGT_SAMPLING_BLOCK
                      ? block_slice(d, r, seconds, &sum, err)
                      : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
         b->cold_rows = (d->next + AHEAD) * r->batch;
         open_s += d->opened_s;
         n++;
-    } while (rc == SGT_OK && sum.seconds < 0.9 * seconds && r->sampling != SGT_SAMPLING_BLOCK);
+    } while (rc == SGT_OK && sum.seconds < 0.9 * seconds && r->sampling != SGT_SAMPLING_BLOCK &&
+             (b->o->cold || n < OPENED_MOST));
     drawer_close(d);
     if (rc == SGT_OK) note(r, turn, &sum, open_s / n);
     return rc;
@@ -303,6 +333,7 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
         return copy_turn(b, r, turn, copied, seconds, err);
     if (loader_is_reader(r->who)) {
         drawer *d = &drawers[r->who];
+        if (r->pass == LOADER_CACHED) return cached_slice(b, r, turn, seconds, err);
         if (!r->cold) return warm_turn(d, r, turn, seconds, err);
         return (r->who == SGT_READER_PRELOAD ? cold_preload : cold_slice)(b, d, r, turn, seconds,
                                                                           err);
@@ -316,11 +347,30 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
     return rc;
 }
 
+/* Return whether the group measures the uncached set beside the grid, without --cold. */
+static int is_extra(const loader_bench *b, const loader_group *g)
+{
+    return !b->o->cold && !g->lenient && g->results[0].cold;
+}
+
+/* Return the seconds of a group: such a group takes a sixth of the time of its combination. */
+static double share_of_time(const loader_bench *b, const loader_group *g)
+{
+    size_t combinations = 0, extra = 0;
+    if (!b->grid_count || g->lenient) return b->o->seconds;
+    for (size_t i = 0; i < b->grid_count; i++) extra += (size_t)is_extra(b, &b->groups[i]);
+    combinations = b->grid_count - extra;
+    double each = b->o->seconds / (double)combinations;
+    if (is_extra(b, g)) return each / 6;
+    return extra ? each * 5 / 6 : each;
+}
+
 /* Leave out a peer that cannot run, and in a lenient group also a reader of ours that cannot. */
 static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc,
                      const sgt_error *err)
 {
-    if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->who) && !g->lenient)) return rc;
+    int asked_for = !g->lenient && !is_extra(b, g);
+    if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->who) && asked_for)) return rc;
     sgt_printable(r->why, sizeof r->why, err->text);
     if (loader_is_python(r->who))
         sgt_say(&b->notice, "%s is left out: %s", loader_who_name(r->who), r->why);
@@ -333,8 +383,7 @@ static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, i
 static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_error *err)
 {
     int turns = (int)b->o->turns;
-    double seconds = b->o->seconds / (double)(b->grid_count && !g->lenient ? b->grid_count : 1) /
-                     (double)(g->count * (size_t)(turns + 1));
+    double seconds = share_of_time(b, g) / (double)(g->count * (size_t)(turns + 1));
     uint64_t copied = 0;
     for (int turn = -1; turn < turns; turn++) {
         /* allocating huge pages, by us or a peer, may evict pages from the page cache */
@@ -353,15 +402,20 @@ static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_err
 
 /* ---- conclusions ---- */
 
+static int competes(const loader_result *r)
+{
+    return !loader_is_limit(r->who) && r->way != LOADER_SCALAR && r->pass != LOADER_CACHED;
+}
+
 static void find_best(loader_group *g)
 {
     for (size_t i = 0; i < g->count; i++) {
         loader_result *r = &g->results[i];
         size_t better = 0, others = 0;
-        if (r->why[0] || loader_is_limit(r->who)) continue;
+        if (r->why[0] || !competes(r)) continue;
         for (size_t j = 0; j < g->count; j++) {
             const loader_result *s = &g->results[j];
-            if (s->why[0] || loader_is_limit(s->who) || s->output != r->output || i == j) continue;
+            if (s->why[0] || !competes(s) || s->output != r->output || i == j) continue;
             others++;
             better += s->us_per_batch < r->us_per_batch;
         }

@@ -6,22 +6,29 @@
 #include "tools/bench/loader.h"
 #include "tools/bench/picture.h"
 
-static void put_group(bench_picture *p, const loader_bench *b, const loader_group *g)
+static void put_group(bench_picture *p, const loader_group *g)
 {
-    char name[64];
+    char name[64], row[32];
     bench_picture_group(p, "%s, %" PRIu32 " rows of %" PRIu32 ", %s: tokens a second",
                         loader_sampling_name(g->results[0].sampling), g->results[0].batch,
-                        g->results[0].seq, b->o->cold ? "cold" : "warm");
+                        g->results[0].seq, g->results[0].cold ? "cold" : "warm");
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *r = &g->results[i];
         if (r->why[0]) continue;
-        bench_bar kind = loader_is_reader(r->who)  ? BENCH_OURS
-                         : loader_is_limit(r->who) ? BENCH_LIMIT
-                                                   : BENCH_PEER;
-        snprintf(name, sizeof name, r->who == LOADER_FIO ? "%s" : "%s, %s", loader_who_name(r->who),
+        loader_row_name(row, sizeof row, r);
+        bench_bar kind = r->way == LOADER_SCALAR    ? BENCH_PEER
+                         : loader_is_reader(r->who) ? BENCH_OURS
+                         : loader_is_limit(r->who)  ? BENCH_LIMIT
+                                                    : BENCH_PEER;
+        snprintf(name, sizeof name, r->who == LOADER_FIO ? "%s" : "%s, %s", row,
                  loader_output_name(r->output));
-        bench_picture_bar(p, kind, loader_tokens_per_s(r), name, "%.1f M%s",
-                          loader_tokens_per_s(r) * 1e-6, r->best ? ", the fastest" : "");
+        if (r->loop_us > 0 && r->way == LOADER_DRAW)
+            bench_picture_bar(p, kind, loader_tokens_per_s(r), name, "%.1f M, %.1f x loop%s",
+                              loader_tokens_per_s(r) * 1e-6, r->loop_us / r->us_per_batch,
+                              r->best ? ", the fastest" : "");
+        else
+            bench_picture_bar(p, kind, loader_tokens_per_s(r), name, "%.1f M%s",
+                              loader_tokens_per_s(r) * 1e-6, r->best ? ", the fastest" : "");
     }
 }
 
@@ -44,7 +51,7 @@ int loader_plot(void *bench, const char *path, sgt_error *err)
     bench_picture *p =
         bench_picture_new("Batches from %s (%.2f GB)", bench_name(name, sizeof name, b->path),
                           2e-9 * (double)b->tokens);
-    for (size_t i = 0; i < b->grid_count; i++) put_group(p, b, &b->groups[i]);
+    for (size_t i = 0; i < b->grid_count; i++) put_group(p, &b->groups[i]);
     if (b->line_count) put_lines(p, b);
     return bench_picture_write(p, path, err);
 }

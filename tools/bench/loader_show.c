@@ -1,5 +1,6 @@
 /* loader_show.c: print the results of sgt-bench loader, as a table or as JSON. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "loader/base/cpu.h"
@@ -29,6 +30,37 @@ double loader_gb_per_s(const loader_result *r)
 static double memcpy_fraction(const loader_result *r) { return r->memcpy_us / r->us_per_batch; }
 
 /* ---- the table ---- */
+
+void loader_row_name(char *name, size_t size, const loader_result *r)
+{
+    if (r->way == LOADER_SCALAR) snprintf(name, size, "plain loop");
+    else
+        snprintf(name, size, r->pass ? "%s (%s)" : "%s", loader_who_name(r->who),
+                 loader_pass_name(r->pass));
+}
+
+/* Print a quotient of two times, or nothing if one was not measured. */
+static void show_quotient(int width, int digits, double over, double us)
+{
+    if (over > 0) printf(" %*.*f", width, digits, over / us);
+    else printf(" %*s", width, "");
+}
+
+static void show_warm_row(const loader_result *r)
+{
+    char name[32];
+    loader_row_name(name, sizeof name, r);
+    printf("%c %-15s %-3s %-10s %6" PRIu32 " %6" PRIu32 " %10.2f %9.1f", r->best ? '*' : ' ', name,
+           loader_output_name(r->output), loader_sampling_name(r->sampling), r->batch, r->seq,
+           r->us_per_batch, loader_tokens_per_s(r) * 1e-6);
+    show_quotient(8, 4, r->memcpy_us, r->us_per_batch);
+    if (loader_is_reader(r->who)) {
+        show_quotient(7, 2, r->preload_us, r->us_per_batch);
+        show_quotient(6, 1, r->loop_us, r->us_per_batch);
+        printf(" %8.1f", r->open_ms);
+    }
+    printf("\n");
+}
 
 static void show_row(const loader_bench *b, const loader_result *r)
 {
@@ -85,24 +117,48 @@ void loader_show(void *bench)
         printf("%s, %" PRIu64 " thread%s\n",
                b->o->cold ? "Dropped from the page cache before each measurement" : "Warm",
                b->o->threads, b->o->threads == 1 ? "" : "s");
-        printf("  reader          out sampling    batch    seq   us/batch Mtokens/s    GB/s of "
-               "limit%s  open ms\n",
-               b->o->cold ? "   CPU" : "      ");
+        printf("  reader          out sampling    batch    seq   us/batch Mtokens/s%s\n",
+               b->o->cold ? "    GB/s of limit   CPU  open ms"
+                          : " of limit preload x loop  open ms");
     }
     for (size_t i = 0; i < b->grid_count; i++)
         for (size_t j = 0; j < b->groups[i].count; j++)
-            if (!b->groups[i].results[j].why[0]) show_row(b, &b->groups[i].results[j]);
+            if (!b->groups[i].results[j].why[0])
+                b->o->cold ? show_row(b, &b->groups[i].results[j])
+                           : show_warm_row(&b->groups[i].results[j]);
     if (b->grid_count) {
         printf("\n* the fastest with its output. Limit: %s.\n", limit_text(b));
-        printf("  GB/s counts the 2(T+1) bytes that a row is on disk, whatever the output is.\n");
-        if (b->o->cold) printf("  preload reads everything when it opens, and nothing later.\n");
+        if (b->o->cold)
+            printf("  GB/s counts the 2(T+1) bytes that a row is on disk, whatever the output is.\n"
+                   "  preload reads everything when it opens, and nothing later.\n");
+        else
+            printf("  preload: speed as a share of preload's. x loop: times as fast as the plain "
+                   "loop.\n"
+                   "  mmap (cold): the set is not in the page cache yet; (cached): it is, but not "
+                   "mapped.\n");
+        loader_passes_show(b);
     }
     loader_limits_show(b);
 }
 
 /* ---- JSON ---- */
 
-static json_t *result_json(const loader_result *r)
+static void add_comparisons(json_t *j, const loader_bench *b, const loader_group *g,
+                            const loader_result *r)
+{
+    if (r->pass) json_object_set_new(j, "pass", json_string(loader_pass_name(r->pass)));
+    if (r->preload_us > 0)
+        json_object_set_new(j, "preload_fraction", json_real(r->preload_us / r->us_per_batch));
+    if (r->loop_us > 0)
+        json_object_set_new(j, "loop_speedup", json_real(r->loop_us / r->us_per_batch));
+    if (r->pass != LOADER_CACHED || r->preload_us <= 0) return;
+    double from = loader_pays_from(b, g, r);
+    json_object_set_new(j, "epoch_batches", json_real(loader_epoch(b, r)));
+    json_object_set_new(j, "preload_pays_from_batch",
+                        isfinite(from) ? json_real(from) : json_null());
+}
+
+static json_t *result_json(const loader_bench *b, const loader_group *g, const loader_result *r)
 {
     json_t *j =
         json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f}", "reader",
@@ -115,11 +171,12 @@ static json_t *result_json(const loader_result *r)
     if (r->fio_us > 0)
         json_object_set_new(j, "fio_fraction", json_real(r->fio_us / r->us_per_batch));
     json_object_set_new(j, "best", json_boolean(r->best));
+    add_comparisons(j, b, g, r);
     return j;
 }
 
-static void add_results(json_t *results, json_t *peers, json_t *out, const loader_group *g,
-                        double *limit)
+static void add_results(json_t *results, json_t *peers, json_t *out, const loader_bench *b,
+                        const loader_group *g, double *limit)
 {
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *r = &g->results[i];
@@ -129,7 +186,8 @@ static void add_results(json_t *results, json_t *peers, json_t *out, const loade
                                                  loader_output_name(r->output), "why", r->why));
         else if (r->who == LOADER_MEMCPY)
             *limit = loader_gb_per_s(r) > *limit ? loader_gb_per_s(r) : *limit;
-        else json_array_append_new(loader_is_reader(r->who) ? results : peers, result_json(r));
+        else if (r->way == LOADER_DRAW)
+            json_array_append_new(loader_is_reader(r->who) ? results : peers, result_json(b, g, r));
     }
 }
 
@@ -140,7 +198,7 @@ json_t *loader_json(void *bench)
     json_t *results = json_array(), *peers = json_array(), *out = json_array();
     double limit = 0;
     for (size_t i = 0; i < b->grid_count; i++)
-        add_results(results, peers, out, &b->groups[i], &limit);
+        add_results(results, peers, out, b, &b->groups[i], &limit);
     json_t *top = json_pack(
         "{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "cpu", sgt_cpu_model(), "cores",
         sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
