@@ -54,7 +54,8 @@ typedef enum sgt_reader {
      * less free memory */
     SGT_READER_PRELOAD,
     /* files mapped into memory, through the page cache; see sgt_loader_guard_sigbus for files that
-     * are cut short while they are mapped */
+     * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
+     * maps pages that are in the page cache, which then count as the process's resident memory */
     SGT_READER_MMAP,
     /* io_uring with direct reads, for sets larger than memory; falls back from either if the
      * machine refuses it, with one notice for each */

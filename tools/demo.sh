@@ -90,7 +90,7 @@ awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s 
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
     printf "  batches        preload %.0f million tokens/s, %.1f times a plain loop in C\n", ram / 1e6, loop
     same = mapped > .85 && mapped < 1.15
-    printf "                 mmap is %s", same ? "as fast, within noise" : sprintf("%.2f times as fast", mapped)
+    printf "                 mmap is %s once mapped", same ? "about as fast" : sprintf("%.2f times as fast", mapped)
     if (cold != "") printf ", but %.0f times slower while it reads the disk", 1 / cold
     printf "\n"
     printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", first, last, steps

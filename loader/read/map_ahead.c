@@ -1,7 +1,7 @@
 /* map_ahead.c: see map_ahead.h. A fault maps not only its own page but those of the page cache
- * around it: 16 pages, by default. Populating one page of each 16 therefore maps them all, in half
- * of the time of populating every page (2 GB in .09 s against .20 s on one thread of an AMD EPYC,
- * Zen 4). If a kernel maps fewer pages around a fault, the others are left to faults. */
+ * around it: 16 pages, by default. Populating one page of each 16 therefore maps them all, in less
+ * time than populating every page. If a kernel maps fewer pages around a fault, the others are left
+ * to faults. */
 #include "loader/read/map_ahead.h"
 
 #include <errno.h>

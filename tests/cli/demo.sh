@@ -8,7 +8,7 @@ while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*/*.h > "corpus/$
 run 0 "$ROOT/tools/demo.sh" build corpus
 stdout_matches '^  tokenized      [0-9]+ tokens at [0-9.]+ MB/s$'
 stdout_matches '^  batches        preload [1-9][0-9]* million tokens/s, [0-9.]+ times a plain loop in C$'
-stdout_matches '^                 mmap is (as fast, within noise|[0-9.]+ times as fast)(, but [0-9]+ times slower while it reads the disk)?$'
+stdout_matches '^                 mmap is (about as fast|[0-9.]+ times as fast) once mapped(, but [0-9]+ times slower while it reads the disk)?$'
 stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7]\.[0-9]+ over the last 20 of 100$'
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
