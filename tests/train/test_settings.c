@@ -46,7 +46,8 @@ Test(settings, the_keys_of_options_json)
 {
     static const char keys[] =
         "data init model loader sampling pad-id workers device threads cpu batch-size seq-len "
-        "grad-accum steps lr min-lr warmup schedule optimizer optimizer-state betas weight-decay grad-clip "
+        "grad-accum steps lr min-lr warmup schedule optimizer optimizer-state betas weight-decay "
+        "grad-clip "
         "skip-spikes dropout ignore-index precision loss-scale recompute memory-limit gelu no-tie "
         "document-mask attention batching no-overlap sync-metrics no-fuse no-graphs no-pad-vocab "
         "variant deterministic eval-every save-every keep seed overfit-batch ";
