@@ -83,9 +83,9 @@ stderr_has 'sgt-bench all: nothing could be measured'
 absent page.html
 nothing_is_left
 
-# a part that exceeds its time is ended: measuring the readers takes about two seconds
-run 1 sgt-bench all --seconds 1 --parts loader --data out -o page.html --device cpu
-stderr_matches '^sgt-bench all: loader is left out: it did not end within 1 s$'
+# a part that exceeds its time is ended: no CPU here makes twelve steps of GPT-2 124M in a second
+run 1 sgt-bench all --seconds 1 --parts step --model gpt2 -o page.html --device cpu
+stderr_matches '^sgt-bench all: step is left out: it did not end within 1 s$'
 nothing_is_left
 run_usage '--seconds 0: must be from 1 to 86400' sgt-bench all --seconds 0
 
