@@ -1,5 +1,5 @@
 /* cuda_driver.h: ask the driver alone, without CUDA's headers or libraries, whether CUDA can be
- * used here. A missing part is so named before anything else is tried.
+ * used here. An error message can then name the missing part, before anything else is tried.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."

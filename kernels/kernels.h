@@ -220,18 +220,19 @@ typedef struct sgt_gemm_shape {
 typedef struct sgt_gemm sgt_gemm;
 
 /* Plan a product into *out, which the caller frees with sgt_gemm_free. We use our own products,
- * except for bfloat16 on a CPU with AMX and for plans with `onednn` set. The first of those loads
- * oneDNN (dlopen); if oneDNN is missing, it fails with SGT_EUNSUPPORTED and names the package. */
+ * except for bfloat16 on a CPU with AMX and for plans with `onednn` set. The first plan that uses
+ * oneDNN loads it (dlopen). If oneDNN is missing, the call fails with SGT_EUNSUPPORTED, and the
+ * message names the package. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
 /* Memory-bound work that threads do beside a product, which leaves memory idle. One core alone gets
  * most of the memory bandwidth, so a memory pass by all cores would waste the others. The work is
- * cut into shares of some tens of microseconds. While the product runs, every other thread takes
+ * cut into shares of some tens of microseconds. While the product runs, every second thread takes
  * shares first and tiles afterwards. A thread that finds no tile takes shares until the last tile
  * is done. Shares are begun in order, and all begun shares are complete when the call returns.
- * Thread number plus `rank` decides which threads begin with shares, so that every other process
- * does if processes of one thread run side by side. */
+ * Thread number plus `rank` decides which threads these are. So of several single-threaded
+ * processes side by side, every second one begins with shares. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
@@ -241,7 +242,8 @@ typedef struct sgt_beside {
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
                          float *c, sgt_beside *w);
-/* Complete the shares before `end`, with `threads` threads that do nothing else. */
+/* Do the shares from w->next up to `end` (exclusive) with `threads` threads, with no product beside
+ * them. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
 /* Return sum C_ij^2 of what the last run wrote, for a plan with `squares`. Squares are summed as C
  * is written. Some dozens of numbers are first summed in float, which overflows to infinity from

@@ -123,7 +123,7 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
         *w = (worker){p, p->encoders[p->running]};
         if ((failed = sgt_thread_start(&p->threads[p->running], encode_units, w)) == 0) continue;
         free(w);
-        break; /* a limit on threads: fewer threads do as well */
+        break; /* the system allows no more threads: continue with those that run */
     }
     if (!rc && !p->running) {
         errno = failed;
@@ -186,7 +186,7 @@ static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
     }
 }
 
-/* Return the number of threads, at most one per unit. */
+/* Return the number of threads to start: those asked for, but no more than there are units. */
 static size_t useful_threads(const pipeline *p)
 {
     size_t want = p->o->threads ? (size_t)p->o->threads : (size_t)sgt_cpu_count();
@@ -194,7 +194,7 @@ static size_t useful_threads(const pipeline *p)
     return !p->corpus->unsized && units < want ? (size_t)units : want;
 }
 
-/* Tokenize from where the record stands to the end of the corpus. */
+/* Tokenize from the record's position to the end of the corpus. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
@@ -305,8 +305,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
     if (rc == 1) rc = already_complete(o, result, err);
     else if (rc == 0) {
         rc = fill_out(&out, o, c, v, options, result, err);
-        /* Keep complete shards and the state of a clean stop; anything less would only be in the
-         * way. */
+        /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
         sgt_out_release(&out, keep);
     }

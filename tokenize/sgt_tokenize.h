@@ -23,8 +23,8 @@
  * thread at a time. A call that fails leaves `*out` or `*text` as it was, and the caller has
  * nothing to free. Nothing here prints, exits, or reads arguments or the environment; only the
  * commands of `filters` inherit it. Arguments are read during the call and not kept. Threads that a
- * call starts end before it returns, and block all signals except those that a thread raises itself.
- * tokenize/examples has whole programs. */
+ * call starts end before it returns, and block all signals except those that a thread raises
+ * itself. tokenize/examples has whole programs. */
 #ifndef SGT_TOKENIZE_H
 #define SGT_TOKENIZE_H
 
@@ -168,7 +168,7 @@ typedef struct sgt_tokenize_options {
     /* approximate bytes of work a thread takes at a time; default 256 KiB; the output does not
      * depend on it */
     size_t piece_bytes;
-    sgt_format format; /* how documents are told apart */
+    sgt_format format; /* what a document is in the input files */
     const char *field; /* field of a JSONL object: "text", or nested, "a.b"; NULL: "text" */
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
@@ -202,13 +202,15 @@ typedef struct sgt_tokenize_result {
     uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
     uint64_t bad_lines;  /* JSONL lines left out */
     uint64_t duplicates; /* documents left out by `dedup` */
-    /* \uD800 to \uDFFF in JSONL without the other half, each replaced by U+FFFD */
+    /* surrogates (\uD800 to \uDFFF) in JSONL that are not part of a pair, each replaced by
+     * U+FFFD */
     uint64_t lone_surrogates;
     uint64_t train_tokens, val_tokens; /* tokens of each split */
-    /* Bytes that this call read, or all ranks if they are connected; fewer than `bytes` if the call
-     * resumed a run. */
+    /* Bytes that this call read (if ranks are connected: that all ranks read). Fewer than `bytes`
+     * if the call resumed a run. */
     uint64_t bytes_read;
-    /* parts of other ranks that are not complete yet; the other numbers then count our part */
+    /* parts of other ranks that are not complete yet; if not 0, the other numbers count this rank's
+     * part only */
     uint32_t waiting;
     int already_done; /* the same command had completed OUT before: nothing was written */
     double seconds;   /* duration of this call */
@@ -248,7 +250,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
 /* ---- training a vocabulary: what sgt-tokenize --train-vocab does ---- */
 
 typedef struct sgt_train_result {
-    uint32_t tokens; /* fewer than asked for if no pair of tokens is left to merge */
+    /* size of the vocabulary; less than asked for if no pair of tokens is left to merge */
+    uint32_t tokens;
     uint64_t files, documents, bytes, invalid_utf8; /* what was read, as in sgt_tokenize_result */
     uint64_t pieces, distinct; /* pre-tokens of the text, and how many of them differ */
     double seconds;            /* duration of this call */

@@ -102,9 +102,9 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 }
 
 /* Update d->diverged. Chance must not look like divergence: the difference of two means of
- * SGT_MEAN_STEPS losses deviates by sqrt(2 / SGT_MEAN_STEPS) of what one loss does. The first
- * step's loss alone is uncertain, so as a start it gets a margin of a tenth or of half of
- * d->chance. */
+ * SGT_MEAN_STEPS losses deviates by sqrt(2 / SGT_MEAN_STEPS) of what one loss does. The start is
+ * the mean of the first SGT_MEAN_STEPS losses. If they rise, it is at most the first loss plus a
+ * margin, because one loss alone is uncertain: a tenth of it, or d->chance / 2 if that is more. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->counted == 0) d->first = loss;

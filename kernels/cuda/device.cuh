@@ -15,10 +15,10 @@
  *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
  *
  * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both
- * in one kernel (the first's alignment makes the second take 1 KiB); constants are parameters; no
- * memcpy to or from shared memory; threads leave a kernel early by whole warps only; all lanes of a
- * warp call the functions marked "warp" together, in the same order. "Lane l" is threadIdx.x % 32
- * in blocks of one dimension; in fragments g = l/4 and t = l%4. */
+ * in one kernel (dyn_smem's 1024-byte alignment makes DEV_SHARED take 1 KiB); constants are
+ * parameters; no memcpy to or from shared memory; threads leave a kernel early by whole warps only;
+ * all lanes of a warp call the functions marked "warp" together, in the same order. "Lane l" is
+ * threadIdx.x % 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
 #ifndef SGT_DEVICE_CUH
 #define SGT_DEVICE_CUH
 
@@ -170,10 +170,10 @@ template <> DEV float hi2<f16>(uint32_t v)
 
 /* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
-/* Start a copy; if `present` is false, zero the 16 bytes instead (`from` is not read, but must be
- * an address). cp_async_commit makes a group of a thread's copies; cp_async_wait<N> waits until at
- * most N of its groups are pending. The thread then sees what it copied; other threads see it after
- * a barrier. */
+/* Start a copy. If `present` is false, zero the 16 bytes at `to` instead; `from` is then not read,
+ * but must be a valid address. cp_async_commit makes a group of a thread's copies; cp_async_wait<N>
+ * waits until at most N of its groups are pending. The thread then sees the bytes that it copied;
+ * other threads see them after a barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),

@@ -8,8 +8,8 @@
  *     if (sgt_file_commit(f, &err) < 0) ...;
  *     (or sgt_file_abandon(f): nothing is left)
  *
- * A name that exists is complete. Temporaries end in ".tmp", never in ".bin". Files get the user's
- * umask. */
+ * A file that exists under its final name is complete. Temporaries end in ".tmp", never in ".bin".
+ * Files get the user's umask. */
 #ifndef SGT_BASE_FILE_H
 #define SGT_BASE_FILE_H
 
@@ -27,10 +27,11 @@ extern "C" {
 typedef struct sgt_file sgt_file;
 
 int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err);
-/* Append; not buffered. */
+/* Append n bytes. Nothing is buffered. */
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);
 int sgt_file_fd(const sgt_file *f);
-/* Frees f in any case. On failure the temporary is removed. */
+/* Fsync the temporary, rename it to its final name, and fsync the folder. Frees f in any case; on
+ * failure, also removes the temporary. */
 int sgt_file_commit(sgt_file *f, sgt_error *err);
 /* Free f and remove the temporary. NULL is fine. */
 void sgt_file_abandon(sgt_file *f);
@@ -38,8 +39,8 @@ void sgt_file_abandon(sgt_file *f);
 /* Begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* Return 1 if nothing has that name, or can have it, because one of its folders is a file. What
- * cannot be examined counts as present: opening it reports what is wrong. */
+/* Return 1 if `path` does not exist, or cannot exist because one of its folders is a file. A path
+ * that cannot be examined counts as present: opening it reports the reason. */
 int sgt_file_gone(const char *path);
 
 /* Read a whole file into malloc'd *out, which the caller frees; a NUL follows its last byte. A file
@@ -54,13 +55,14 @@ int sgt_file_lines(FILE **f, const char *path, sgt_error *err);
  * the line has at least so many bytes: line holds its beginning, and the rest was skipped. */
 size_t sgt_file_line(char *line, size_t size, FILE *f);
 
-/* Continues after EINTR and short writes. Fewer bytes than requested are an error. */
+/* Write or read all n bytes, continuing after EINTR and short transfers. Fewer bytes are an error,
+ * whose message begins with `name`. */
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
 int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
 
-/* Open a stream that writes the file `path`: from nothing, or after its present content if `keep`.
- * NULL with errno, as fopen. Never follows a symbolic link, which another user could have put at
- * the name in a shared folder. */
+/* Open a stream that writes the file `path`. The file is created or truncated; if `keep` is set, it
+ * must exist, and its content is kept. Returns NULL and sets errno on failure, as fopen does. Never
+ * follows a symbolic link, which another user could have put at the name in a shared folder. */
 FILE *sgt_file_stream(const char *path, int keep);
 
 int sgt_make_folders(const char *path, sgt_error *err); /* mkdir -p */
@@ -72,8 +74,8 @@ int sgt_remove_tree(const char *path, sgt_error *err);
 /* malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);
 
-/* Return malloc'd `below` in the folder that is `up` levels above this program's file (1: the
- * folder that holds it); NULL if that is unknown. */
+/* Return the malloc'd path of `below` in the folder that is `up` levels above this program's file
+ * (1: the folder that holds it); NULL if the program's path is unknown. */
 char *sgt_beside_program(int up, const char *below);
 
 /* Return the malloc'd path of one of sgt's own libraries that programs load at run time. For

@@ -25,7 +25,8 @@ typedef struct node {
 static struct {
     node *first; /* atomic */
     int looking; /* atomic: number of handlers that may be reading what nodes hold */
-    /* atomic: 1 once installing the handler has begun; the fields below are then written */
+    /* atomic. claimed: 1 once a thread has begun to install the handler; ready: 1 once it is
+     * installed and the fields below are written */
     int claimed, ready;
     struct sigaction before; /* the handler before ours, for every other SIGBUS */
     uintptr_t page;          /* bytes */
@@ -78,8 +79,9 @@ void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at)
     __atomic_store_n(&g->torn, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Map zeros from the page of `at` to the map's end, so that a torn map faults only once. Mark the
- * map first: a thread that reads these zeros without a fault of its own then finds the mark. */
+/* Map zero pages from the page of `at` to the map's end, so that a torn map faults only once. Mark
+ * the map as torn first. So another thread, which reads these zeros without a fault of its own,
+ * finds the mark. */
 static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
 {
     sgt_guard_map *m = &g->maps[map];
@@ -132,7 +134,7 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-    /* pairs with the installer's store */
+    /* pairs with the release store in the function that installs the handler */
     int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
     (void)ready;
     /* otherwise it was sent by a process, or only warns */

@@ -1,5 +1,7 @@
-/* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are read side by side,
- * and each number is checked against the earlier ones and the size of the .bin. */
+/* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are the length of each
+ * sequence, the byte at which each sequence begins, and the first sequence of each document. They
+ * are read in parallel, and each number is checked against the numbers before it and the size of
+ * the .bin. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -190,8 +192,8 @@ typedef struct walk {
     const megatron_index *x;
     column *tokens, *begins, *bounds;
     uint64_t size;  /* tokens of the .bin */
-    uint64_t read;  /* bounds read so far */
-    uint64_t bound; /* the last bound: number of a sequence */
+    uint64_t read;  /* numbers read so far from the documents' column */
+    uint64_t bound; /* the last of these: first sequence of a document */
     uint64_t from;  /* byte of the .bin where the last document begins */
     uint64_t documents;
     int (*start)(void *ctx, uint64_t token, sgt_error *err);
@@ -215,8 +217,8 @@ static int next_bound(walk *w, sgt_error *err)
         w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
 }
 
-/* Sequence i begins at byte `at`. The documents whose first sequence it is begin there too, and the
- * document before them ends. */
+/* Take note that sequence i begins at byte `at` of the .bin. The documents whose first sequence is
+ * i begin there too, and the document before them ends there. */
 static int bounds_at(walk *w, uint64_t i, uint64_t at, sgt_error *err)
 {
     int rc = SGT_OK;

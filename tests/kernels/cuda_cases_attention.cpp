@@ -1,6 +1,6 @@
 /* cuda_cases_attention.cpp: flash attention on the device, forward and backward, compared with sums
- * in double. Tested by tensor cores in 16 bits, in float32 and in TF32, and by the tiled kernel;
- * with and without dropout; for rows with one document and with several. */
+ * in double. The cases cover the tensor-core kernels in 16 bits, float32 and TF32, and the tiled
+ * kernel; with and without dropout; rows with one document and with several. */
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
@@ -132,8 +132,8 @@ static void dropped(const heads &h, size_t which)
 }
 
 /* Compute the gradients of dropped(): ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij
- * p_ij dout_i. The gradient of softmax needs sum_j p_ij f_ij dout_i.v_j; kernels use delta_i =
- * dout_i.out_i, which equals it but for the rounding of out to T. That is checked here. */
+ * p_ij dout_i. The gradient of softmax needs sum_j p_ij f_ij dout_i.v_j. Kernels use delta_i =
+ * dout_i.out_i instead; the two differ only because out is rounded to T. Check that they agree. */
 template <class T> static void dropped_backward(check *t, const heads &h, size_t which)
 {
     const float *qs = h.qkv + packed_at(h, which);
@@ -482,7 +482,7 @@ CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); 
 CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_back<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_back<dev::f16>(t); }
 
-/* What follows a sequence in memory must not affect it, not even a NaN. */
+/* Memory behind a sequence must not affect its results, even if it holds NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)
 {
     if (!cuda_hopper(t)) return;

@@ -1,5 +1,6 @@
-/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own,
- * because one bound for a row would be the target's, which hides errors of the other columns. */
+/* cuda_cases_cross_entropy.cpp: the cross-entropy loss and its gradient on the device. Each column
+ * of the gradient has its own error bound. One bound for a whole row would have to be as large as
+ * the target's, and would hide errors in the other columns. */
 #include "tests/kernels/cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};

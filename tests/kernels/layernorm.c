@@ -1,4 +1,4 @@
-/* layernorm.c: layer normalization, both ways and fused with the residual sum. */
+/* layernorm.c: layer normalization, forward and backward, alone and fused with the residual sum. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -53,7 +53,8 @@ static sample draw(check *t, size_t n, size_t C)
                 {0},
                 {0},
                 {0}};
-    /* a mean much larger than the deviation: one pass would cancel */
+    /* a mean much larger than the deviation: a variance from one pass would suffer from
+     * cancellation */
     float offset = check_number(t, 3) ? 0 : 30;
     for (size_t i = 0; i < n * C; i++) s.x[i] += offset;
     for (int i = 0; i < 2; i++) {
@@ -229,8 +230,8 @@ static void backward_definition(check *t)
           *old = check_copy(t, dx, n * C);
     const float *old_w = check_copy(t, dw, C), *old_b = check_copy(t, db, C);
     check_at(t, "finite differences");
-    for (size_t i = 0; i < n * C; i++)
-        p.x[i] = 2 * (float)(i * i % 7) + p.x[i] / 8; /* well spread: rstd stays below 1 */
+    for (size_t i = 0; i < n * C; i++) /* widely spread, so that rstd stays below 1 */
+        p.x[i] = 2 * (float)(i * i % 7) + p.x[i] / 8;
     loss(&p);
     t->ref->layernorm_backward(dx, dw, db, p.dout, p.x, p.mean, p.rstd, p.w, n, C);
     for (size_t i = 0; i < n * C; i++)

@@ -21,9 +21,10 @@ enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
  * one into 5, in which none starts. */
 static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
 
-static uint16_t stream[MOST];            /* all tokens, shard after shard */
-static uint64_t first[SHARDS + 1];       /* first token of each shard */
-static uint64_t starts[MOST], documents; /* and the end after the last */
+static uint16_t stream[MOST];      /* all tokens, shard after shard */
+static uint64_t first[SHARDS + 1]; /* first token of each shard */
+/* first token of each document, then the end of the last one */
+static uint64_t starts[MOST], documents;
 
 static int begins(uint64_t at)
 {
@@ -198,7 +199,7 @@ Test(documents, ranks_and_accumulation)
                                     .rank = rank,
                                     .ranks = ranks,
                                     .seed = 9};
-            /* it counts rows through the run, whatever the batch size */
+            /* document_of counts the rows of the whole run, whatever the batch size */
             check_loader("d", &o, NULL);
         }
 }
@@ -269,8 +270,8 @@ Test(documents, streams_carry_lengths)
     sgt_loader_close(l);
 }
 
-/* A single shard has the documents that start in it. The tokens before are in none, with .idx or
- * without. */
+/* A single shard has the documents that start in it. The tokens before the first start belong to no
+ * document, with .idx or without. */
 Test(documents, of_one_file)
 {
     put_set("indexed", 1);
@@ -288,7 +289,8 @@ Test(documents, of_one_file)
     }
 }
 
-/* Values recorded when the definition was made: runs resume by them. */
+/* Values recorded when the definition was made. They must not change, because resumed runs depend
+ * on them. */
 Test(documents, frozen)
 {
     static const uint64_t in[] = {0, 5000, 0, 8000, 1},
@@ -308,7 +310,7 @@ Test(documents, frozen)
     sgt_sampler_free(&s);
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
 static int try(const char *path, const sgt_loader_options *o, sgt_error *err)
 {
@@ -374,7 +376,9 @@ Test(documents, none_at_all)
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
                    "raw.bin: no document starts in it: no .idx file says where, and no token is "
                    "the end-of-text id 50256 (the other samplings need none)");
-    ids[19] = EOT; /* in nanoGPT's files the id ends a document, so the last one is that id alone */
+    /* nanoGPT writes this id behind each document; the loader begins a document at it, so the only
+     * document is this token */
+    ids[19] = EOT;
     put_bytes("raw.bin", ids, sizeof ids);
     sgt_error err;
     cr_assert_eq(try("raw.bin", &o, &err), 0, "%s", err.text);
@@ -393,7 +397,7 @@ Test(documents, padding_that_the_vocabulary_lacks)
     expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50256: d has ids below 50256");
 }
 
-/* An error about a bad id names its place, in whichever piece of a row it is. */
+/* An error about a bad id names its position, whichever part of a row contains it. */
 Test(documents, ids_that_no_vocabulary_has)
 {
     static const uint16_t bad = 60000;

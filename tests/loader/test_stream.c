@@ -183,7 +183,7 @@ Test(stream, held_batches_stay_as_they_are)
     sgt_stream_close(s);
 }
 
-/* Releasing out of order is not required to work, but does no harm. */
+/* Releasing batches out of order is not supported, but must do no harm. */
 Test(stream, released_backwards)
 {
     sgt_stream_options o = {.slots = 3, .threads = 2};
@@ -204,8 +204,8 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
-/* Threads fall asleep at a full ring and the consumer at an empty one, with as many batches held as
- * possible: every sleeper is woken. */
+/* The stream's threads fall asleep when the ring is full, and the consumer when it is empty, while
+ * it holds as many batches as possible. All of them must be woken. */
 Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t slots = 1; slots <= 6; slots++)
@@ -225,8 +225,8 @@ Test(stream, nobody_sleeps_for_good)
             }
 }
 
-/* Take and release at random, up to all slots at once, with pauses long enough for threads to fall
- * asleep. */
+/* Take and release batches in random order, and hold up to all slots at once. Pause long enough now
+ * and then for the stream's threads to fall asleep. */
 Test(stream, in_no_rhythm)
 {
     for (uint32_t threads = 1; threads <= 3; threads++)
@@ -284,7 +284,7 @@ Test(stream, closed_at_any_moment)
             for (int k = 0; k < round % 7; k++) {
                 if (k >= (int)o.slots) break;
                 sgt_stream_batch b = take(s);
-                /* otherwise it is closed with batches held */
+                /* in every fourth round the stream is closed while batches are held */
                 if (round % 4) sgt_stream_release(s, &b);
             }
             if (round % 5 == 0) usleep(500);
@@ -354,7 +354,8 @@ Test(stream, buffers_of_the_librarys_allocators)
     }
 }
 
-/* A ring larger than the last-level cache is written with non-temporal stores: the same tokens. */
+/* A ring larger than the last-level cache is written with non-temporal stores. It must hold the
+ * same tokens. */
 Test(stream, ring_larger_than_the_cache)
 {
     enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };

@@ -1,5 +1,5 @@
-/* What is not text, which file is set aside when the hash picks none, whether a disk is too small;
- * and sets that were begun before any of this. */
+/* test_binary.c: tests which files count as binary, which file goes to the val split if the hash
+ * picks none, the check for free disk space, and runs that were begun before these existed. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,12 +48,13 @@ Test(binary, told_by_its_first_bytes)
     IS("\355\240\200\0", "binary data"); /* a surrogate */
 #undef IS
     cr_assert_str_eq(what("%PDF", 4, 1, 1), "a PDF");
-    cr_assert_str_eq(what("\0\377", 2, 1, 1), "text"); /* JSONL: the parser says what is wrong */
+    /* JSONL is not searched for binary bytes: its parser reports them */
+    cr_assert_str_eq(what("\0\377", 2, 1, 1), "text");
     cr_assert_str_eq(what("\377\376a\0", 4, 1, 1), "text");
 }
 
-/* A character that the end of the prefix cuts is none that is wrong; what can be no beginning of
- * one is. */
+/* If the prefix ends within a character, that character is not ill-formed. Bytes with which no
+ * character can begin are ill-formed. */
 Test(binary, characters_cut_by_the_prefix)
 {
     static const char *const begun[] = {"\303", "\342",     "\342\202",
@@ -80,7 +81,8 @@ Test(binary, one_file_of_several_is_set_aside)
     char names[9][8];
     sgt_corpus c = {.files = files, .count = 9};
     for (int i = 0; i < 9; i++) {
-        sprintf(names[i], "%d", i % 8); /* the last has the name, and the hash, of the first */
+        /* the last file has the name of the first, and so its hash */
+        sprintf(names[i], "%d", i % 8);
         files[i].name = names[i];
     }
     int least = 0, picked = 0;
@@ -91,7 +93,7 @@ Test(binary, one_file_of_several_is_set_aside)
     files[least].val = 0;
     for (int i = 0; i < 9; i++) picked += sgt_text_feed_split(names[i], 0, .5);
     cr_assert_gt(picked, 0);
-    sgt_text_feed_choose(&c, .5); /* the hash picks some */
+    sgt_text_feed_choose(&c, .5); /* the hash picks some files, so no other is added */
     sgt_text_feed_choose(&c, 0);
     c.line_files = 1, sgt_text_feed_choose(&c, 1e-9), c.line_files = 0;
     c.stream = 1, sgt_text_feed_choose(&c, 1e-9), c.stream = 0;
@@ -120,15 +122,15 @@ Test(binary, space_that_is_lacking)
     char *text = calloc(1, 65536);
     memset(text, 'a', 65536);
     put_text("out/file", text, 65536);
-    cr_assert_eq(sgt_space_used("out"), 0); /* not a set */
+    cr_assert_eq(sgt_space_used("out"), 0); /* without manifest.json or .work, it is not an OUT */
     mkdir("out/.work", 0777);
     cr_assert_geq(sgt_space_used("out"), 65536);
     free(text);
 }
 
-/* ---- a run that an sgt before --binary has begun ---- */
+/* ---- a run that was begun before --binary existed ---- */
 
-/* Takes the option out of the journal's first line, whose checksum is made again. */
+/* Take the option out of the journal's first line, and compute the line's checksum again. */
 static void make_older(const char *path)
 {
     static const char option[] = ", \"binary\": \"keep\"";
@@ -140,7 +142,7 @@ static void make_older(const char *path)
     cr_assert(tail >= 0 && first < sizeof line - 64);
     int k =
         snprintf(line, sizeof line, "%.*s%.*s", head, text, tail + 1, found + sizeof option - 1);
-    while (k && line[k - 1] == ' ') line[--k] = 0; /* what parted it from the checksum */
+    while (k && line[k - 1] == ' ') line[--k] = 0; /* the space before the checksum */
     snprintf(line + k, sizeof line - (size_t)k, " #%016" PRIx64 "\n",
              (uint64_t)XXH3_64bits(line, (size_t)k));
     char *whole = malloc(strlen(line) + n);
@@ -194,7 +196,7 @@ Test(binary, begun_before_there_was_a_choice)
     cr_assert(r.already_done && r.files == 3);
     now.binary = SGT_BINARY_SKIP;
     cr_assert_eq(sgt_tokenize(&now, &r, &err), SGT_EFORMAT);
-    now.binary = SGT_BINARY_DEFAULT, now.out = "out2"; /* and a new one */
+    now.binary = SGT_BINARY_DEFAULT, now.out = "out2"; /* a new OUT skips files that are not text */
     cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
     cr_assert(r.files == 1 && r.skipped == 1);
 }

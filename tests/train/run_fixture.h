@@ -8,7 +8,8 @@
 /* notices (said) and warnings (warned) of the last run, one per line */
 extern char said[8192], warned[8192];
 
-void hear(void *into, const char *line); /* an sgt_notice that appends the line to such a text */
+/* an sgt_notice that appends the line to `said` or `warned` */
+void hear(void *into, const char *line);
 
 /* The library that `--device cuda` finds in later runs; NULL: the machine's. */
 extern const struct sgt_cuda_library *use_cuda;

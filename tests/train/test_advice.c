@@ -98,7 +98,7 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
 
 typedef struct curve {
     double (*loss)(uint64_t step);
-    uint64_t steps, tokens; /* of a step */
+    uint64_t steps, tokens; /* steps of the run; tokens of each step */
     /* standard deviation of a normal distribution, approximated by the sum of twelve uniform
      * numbers */
     double noise;

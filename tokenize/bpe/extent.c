@@ -1,11 +1,13 @@
-/* extent.c: borders between the tokens of a long piece that hold for any text behind it. */
+/* extent.c: finds borders between the tokens of a long piece that stay borders for any text behind
+ * it. */
 #include "tokenize/bpe/extent.h"
 
 #include <stdlib.h>
 
 #include "tokenize/text/rules.h"
 
-/* bytes at the end that serve as look-ahead and go to the next part, or a quarter of the piece */
+/* bytes at the end of the piece that are kept as look-ahead and encoded after the cut; a quarter of
+ * the piece if that is less */
 #define AHEAD ((size_t)16 << 10)
 #define TRIES 24 /* most borders that are tried */
 
@@ -15,7 +17,7 @@ typedef struct extent {
     const sgt_rule *rule;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before it */
-    size_t n;         /* least number of its bytes */
+    size_t n;         /* bytes of the piece in sight; it may be longer */
     size_t longest;   /* bytes of the longest token */
     uint16_t *ids;    /* (n): room for the ids of the piece */
 } extent;
@@ -28,12 +30,13 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return how many of text[n] bytes are characters that are complete whatever follows. */
+/* Return a length, a few bytes below n, at which text[n] ends with a whole character, whatever
+ * follows. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* only continuation bytes: each is a separate unit */
+    /* only continuation bytes: the last one belongs to no lead byte, so it is a unit of its own */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
@@ -52,8 +55,8 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
     return most;
 }
 
-/* Return whether the tokens of the piece have a border at b, where `last` ends, whatever follows
- * s[0 ... t). */
+/* Return whether the tokens of the piece have a border at b, where token `last` ends, whatever text
+ * follows s[0 ... t). */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
@@ -67,8 +70,9 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Return a border between the tokens, before `until` and near it, that holds whatever follows, and
- * where the split rule allows a cut; or 0. */
+/* Search backwards from `until` for a border between two tokens that remains one whatever text
+ * follows the piece, and at which the split rule allows a cut. Return its offset; 0 if none is
+ * found. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
@@ -93,7 +97,7 @@ size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, s
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* without memory, as if no cut were found: the caller takes more text, or fails */
+    /* if memory runs out, report that there is no cut: the caller then takes more text, or fails */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

@@ -1,4 +1,4 @@
-/* words_avx2.c: encodes words with AVX2 and BMI2. */
+/* words_avx2.c: encodes words (words.h) with AVX2 and BMI2. */
 #include "tokenize/bpe/words.h"
 
 #if defined(__x86_64__)

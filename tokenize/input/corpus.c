@@ -17,7 +17,7 @@
 #include "tokenize/input/binary.h"
 #include "tokenize/input/source.h"
 
-/* number of files that are not text with their own notice; one more notice counts the rest */
+/* this many files that are not text get a notice of their own; one more notice counts the rest */
 #define SKIPPED_SAID 5
 
 /* The folders that lead to the one being read: a link back to any of them is a loop. */
@@ -82,7 +82,7 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
 }
 
 /* Read the first bytes of the file's stream into w->prefix. An error in a packed file is reported
- * when its turn comes; here only its good bytes are checked. */
+ * later, when the file is tokenized. Here only the bytes before the error are checked. */
 static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
 {
     sgt_source *source;
@@ -109,8 +109,8 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
     return rc;
 }
 
-/* Check a file. Return 1 if it is not text and is left out. It must be readable in any case: better
- * to find out now than after an hour of work. `named`: it is an INPUT itself. */
+/* Check that a file can be read, because failing now is better than failing after an hour of work.
+ * Return 1 if it is not text and is left out. `named`: the file is an INPUT itself. */
 static int look_at(walk *w, const sgt_corpus_file *f, int named)
 {
     size_t n;
@@ -360,7 +360,7 @@ static int list_lines(walk *w, const char *list, FILE *f)
     w->err = err;
     w->listed = 0;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
-    else if (!feof(f)) /* or there was no memory for a line, which sets no error on f */
+    else if (!feof(f)) /* the loop ended before the end of the file, so reading failed */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     return rc;

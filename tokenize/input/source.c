@@ -1,4 +1,4 @@
-/* source.c: a file's raw bytes, unpacked if the file is packed. */
+/* source.c: reads a file's bytes, and decompresses them if the file is packed (.gz, .zst). */
 #include "tokenize/input/source.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ struct sgt_source {
     sgt_unpack *unpack; /* NULL: the stream is the raw bytes */
     uint8_t *in;        /* packed bytes */
     size_t in_at, in_size;
-    int in_end; /* there are no more after these */
+    int in_end; /* 1: the file has no bytes after those in `in` */
 };
 
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
@@ -51,7 +51,7 @@ void sgt_source_close(sgt_source *s)
 uint64_t sgt_source_raw(const sgt_source *s)
 {
     uint64_t size = s->raw.file->size;
-    /* a filter does not tell how far it has read: its output is the estimate */
+    /* how far a filter has read is unknown, so estimate it by the length of its output */
     if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size;
     return s->raw.at - (s->in_size - s->in_at);
 }

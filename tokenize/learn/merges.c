@@ -14,8 +14,9 @@
 #define IDS 65536u
 
 typedef struct pair {
-    uint32_t key;     /* left << 16 | right; 0: free slot (ids begin at 1) */
-    uint32_t words_n; /* words that may hold the pair, in trainer.lists from words_at on */
+    uint32_t key; /* left << 16 | right; 0: free slot (ids begin at 1) */
+    /* number of words that may hold the pair; they are in trainer.lists from words_at on */
+    uint32_t words_n;
     int64_t count;
     uint64_t words_at;
 } pair;
@@ -25,8 +26,8 @@ typedef struct ranked {
     uint32_t key;
 } ranked;
 
-/* What the current merge changes in the pairs beside the merged one, by the other token of each
- * pair. */
+/* Changes that the current merge makes to the pairs beside the merged pair. The arrays are indexed
+ * by the other token of each such pair. */
 typedef struct side {
     int64_t *change;  /* (IDS) */
     uint32_t *words;  /* (IDS): number of words to list */
@@ -51,7 +52,7 @@ typedef struct trainer {
     size_t used, list_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    /* pairs (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
+    /* pairs (x, l) and (r, x), whose counts fall; the new pairs (x, made) and (made, x) */
     side lost_left, lost_right, left, right;
     note *left_notes, *right_notes;
     size_t left_count, left_room, right_count, right_room;
@@ -243,8 +244,8 @@ static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_er
     return note_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
 }
 
-/* Replace adjacent l and r by `made` in word w, from left to right. Note how the counts of the
- * pairs on either side change. */
+/* Replace each adjacent l and r in word w by `made`, from left to right. Record how the counts of
+ * the pairs on both sides of each replacement change. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint16_t *s = t->ids + t->starts[w];
@@ -258,7 +259,8 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
         }
         if (to) {
             uint32_t x = s[to - 1];
-            /* if x is `made`, the pair lost is (made, l), which the merge before this one gained */
+            /* if x is `made`, the pair lost is (made, l), which the previous replacement in this
+             * word gained */
             change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count);
             rc = gain_left(t, x, w, count, err);
         }
@@ -325,14 +327,15 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
         rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
     settle_lost(t, &t->lost_left, l, 1);
     settle_lost(t, &t->lost_right, r, 0);
-    /* the pair is gone, whatever the pairs beside it in a run of one token have counted */
+    /* The pair no longer occurs. If l is r, it is its own neighbour, so the lines above may have
+     * changed its count. */
     t->pairs[at].count = 0;
     if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
     if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
     return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- the training loop ---- */
 
 /* Write a token's bytes to out and return their number, or write nothing and return 0 if they are
  * more than `max`. */

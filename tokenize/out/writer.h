@@ -1,7 +1,7 @@
 /* writer.h: write the shards of one split, one after the other. Ids go to
  * WORK/SPLIT_NNNNNN.bin.tmp, the starts of documents to WORK/SPLIT_NNNNNN.idx.tmp. A full shard is
  * finished (header, fsync), and keeps these names until the journal lists it and it is moved into
- * OUT. One thread at a time. */
+ * OUT. Only one thread at a time may use a writer. */
 #ifndef SGT_WRITER_H
 #define SGT_WRITER_H
 
@@ -23,24 +23,25 @@ typedef struct sgt_writer_options {
     const sgt_vocab *vocab;
 } sgt_writer_options;
 
-/* Continue after `shards` complete shards with one of which the first `tokens` tokens and
- * `documents` starts are on disk (0, 0: none begun); the rest of its files is cut off. Strings and
- * vocab must outlive the writer. */
+/* Open a writer that continues after `shards` complete shards. The files of the next shard keep
+ * their first `tokens` tokens and `documents` starts of documents; anything after these is cut off
+ * (0, 0: that shard was not begun). The strings and vocab must outlive the writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
                     uint64_t documents, sgt_error *err);
-void sgt_writer_close(sgt_writer *w); /* keeps the files as they are; NULL is allowed */
+void sgt_writer_close(sgt_writer *w); /* leaves unfinished files in WORK; NULL is allowed */
 
 uint64_t sgt_writer_tokens(const sgt_writer *w);    /* tokens in the unfinished shard */
 uint64_t sgt_writer_documents(const sgt_writer *w); /* documents that start in it */
-/* Return the number of tokens until the shard is full; never 0 before an append. */
+/* Return the number of tokens that the shard still has room for. */
 uint64_t sgt_writer_room(const sgt_writer *w);
 
-int sgt_writer_document(sgt_writer *w, sgt_error *err); /* the next token starts a document */
+/* tell that the next token starts a document */
+int sgt_writer_document(sgt_writer *w, sgt_error *err);
 int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err); /* n <= room */
 int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush all that was appended to disk */
 
-/* Finish the current shard (it must hold a token), describe it in *s, and turn to the next
- * number. */
+/* Finish the current shard, which must hold a token, and describe it in *s. The next append begins
+ * the shard with the next number. */
 int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err);
 
 /* Write the file name into name[64]: "train", 7, "bin" give "train_000007.bin". */

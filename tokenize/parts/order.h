@@ -8,7 +8,7 @@
  *     sgt_order_close(o);
  *
  * The order is that of the input, part after part, or shuffled (shuffle.h). Duplicates are left out
- * (dedup.h). One thread at a time. */
+ * (dedup.h). Only one thread at a time may use an order. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
@@ -37,22 +37,23 @@ typedef struct sgt_order_request {
 
 typedef struct sgt_order sgt_order;
 
-/* Open an order. If documents are to be shuffled, that is done when this returns. */
+/* Open an order. If documents are to be shuffled, they are shuffled before this returns. */
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is allowed */
 
 uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
 
-/* Turn to the next document. Return 0; 1 if there is none; or a negative SGT_E*. */
+/* Go to the next document and set *tokens to its length. Return 0; 1 if there is no next one; or a
+ * negative SGT_E*. */
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err);
-/* Return the document's number in its split of the input, duplicates counted. Not for a shuffled
- * order. */
+/* Return the current document's number among the documents of its split of the input, duplicates
+ * included. Must not be called for a shuffled order. */
 uint64_t sgt_order_number(const sgt_order *o);
-/* Turn to the document that holds token `at` of the whole order (it must exist), as sgt_order_next
- * does. *skip: its tokens before that one. */
+/* Go to the document that holds token `at` of the whole order (which must exist), as sgt_order_next
+ * does. Set *skip to the number of the document's tokens before that token. */
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err);
-/* Return n tokens (at most SGT_MADE_WINDOW) of that document from its token `at` on. *ids is valid
- * until the next call. */
+/* Set *ids to n tokens (at most SGT_MADE_WINDOW) of the current document, from its token `at` on.
+ * *ids is valid until the next call. */
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err);
 
 #endif

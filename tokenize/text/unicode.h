@@ -25,8 +25,8 @@ typedef enum sgt_class {
     SGT_CLASS_SPACE
 } sgt_class;
 
-/* A character's kind: its class, but letters by their general category, and marks (\p{M}), which
- * are of class "other". */
+/* A character's kind: finer than its class. Letters are divided by general category, and marks
+ * (\p{M}), which are of class "other", have a kind of their own. */
 typedef enum sgt_kind {
     SGT_KIND_OTHER,
     SGT_KIND_SPACE,

@@ -1,5 +1,5 @@
-/* utf8.c: units of text that may be ill-formed, by table 3-7 of the Unicode standard, lead byte by
- * lead byte. */
+/* utf8.c: divides text into units (utf8.h), by table 3-7 of the Unicode standard, which lists the
+ * allowed bytes after each lead byte. */
 #include "tokenize/text/utf8.h"
 
 #include <string.h>
@@ -7,8 +7,9 @@
 #include "loader/base/cpu.h"
 #include "tokenize/text/utf8_levels.h"
 
-/* Return how many bytes follow lead byte b (0: no unit starts with it), and the bounds of the first
- * one. The others are 80..BF. */
+/* Return how many continuation bytes follow lead byte b; 0 if no well-formed sequence of several
+ * bytes starts with b. Set *lo and *hi to the bounds of the first continuation byte; the others are
+ * 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
@@ -65,8 +66,8 @@ size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
     /* Alternate: check a block of 64 bytes character by character, then let vectors skip as many as
-     * they can. The first finds what stopped the vectors. So text full of ill-formed units is no
-     * slower than without vectors. */
+     * they can. The check by characters finds the unit that stopped the vectors. So text full of
+     * ill-formed units is no slower than without vectors. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

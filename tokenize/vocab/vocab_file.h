@@ -54,7 +54,7 @@ int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, c
                           size_t right_n, sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
-/* Check p and make a vocabulary of it. The caller frees *out; p stays the caller's as well. */
+/* Check p and make a vocabulary from it. The caller frees *out, and still owns p. */
 int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err);
 
 /* Names that an end-of-text token may have, in the order in which they are looked for; ends with

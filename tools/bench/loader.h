@@ -15,12 +15,12 @@
 /* LOADER_LIST: most pieces in an option's list */
 enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 };
 
-/* What makes the batches: a sgt_reader, or one of these. */
+/* What makes the batches (`who`): a sgt_reader, or one of these programs and methods. */
 enum {
     LOADER_MEMCPY = SGT_READERS, /* copies the same windows from memory */
     LOADER_READ,                 /* reads them with prefetching and discards them */
-    LOADER_FIO,                  /* reads as much from the disk and discards it */
-    LOADER_WINDOW,               /* tests/peers/loaders.py describes this and the following */
+    LOADER_FIO,    /* fio: reads the same number of bytes from the disk and discards them */
+    LOADER_WINDOW, /* tests/peers/loaders.py describes this and the following */
     LOADER_GATHER,
     LOADER_LOOP,
     LOADER_TORCH0,
@@ -31,12 +31,12 @@ static inline int loader_is_reader(int who) { return who < SGT_READERS; }
 static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <= LOADER_FIO; }
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
-/* The peers' outputs, beyond ours. */
+/* Output formats that only peers have, numbered after sgt's own. */
 enum { LOADER_I64 = SGT_OUTPUT_I64, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
 
 typedef enum loader_way {
     LOADER_DRAW,   /* draw batches through a cursor */
-    LOADER_SCALAR, /* the same, but made one token at a time */
+    LOADER_SCALAR, /* draw batches through a cursor, made one token at a time */
     /* time that a stream's consumer waits for a batch, if its own work takes twice as long as
      * making one */
     LOADER_STREAM,
@@ -66,22 +66,24 @@ typedef struct loader_result {
     loader_way way;
     loader_pass pass;
     uint32_t batch, seq;
-    double us[LOADER_TURNS];  /* per batch, in each turn; fio: the disk's time for it */
+    double us[LOADER_TURNS];  /* us per batch in each turn; fio: the disk's time for a batch */
     double cpu[LOADER_TURNS]; /* CPU seconds per second */
     double open_s[LOADER_TURNS];
-    double us_per_batch, cpu_share, open_ms; /* the medians */
-    double memcpy_us, fio_us;                /* for the same windows; 0: not measured */
-    double preload_us, loop_us;              /* per batch, by preload and by its plain loop; 0 */
-    double work_us;                          /* stream: the consumer's own work per batch */
-    int best;                                /* the fastest of its output in its group */
-    char why[320];                           /* why it was left out; "" if it was not */
+    double us_per_batch, cpu_share, open_ms; /* medians of the turns */
+    /* us per batch of memcpy and of fio for the same windows; 0: not measured */
+    double memcpy_us, fio_us;
+    double preload_us, loop_us; /* us per batch of preload and of its plain loop; 0: not measured */
+    double work_us;             /* stream: us of the consumer's own work per batch */
+    int best;                   /* 1: the fastest result with this output in its group */
+    char why[320];              /* why the measurement was left out; "" if it was not */
 } loader_result;
 
 /* Results that are measured in alternating turns; all have the same sampling, batch and seq. */
 typedef struct loader_group {
     loader_result *results;
     size_t count;
-    int lenient; /* leave out what this machine cannot do, instead of failing */
+    /* 1: leave out measurements that this machine does not support, instead of failing */
+    int lenient;
 } loader_group;
 
 /* A part of the loader compared with its limit. */
@@ -108,13 +110,13 @@ typedef struct loader_bench {
     uint64_t tokens, longest; /* in all shards; in the longest shard */
     bench_limit *limit;
     loader_python *python;              /* NULL: not started */
-    char numpy[48], torch[48], fio[48]; /* their versions, once they have answered */
-    int fio_runs;                       /* fio is there */
-    loader_group *groups;               /* of the grid, then of the lines */
+    char numpy[48], torch[48], fio[48]; /* versions of these programs, once they have answered */
+    int fio_runs;                       /* 1: fio can be run */
+    loader_group *groups;               /* groups of the grid, then those of the lines */
     size_t group_count, grid_count;
     loader_line lines[LOADER_LINES];
     size_t line_count;
-    int may_be_warm; /* the page cache has room for all shards */
+    int may_be_warm; /* 1: the page cache has room for all shards */
     /* rows of the run drawn cold so far; no window is read cold a second time */
     uint64_t cold_rows;
     const sgt_stop *stop;
@@ -127,7 +129,7 @@ void loader_row_name(char *name, size_t size, const loader_result *r);
 const char *loader_output_name(int output);
 const char *loader_sampling_name(int sampling);
 double loader_tokens_per_s(const loader_result *r);
-double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a row has on disk */
+double loader_gb_per_s(const loader_result *r); /* counts the 2(T+1) bytes that a row has on disk */
 
 /* ---- groups ---- */
 
@@ -135,7 +137,7 @@ double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a ro
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err);
 loader_result *loader_add_result(loader_group *g, loader_result r);
 
-/* Read into the page cache what is not there. */
+/* Read into the page cache those parts of the shards that are not in it. */
 int loader_warm(const loader_bench *b, sgt_error *err);
 
 int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
@@ -143,10 +145,12 @@ int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
 /* ---- loader_peers.c ---- */
 
 /* Run a turn of tests/peers/loaders.py, which is embedded in the program, with the interpreter of
- * --peer. SGT_EUNSUPPORTED: it cannot do this; other failures end the measurement. */
+ * --peer. Returns SGT_EUNSUPPORTED if the interpreter lacks what the turn needs; other failures end
+ * the measurement. */
 int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
                        sgt_error *err);
-/* It keeps the shards mapped while it runs: call this before any cold measurement. */
+/* End the Python process. It keeps the shards mapped while it runs, so call this before any cold
+ * measurement. */
 void loader_python_close(loader_bench *b);
 
 /* Run a turn of fio on the set's own shards: random reads of a row's size at our reader's queue
@@ -159,10 +163,12 @@ int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, dou
 
 const char *loader_limit_name(int line);
 int loader_limit_count(void);
-/* Lay out the groups of the lines that b->in names; after they are measured, conclude the lines. */
+/* loader_limits_lay_out adds the groups that the lines named by b->in need. Once they are measured,
+ * loader_limits_conclude computes the lines. */
 int loader_limits_lay_out(loader_bench *b, sgt_error *err);
 void loader_limits_conclude(loader_bench *b);
-double loader_line_share(const loader_bench *b, const loader_line *line); /* 0: it has none */
+/* Return the speed of `ours` as a fraction of that of `other`; 0 if the line has none. */
+double loader_line_share(const loader_bench *b, const loader_line *line);
 const char *loader_line_ours(const loader_line *line);
 const char *loader_line_other(const loader_line *line);
 void loader_limits_show(const loader_bench *b);

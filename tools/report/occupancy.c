@@ -64,7 +64,8 @@ static void put_passes(report_chart *c, const report_memory *m)
     }
 }
 
-/* Return the estimate's sum over the kinds in the chart; 0 if there is no estimate. */
+/* Return the estimated bytes of the kinds of memory in the chart, summed; 0 if there is no
+ * estimate. */
 static double estimate_of_kinds(const report_run *run)
 {
     double sum = 0;

@@ -204,7 +204,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c);
 void sgt_cpu_live(sgt_cpu_backend *c);
 void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
                         uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* End a part of a step (live.h). In tests, overwrite the buffers that are no longer in use. */
+/* Tell that a part of a step (live.h) has ended. In tests, sgt_cpu_scrub then overwrites the
+ * buffers that are no longer in use. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
 static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 {

@@ -46,8 +46,10 @@ typedef struct sgt_cpu_shm_state {
     size_t summed;              /* number of buckets of this step that this rank has summed */
     uint32_t now;               /* copy of this rank's progress.now */
     uint32_t step;              /* value of progress.now after the last barrier */
-    int stale;                  /* rank 0 may still be writing state */
-    uint32_t updates;           /* value of progress.updated before the deferred update */
+    /* 1: rank 0 may still be writing shared parameters and moments, so wait for it before reading
+     * them */
+    int stale;
+    uint32_t updates; /* value of progress.updated before the deferred update */
     /* tensors of that update that this rank has updated; that all ranks have updated */
     uint32_t mine, theirs;
     int rc; /* error of waiting for a deferred update */

@@ -102,7 +102,7 @@ typedef struct sgt_cuda_flat {
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* switches of variants.h; none with --no-fuse */
     int norm_rows;     /* 1: LayerNorm's kernels keep rows in registers, forward and backward */
-    int bulk_loss;     /* 1: the loss kernel reads logits by bulk copies */
+    int bulk_loss;     /* 1: the loss kernel reads logits by TMA bulk copies (bulk_load) */
     /* 1: a step has only one micro-step; it overwrites the weight gradients, so the update need not
      * zero them */
     int written;

@@ -67,8 +67,8 @@ void skip(const char *fmt, ...)
     skipped++;
 }
 
-/* The properties of a GPU that cuDNN needs, in the text form that it writes itself (9.8 and
- * newer). */
+/* The properties of a GPU that cuDNN needs, in the JSON form in which cuDNN 9.8 and newer write
+ * them. */
 #define DEVICE(version, sms, shared, l2, memory, sm_clock, memory_clock, name)                    \
     "{\"cudaDeviceId\":0,\"deviceVer\":" #version                                                 \
     ",\"driverVer\":13000,\"totalGlobalMem\":" #memory                                            \

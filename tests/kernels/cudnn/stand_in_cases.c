@@ -141,7 +141,8 @@ typedef struct arrays {
     float *fqkv, *fout, *fdout, *fdqkv; /* the same in float */
 } arrays;
 
-/* Who clears dQ's sums: sgt, the engines, or both. Its memory holds NaN before. */
+/* Which code zeroes dQ's accumulators, whose memory holds NaN before: sgt (ours), cuDNN's engines
+ * (theirs), or both. */
 typedef struct zeros {
     int ours, theirs;
 } zeros;
@@ -243,7 +244,7 @@ static void both_passes(sgt_cudnn_attention_options o, zeros z)
     if (good && !(good = guarded(a.workspace, a.workspace_bytes) && guarded(a.out, 2 * n) &&
                          guarded(a.dqkv, 6 * n) && guarded(a.lse, 4 * rows)))
         strcpy(err.text, "written beyond an array");
-    /* if nobody clears the sums, they contain NaN, which the test must find */
+    /* if neither zeroes the accumulators, dQ contains NaN, and the test must find it */
     int wanted = z.ours || z.theirs || o.deterministic;
     verdict(wanted ? good : isnan(a.fdqkv[0]), err.text,
             "both passes, %s, B %zu, T %zu, H %zu, D %zu%s, zeros of %s", bf16 ? "bf16" : "fp16",

@@ -38,7 +38,7 @@ struct arguments {
     uint64_t seed, limit;
 };
 
-/* Shared by the processes. */
+/* State that the parent process and its children share. */
 struct progress {
     unsigned next, passed, failed, skipped; /* next: index of the running case among all */
     bool told;                              /* the first line of output was printed */
@@ -237,7 +237,8 @@ int main(int argc, char **argv)
 {
     int code = parse(argc, argv), cases = 0;
     if (code) return code;
-    setvbuf(stdout, nullptr, _IOLBF, 0); /* flush, so that a child's output survives its crash */
+    /* line-buffered, so that a child's output survives its crash */
+    setvbuf(stdout, nullptr, _IOLBF, 0);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next)
         if (wanted(c) && ++cases && args.list) printf("%s\n", c->name);
     if (!cases) return usage("no such case (--list shows them)", args.only);

@@ -216,7 +216,7 @@ void multiply(const Job &job, int32_t which)
         std::vector<double> column = column_of(job, left, right, k, j);
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
-            /* C is not read if beta is 0: it may hold NaN */
+            /* if beta is 0, C is not read, because it may hold NaN */
             if (job.beta != 0) x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
             x = finish(job, i, j, x);
             sums[i] += x;

@@ -1,4 +1,4 @@
-/* large_attention_cases.cpp: attention over more than 2^32 numbers (large.h). */
+/* large_attention_cases.cpp: attention on arrays of more than 2^32 elements (large.h). */
 #include "tests/kernels/host/large.h"
 
 /* ---- attention: 330 sequences; the last one is also computed alone ---- */
@@ -82,7 +82,7 @@ LARGE_CASE(attention_tiled)
     attention<float>(t, sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0.25f);
 }
 
-/* ---- attention by whole matrices ---- */
+/* ---- naive attention, which stores the (T, T) scores ---- */
 
 LARGE_CASE(heads)
 {
