@@ -41,7 +41,7 @@ void estimate_take_batches(estimate_batches *list, const sgt_program *program, i
         list->sizes[list->count++] = n;
     }
     free(copy);
-    *strchr(value, ',') = '\0';
+    value[strcspn(value, ",")] = '\0';
 }
 
 /* ---- one batch size ---- */
