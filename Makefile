@@ -61,6 +61,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
     $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
+    $(if $(filter %/parquet_codec.c,$(1)),$(if $(HAVE_SNAPPY),-DSGT_SNAPPY) $(if $(HAVE_LZ4),-DSGT_LZ4)) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
     $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
     $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
@@ -81,7 +82,12 @@ SRC_cli := tools/cli
 SRC_ranks := tools/ranks
 
 LD_loader := -lxxhash -luring -ljansson
-LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm
+# Libraries for codecs of Parquet: without one, `make` says so, and sgt refuses files that need it.
+header = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - > /dev/null 2>&1 && echo yes)
+HAVE_SNAPPY := $(call header,snappy-c.h)
+HAVE_LZ4 := $(call header,lz4.h)
+LD_parquet := $(if $(HAVE_SNAPPY),-lsnappy) $(if $(HAVE_LZ4),-llz4)
+LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_parquet) -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm

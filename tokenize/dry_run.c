@@ -286,6 +286,7 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
     sgt_text_feed_options o = {.corpus = d->corpus,
                                .joins = sgt_vocab_joins(d->vocab),
                                .piece = PIECE,
+                               .field = d->o.field,
                                .special = d->o.special_eot ? d->vocab->eot_text : NULL,
                                .normalized = sgt_vocab_normalizes(d->vocab),
                                .vocab = d->vocab,

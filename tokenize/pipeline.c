@@ -23,6 +23,7 @@
 #include "tokenize/vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
+#define KEEP ((size_t)1 << 20)    /* a page of Parquet: a unit's memory that is not given back */
 #define SHARD_TOKENS 100000000u
 
 typedef struct place {
@@ -161,7 +162,7 @@ static place *encoded_unit(pipeline *p, uint64_t t)
 
 static void set_free(pipeline *p, place *at)
 {
-    sgt_unit_trim(&at->unit, p->piece);
+    sgt_unit_trim(&at->unit, p->corpus->row_files && p->piece < KEEP ? KEEP : p->piece);
     pthread_mutex_lock(&p->lock);
     at->taken = at->done = 0;
     pthread_cond_broadcast(&p->changed);
@@ -204,6 +205,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
     sgt_text_feed_options f = {.corpus = c,
                                .joins = sgt_vocab_joins(v),
                                .piece = p.piece,
+                               .field = o->field,
                                .special = o->special_eot ? v->eot_text : NULL,
                                .vocab = v,
                                .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,

@@ -17,7 +17,7 @@ static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
     double bytes = 0, copies = sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup ? COPIES : 1;
     for (size_t i = 0; i < c->count; i++)
         bytes +=
-            EACH_FILE + (double)c->files[i].size * (sgt_corpus_made(&c->files[i]) ? UNPACKED : 1);
+            EACH_FILE + (double)c->files[i].size * (sgt_corpus_sought(&c->files[i]) ? 1 : UNPACKED);
     if (o->normalize > SGT_NORMALIZE_NONE || o->invalid_utf8 == SGT_INVALID_REPLACE)
         copies *= COPIES;
     return ALWAYS + 2 * bytes * copies;

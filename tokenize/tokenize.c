@@ -56,7 +56,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
 /* Notify the user of names that promise another format, because those files are read as text. */
 static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
-    static const char *const others[] = {".xz", ".bz2", ".zip", ".parquet"};
+    static const char *const others[] = {".xz", ".bz2", ".zip"};
     size_t found = 0, first = 0;
     for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
         size_t n = strlen(c->files[i].name), k = 0;

@@ -75,6 +75,7 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
     }
     for (int p = SGT_PACK_NONE + 1; p < SGT_PACKS; p++)
         if (ends_in(f->name, n, packs[p])) f->pack = (sgt_pack)p;
+    f->rows = format == SGT_FORMAT_AUTO && !f->stream && ends_in(f->name, n, ".parquet");
     if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
     f->lines = format == SGT_FORMAT_JSONL ||
                (format == SGT_FORMAT_AUTO &&
@@ -109,13 +110,26 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
     return rc;
 }
 
+/* Return whether a file that begins with p[n] also ends as Parquet does. */
+static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p, size_t n)
+{
+    char end[4] = "";
+    if (w->r->format != SGT_FORMAT_AUTO || f->pack != SGT_PACK_NONE || n < 8 ||
+        memcmp(p, "PAR1", 4))
+        return 0;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const ssize_t got = fd < 0 ? -1 : pread(fd, end, sizeof end, (off_t)f->size - 4);
+    if (fd >= 0) close(fd);
+    return got == 4 && !memcmp(end, "PAR1", 4);
+}
+
 /* Check that a file can be read, because failing now is better than failing after an hour of work.
  * Return 1 if it is not text and is left out. `named`: the file is an INPUT itself. */
-static int look_at(walk *w, const sgt_corpus_file *f, int named)
+static int look_at(walk *w, sgt_corpus_file *f, int named)
 {
     size_t n;
     int whole, rc;
-    if (!w->r->skip_binary || f->filter || !f->size)
+    if (!w->r->skip_binary || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
@@ -123,7 +137,9 @@ static int look_at(walk *w, const sgt_corpus_file *f, int named)
         return sgt_fail_memory(w->err, "list of inputs");
     if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
     const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
-    if (!b) return SGT_OK;
+    if (b) f->rows = is_parquet(w, f, w->prefix, n);
+    if (f->rows) f->lines = 0;
+    if (!b || f->rows) return SGT_OK;
     if (named)
         return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what,
                         b->hint);
@@ -156,8 +172,9 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         return rc < 0 ? rc : SGT_OK;
     }
     c->bytes += f.size;
-    c->line_files += f.lines != 0;
-    c->unsized |= f.stream || sgt_corpus_made(&f);
+    c->line_files += f.lines || f.rows;
+    c->row_files += f.rows != 0;
+    c->unsized |= f.stream || !sgt_corpus_sought(&f);
     c->files[c->count++] = f;
     return SGT_OK;
 }

@@ -20,7 +20,9 @@
  * reads them. Such a file given as an INPUT is an error, and so is a corpus with no file left.
  *
  * The name says what a file holds. The first filter for a name reads it. Otherwise .gz and .zst are
- * packed, and with the format auto .jsonl and .ndjson are JSONL, packed or not. Case is ignored. */
+ * packed, and with the format auto .jsonl and .ndjson are JSONL, packed or not, and .parquet is
+ * Parquet. Case is ignored. With skip_binary and the format auto, a file that begins and ends with
+ * PAR1 is Parquet, too. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -44,6 +46,7 @@ typedef struct sgt_corpus_file {
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
     /* JSONL, one document per line; otherwise the file is one document of text */
     int lines;
+    int rows; /* Parquet, one document per row */
     /* a text file that goes to the val split whatever its hash says (sgt_text_feed_choose) */
     int val;
 } sgt_corpus_file;
@@ -51,7 +54,8 @@ typedef struct sgt_corpus_file {
 typedef struct sgt_corpus {
     sgt_corpus_file *files;
     size_t count, room;
-    size_t line_files; /* number of JSONL files */
+    size_t line_files; /* number of JSONL and Parquet files */
+    size_t row_files;  /* number of Parquet files */
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */
@@ -59,7 +63,7 @@ typedef struct sgt_corpus {
     int skip_binary;  /* from the request; standard input can be checked only when it is read */
     /* one file is standard input: `size` and `bytes` leave it out, and the run cannot be resumed */
     int stream;
-    /* a file is standard input, packed or filtered: `bytes` does not tell how much text there is */
+    /* a file is standard input, packed, filtered or Parquet: `bytes` does not tell how much text there is */
     int unsized;
 } sgt_corpus;
 
@@ -80,6 +84,12 @@ typedef struct sgt_corpus_request {
 static inline int sgt_corpus_made(const sgt_corpus_file *f)
 {
     return f->pack != SGT_PACK_NONE || f->filter;
+}
+
+/* Return whether positions in the file are bytes on disk, from any of which it can be read on. */
+static inline int sgt_corpus_sought(const sgt_corpus_file *f)
+{
+    return !sgt_corpus_made(f) && !f->rows;
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);

@@ -10,6 +10,8 @@
 #include "tokenize/input/ahead.h"
 #include "tokenize/input/binary.h"
 #include "tokenize/bpe/extent.h"
+#include "tokenize/input/parquet.h"
+#include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
 /* bytes of text without a place to cut from which on tokens are examined */
@@ -22,6 +24,7 @@ struct sgt_text_feed {
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in its stream of the first byte not yet delivered */
     sgt_ahead *inputs;
+    sgt_parquet *rows;  /* `file`, if it is open and Parquet */
     int opened;         /* `file` is open */
     int split;          /* split of the current text */
     XXH3_state_t *hash; /* hash of the stream up to `offset`, if the stream cannot be sought in */
@@ -92,6 +95,13 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 static int open_file(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
+    if (s->rows) {
+        const sgt_parquet_request r = {s, f->o.field ? f->o.field : "text", f->offset, f->o.stop,
+                                       f->o.cancel};
+        const int opened = sgt_parquet_open(&f->rows, &r, err);
+        f->opened = opened == 0;
+        return opened;
+    }
     f->split = s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction);
     int rc = sgt_ahead_begin(f->inputs, f->file, err);
     f->opened = 1;
@@ -103,6 +113,8 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
 static void close_file(sgt_text_feed *f)
 {
     sgt_ahead_finish(f->inputs);
+    sgt_parquet_close(f->rows);
+    f->rows = NULL;
     f->opened = 0;
 }
 
@@ -252,6 +264,35 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     return 1;
 }
 
+/* Add the next rows of the open Parquet file. Return 1 if the unit takes no more. */
+static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
+{
+    const size_t at = u->used;
+    uint64_t rows;
+    int rc = sgt_parquet_next(f->rows, u, &rows, err);
+    if (rc < 0) return rc;
+    const int ended = rc == 1;
+    const sgt_parquet_page *page = ended ? NULL : &u->pages[u->page_count - 1];
+    u->parts[u->count++] = (sgt_part){.file = f->file,
+                                      .offset = f->offset,
+                                      .end = f->offset + rows,
+                                      .raw = sgt_parquet_raw(f->rows),
+                                      .at = at,
+                                      .length = u->used - at,
+                                      .closes = ended,
+                                      .folded = 1,
+                                      .page = ended ? 0 : u->page_count};
+    f->offset += rows;
+    if (page && page->head.rows)
+        u->unpacked +=
+            (size_t)((double)page->head.unpacked * (double)rows / (double)page->head.rows);
+    if (!ended) return u->unpacked >= f->o.piece;
+    close_file(f);
+    f->file++;
+    f->offset = 0;
+    return 0;
+}
+
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
     sgt_ahead_options ahead = {o->corpus, o->threads, o->stop, o->cancel};
@@ -270,12 +311,13 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
-    u->used = u->count = 0;
+    u->used = u->count = u->unpacked = 0;
+    sgt_parquet_pages_drop(u);
     while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS &&
            (u->used < f->o.piece || !u->count)) {
         if (!f->opened && f->file == f->o.corpus->count) break;
         rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
-        if (!rc) rc = take_part(f, u, &f->failure);
+        if (!rc) rc = f->rows ? take_rows(f, u, &f->failure) : take_part(f, u, &f->failure);
     }
     /* Deliver what was read before an error first, so that the cuts do not change where a run
      * fails. */
@@ -288,6 +330,7 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 void sgt_text_feed_close(sgt_text_feed *f)
 {
     if (!f) return;
+    sgt_parquet_close(f->rows);
     sgt_ahead_free(f->inputs);
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash);

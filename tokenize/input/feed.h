@@ -8,8 +8,9 @@
  *     sgt_text_feed_close(f);
  *
  * Text is cut where no token crosses the cut. JSONL comes as whole lines, which sgt_json_parts
- * turns into documents. Every part has an offset in the stream of its file (unpacked if it is
- * packed), and a run can begin at any part. If the split rule gives no place to cut in a long text
+ * turns into documents, and Parquet as pages of rows. Every part has an offset in the stream of its
+ * file (unpacked if it is packed; of Parquet, the number of a row), and a run can begin at any part.
+ * If the split rule gives no place to cut in a long text
  * (a mebibyte of one letter), the vocabulary's merges give one (bpe/extent.h). More than 1 GiB is
  * an error for a line, and for text that is not cut. Text is not cut if it is split by a
  * pattern, or if it is to be normalized and has neither white space nor only ASCII. */
@@ -34,6 +35,7 @@ typedef struct sgt_text_feed_options {
     const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
+    const char *field; /* Parquet: the column that holds the text; NULL: "text" */
     const char *special;  /* literal that is never cut; NULL: none */
     const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
     /* documents are not cut at all, because they are split by a pattern */

@@ -6,6 +6,8 @@
 
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
+#include "tokenize/input/parquet_page.h"
+#include "tokenize/input/parquet_parts.h"
 #include "tokenize/text/utf8.h"
 
 typedef struct unfolding {
@@ -16,18 +18,6 @@ typedef struct unfolding {
     int valid;     /* the whole part is known to be UTF-8 */
     sgt_part next; /* the lines after the last document, until one of them holds a document */
 } unfolding;
-
-static int add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
-{
-    if (u->count == u->part_room) {
-        sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "documents of a unit of work");
-        u->parts = more;
-        u->part_room *= 2;
-    }
-    u->parts[u->count++] = *p;
-    return SGT_OK;
-}
 
 /* Begin a part where the last one ended. */
 static void begin_next(sgt_part *next)
@@ -71,7 +61,7 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
         next->first = next->last = 1;
         next->split =
             sgt_text_feed_split(f->corpus->files[next->file].name, position, f->o->val_fraction);
-        return add_part(f->u, next, err);
+        return sgt_unit_add_part(f->u, next, err);
     }
     if (f->o->skip_bad) {
         next->bad++;
@@ -106,17 +96,29 @@ static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
     }
     if (rc < 0) return rc;
     f->next.closes = p->closes && !rc;
-    int left = f->next.closes || f->next.end > f->next.offset ? add_part(f->u, &f->next, err) : 0;
+    int left =
+        f->next.closes || f->next.end > f->next.offset ? sgt_unit_add_part(f->u, &f->next, err) : 0;
     return left < 0 ? left : rc;
+}
+
+static int unfold_part(unfolding *f, const sgt_part *p, sgt_error *err)
+{
+    if (!p->folded) return sgt_unit_add_part(f->u, p, err);
+    if (f->corpus->files[p->file].rows) return sgt_parquet_parts(f->u, p, f->corpus, f->o, err);
+    return unfold(f, p, err);
 }
 
 int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
 {
     unfolding f = {.u = u, .corpus = c, .o = o};
     size_t count = u->count, room = u->part_room, longest = 0;
-    for (size_t i = 0; i < count; i++)
-        if (u->parts[i].folded && u->parts[i].length >= longest) longest = u->parts[i].length + 1;
-    if (!longest) return SGT_OK;
+    int any = 0;
+    for (size_t i = 0; i < count; i++) {
+        const sgt_part *p = &u->parts[i];
+        any |= p->folded;
+        if (p->folded && !c->files[p->file].rows && p->length >= longest) longest = p->length + 1;
+    }
+    if (!any) return SGT_OK;
     int rc = sgt_json_path_set(&f.path, o->field ? o->field : "text", err);
     if (!rc) rc = sgt_unit_reserve_scratch(u, longest, err);
     if (rc < 0) return rc;
@@ -126,7 +128,7 @@ int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options 
     u->folded = read;
     u->folded_room = room;
     u->count = 0;
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = u->folded[i].folded ? unfold(&f, &u->folded[i], err) : add_part(u, &u->folded[i], err);
+    for (size_t i = 0; i < count && !rc; i++) rc = unfold_part(&f, &u->folded[i], err);
+    sgt_parquet_pages_drop(u);
     return rc < 0 ? rc : SGT_OK;
 }

@@ -1,4 +1,4 @@
-/* json_parts.h: turn lines of JSONL into documents. */
+/* json_parts.h: turn lines of JSONL and rows of Parquet into documents. */
 #ifndef SGT_JSON_PARTS_H
 #define SGT_JSON_PARTS_H
 
@@ -8,7 +8,7 @@
  * rest of its lines. Text is decoded in place. A document's position, which decides its split, is
  * where its line begins in the stream. Blank lines are skipped. u ends at the first bad line, which
  * u->bad describes; with o->skip_bad such lines are counted instead. Any number of threads may call
- * this, each with its own unit. */
+ * this, each with its own unit. Pages of Parquet: see parquet_parts.h. */
 int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err);
 
 #endif

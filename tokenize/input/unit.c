@@ -2,9 +2,11 @@
 #include "tokenize/input/unit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/input/parquet_page.h"
 #include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"
 
@@ -19,6 +21,8 @@ int sgt_unit_new(sgt_unit *u, sgt_error *err)
 
 void sgt_unit_free(sgt_unit *u)
 {
+    sgt_parquet_pages_drop(u);
+    free(u->pages);
     free(u->text);
     free(u->parts);
     free(u->folded);
@@ -47,6 +51,41 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
         return sgt_fail_memory(err, "text on its way");
     u->scratch_room = bytes;
     return SGT_OK;
+}
+
+int sgt_unit_reserve_page(sgt_unit *u, sgt_error *err)
+{
+    if (u->page_count < u->page_room) return SGT_OK;
+    const size_t room = 2 * u->page_room + 4;
+    struct sgt_parquet_page *more = reallocarray(u->pages, room, sizeof *more);
+    if (!more) return sgt_fail_memory(err, "pages of a unit of work");
+    u->pages = more;
+    u->page_room = room;
+    return SGT_OK;
+}
+
+int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
+{
+    if (u->count == u->part_room) {
+        sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
+        if (!more) return sgt_fail_memory(err, "documents of a unit of work");
+        u->parts = more;
+        u->part_room *= 2;
+    }
+    u->parts[u->count++] = *p;
+    return SGT_OK;
+}
+
+int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line, sgt_error *err)
+{
+    const sgt_corpus_file *f = &c->files[b->file];
+    const char *kind = f->rows ? "row" : "line";
+    char at[40] = "";
+    if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
+    /* where the line is valid JSON, another field may hold the text */
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
+                    f->path, kind, line, at, b->why,
+                    b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
 void sgt_unit_trim(sgt_unit *u, size_t bytes)

@@ -1,8 +1,8 @@
 /* unit.h: a unit of work, which one thread tokenizes at a time: parts of documents, end to end,
  * some 256 KiB together. A small document is one part. A large one is cut where no token crosses
  * the cut, so that the ids of its parts, joined, are the ids of the document. JSONL comes as whole
- * lines, many to a part; they are unfolded into one part per document before they are encoded
- * (json_parts.h). */
+ * lines, many to a part, and Parquet as pages of rows, one to a part. They are unfolded into one
+ * part per document before they are encoded (json_parts.h). */
 #ifndef SGT_UNIT_H
 #define SGT_UNIT_H
 
@@ -21,7 +21,8 @@
 
 typedef struct sgt_part {
     uint64_t file; /* index in the corpus */
-    /* bytes of the file's stream (source.h) where this part and the next one begin */
+    /* bytes of the file's stream (source.h) where this part and the next one begin; of Parquet,
+     * rows of the file */
     uint64_t offset, end;
     uint64_t hashed,
         /* XXH3-64 of the first `hashed` bytes of the stream: all bytes before this part, or before
@@ -29,7 +30,7 @@ typedef struct sgt_part {
         hash;
     /* bytes of the file on disk read by then; for progress only */
     uint64_t raw;
-    uint64_t line;       /* JSONL: lines that end in the part */
+    uint64_t line;       /* JSONL: lines that end in the part; Parquet: rows */
     uint64_t bad;        /* bad lines among them, left out */
     uint64_t surrogates; /* lone surrogates in it that became U+FFFD */
     size_t at, length;   /* extent of its text in the unit's text */
@@ -40,22 +41,21 @@ typedef struct sgt_part {
     int valid;        /* the text is known to be UTF-8 */
     /* position in its document; a part with neither flag and no text stands for no document */
     int first, last;
-    int closes; /* it is the last part of its file */
-    int folded; /* it holds lines of JSONL as they were read */
-    int split;  /* 0 train, 1 val */
+    int closes;  /* it is the last part of its file */
+    int folded;  /* it holds lines of JSONL, or a page of Parquet, as they were read */
+    size_t page; /* of a page of Parquet: 1 + its index in the unit's pages; 0: no page */
+    int split;   /* 0 train, 1 val */
 } sgt_part;
 
-/* The line of JSONL at which the run fails: the first after the unit's last part. */
+/* The line of JSONL, or the row of Parquet, at which the run fails: the first after the unit's last
+ * part. */
 typedef struct sgt_bad_line {
-    uint64_t file, byte; /* byte of the line, from 1; 0: the line as a whole */
+    uint64_t file, byte; /* byte of the line or the string, from 1; 0: the line or row as a whole */
     const char *why;     /* why it is bad; NULL: there is no bad line */
 } sgt_bad_line;
 
-/* Return a hint for a line that is valid JSON (byte is 0): another field may hold the text. */
-static inline const char *sgt_bad_line_option(uint64_t byte)
-{
-    return byte ? "" : "--field NAME says which has the text, ";
-}
+/* Return the error of a bad line, whose number is `line`, from 1. */
+int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line, sgt_error *err);
 
 typedef struct sgt_invalid_at {
     uint64_t file, offset;
@@ -66,6 +66,9 @@ typedef struct sgt_unit {
     size_t used, room;        /* bytes of text, and allocated */
     sgt_part *parts, *folded; /* folded: the parts as they were read, once lines are unfolded */
     size_t count, part_room, folded_room; /* each room is at least SGT_UNIT_PARTS */
+    struct sgt_parquet_page *pages;       /* parquet_page.h; of the folded parts */
+    size_t page_count, page_room;
+    size_t unpacked; /* bytes of the pages' rows, once unpacked */
     uint16_t *ids;
     size_t id_count, id_room;
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
@@ -82,6 +85,10 @@ int sgt_unit_new(sgt_unit *u, sgt_error *err);
 int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Do the same for the scratch buffer; its content is lost. */
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
+/* Make room for one more page. */
+int sgt_unit_reserve_page(sgt_unit *u, sgt_error *err);
+/* Append a part, without SGT_UNIT_PARTS as a limit. */
+int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err);
 /* Free buffers that are far larger than text of `bytes` bytes needs. */
 void sgt_unit_trim(sgt_unit *u, size_t bytes);
 void sgt_unit_free(sgt_unit *u);

@@ -184,14 +184,10 @@ static void *count_units(void *arg)
 static int bad_line(const counting *c, sgt_error *err)
 {
     uint64_t line = 1;
-    char at[40] = "";
     for (size_t i = 0; i < c->line_units; i++)
         if (c->lines[i].ticket <= c->failed && c->lines[i].file == c->bad.file)
             line += c->lines[i].lines;
-    if (c->bad.byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", c->bad.byte);
-    return sgt_fail(
-        err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
-        c->corpus->files[c->bad.file].path, line, at, c->bad.why, sgt_bad_line_option(c->bad.byte));
+    return sgt_bad_line_fail(&c->bad, c->corpus, line, err);
 }
 
 static int start(counting *c, counter *all, size_t threads, sgt_error *err)
@@ -279,6 +275,7 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     if (rule && !sgt_pattern_is_gpt2(rule)) c.known = sgt_rule_of(c.rule = rule);
     sgt_text_feed_options f = {.corpus = corpus,
                                .piece = PIECE,
+                               .field = o->field,
                                .special = o->special_eot ? EOT : NULL,
                                .rule = c.known,
                                .whole = c.rule && !c.known,

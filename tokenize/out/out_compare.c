@@ -323,7 +323,7 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
 {
     const sgt_corpus_file *f =
         j->now.file < r->corpus->count ? &r->corpus->files[j->now.file] : NULL;
-    int sound = f ? sgt_corpus_made(f) || j->now.offset <= f->size
+    int sound = f ? !sgt_corpus_sought(f) || j->now.offset <= f->size
                   : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
     for (int s = 0; s < SGT_SPLITS; s++) {

@@ -66,7 +66,7 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
     for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
-    if (r->now.file < c->count && !sgt_corpus_made(&c->files[r->now.file]))
+    if (r->now.file < c->count && sgt_corpus_sought(&c->files[r->now.file]))
         r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
     else *out = r;
@@ -188,15 +188,6 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
-{
-    char at[40] = "";
-    if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    return sgt_fail(
-        err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
-        r->corpus->files[b->file].path, r->now.line + 1, at, b->why, sgt_bad_line_option(b->byte));
-}
-
 static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     if (p->first) {
@@ -228,7 +219,7 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
         if (p->closes && (rc = record_source(r, err)) < 0) return rc;
     }
-    return u->bad.why ? bad_line(r, &u->bad, err) : SGT_OK;
+    return u->bad.why ? sgt_bad_line_fail(&u->bad, r->corpus, r->now.line + 1, err) : SGT_OK;
 }
 
 /* Return [{"path": ..., "offset": N}, ...], malloc'd, for the ill-formed UTF-8 in the journal. */

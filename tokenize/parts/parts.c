@@ -140,7 +140,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     mine.skipped = 0; /* files skipped are counted for OUT as a whole */
     for (size_t i = 0; i < mine.count; i++) {
         mine.bytes += mine.files[i].size;
-        mine.line_files += mine.files[i].lines != 0;
+        mine.line_files += mine.files[i].lines || mine.files[i].rows;
     }
     sgt_tokenize_options o = *p->o;
     char *path = part_path(p, p->rank);

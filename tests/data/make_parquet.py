@@ -1,0 +1,71 @@
+"""Write tests/data/parquet: small files of every encoding, codec, page version and pattern of nulls.
+
+    python3 tests/data/make_parquet.py
+
+It needs pyarrow (pip install pyarrow; the files here are of 21 or later). texts.jsonl holds the texts, a line a row. Each
+file CODEC-vN.parquet has a column ENCODING_NULLS for each encoding and pattern: `none` (no row is null, and none may be),
+`some` (each third row is null), `all` but the first. Rows lie in several row groups and pages.
+"""
+
+import json
+import pathlib
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+OUT = pathlib.Path(__file__).parent / "parquet"
+ENCODINGS = {"plain": "PLAIN", "dict": None, "length": "DELTA_LENGTH_BYTE_ARRAY", "delta": "DELTA_BYTE_ARRAY"}
+NULLS = {"none": lambda i: False, "some": lambda i: i % 3 == 1, "all": lambda i: i > 0}
+PAGES = {"data_page_size": 300, "write_batch_size": 5, "row_group_size": 23}
+
+
+def texts():
+    random.seed(1)
+    words = "the quick brown fox jumped over a lazy dog Über naïve 中文 😀 http://a.b/c\n".split(" ")
+    all_ = ["", "Hello world", "Hello", "Hello worlds", "\x00\t\n", "é" * 40, "<|endoftext|>", "x" * 700]
+    while len(all_) < 60:
+        all_.append("page " + " ".join(random.choices(words, k=random.randrange(12))))
+        if len(all_) % 5 == 0:
+            all_.append(all_[-1] + " again")
+    return all_
+
+
+def columns(rows):
+    """The columns, and the encoding of each that has one of its own."""
+    fields, arrays, encodings = [], [], {}
+    for encoding, name in ENCODINGS.items():
+        for nulls, is_null in NULLS.items():
+            column = f"{encoding}_{nulls}"
+            fields.append(pa.field(column, pa.string(), nullable=nulls != "none"))
+            arrays.append(pa.array([None if is_null(i) else t for i, t in enumerate(rows)]))
+            if name:
+                encodings[column] = name
+    return pa.table(arrays, pa.schema(fields)), encodings
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    rows = texts()
+    (OUT / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in rows))
+    table, encodings = columns(rows)
+    dictionary = [c for c in table.column_names if c not in encodings]
+    for codec in "none", "snappy", "gzip", "zstd", "lz4":
+        for version in "1", "2":
+            pq.write_table(table, OUT / f"{codec}-v{version}.parquet", compression=codec, use_dictionary=dictionary,
+                           column_encoding=encodings, data_page_version=version + ".0", **PAGES)
+    # A dictionary that grows too large is given up for PLAIN in the middle of a column.
+    pq.write_table(pa.table({"text": rows}), OUT / "fallback.parquet", compression="zstd", dictionary_pagesize_limit=400,
+                   write_page_checksum=True, **{**PAGES, "row_group_size": 1000})
+    # A row of a group may be null, and so may the text in it.
+    page = [None if i % 7 == 3 else {"url": str(i), "in": {"text": None if i % 3 == 1 else t}} for i, t in enumerate(rows)]
+    pq.write_table(pa.table({"id": list(range(len(rows))), "page": page, "list": [[t] for t in rows]}), OUT / "nested.parquet",
+                   compression="snappy", **PAGES)
+    few = pa.table({"text": rows[:4]})
+    pq.write_table(few, OUT / "brotli.parquet", compression="brotli")
+    pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
+    pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")
+
+
+if __name__ == "__main__":
+    main()

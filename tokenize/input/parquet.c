@@ -1,0 +1,304 @@
+/* parquet.c: find the metadata at the end of a file, and go from page to page. */
+#include "tokenize/input/parquet.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenize/input/parquet_meta.h"
+#include "tokenize/input/parquet_page.h"
+#include "tokenize/input/raw.h"
+
+#define MARK 4                          /* "PAR1", at both ends */
+#define TAIL 8                          /* length of the metadata, and the mark */
+#define META ((uint64_t)256 << 20)      /* maximum bytes of the metadata */
+#define WINDOW ((size_t)64 << 10)       /* bytes read at a page's head ... */
+#define LONGEST_HEAD ((size_t)16 << 20) /* ... and the most, as statistics may hold long strings */
+
+struct sgt_parquet {
+    sgt_parquet_request r;
+    sgt_raw raw;
+    sgt_parquet_meta meta;
+    size_t group;   /* the current row group */
+    uint64_t at;    /* where its next page begins */
+    uint64_t row;   /* the first row of that page */
+    uint64_t taken; /* rows of that page that are done */
+    sgt_parquet_dictionary *dictionary;
+    uint8_t *window; /* the bytes of the file from window_at on */
+    size_t window_room, window_size;
+    uint64_t window_at;
+};
+
+static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
+}
+
+/* Read bytes at ... at + n - 1. */
+static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
+{
+    size_t got = 0;
+    int end = 0, rc = p->raw.at == at ? SGT_OK : sgt_raw_seek(&p->raw, at, err);
+    if (!rc) rc = sgt_raw_read(&p->raw, to, &got, n, &end, err);
+    if (!rc && got < n) rc = damaged(p, at + got, "cut off: the file ends here", err);
+    return rc;
+}
+
+/* ---- the metadata ---- */
+
+static int read_tail(sgt_parquet *p, uint64_t *at, size_t *n, sgt_error *err)
+{
+    const sgt_corpus_file *f = p->r.file;
+    uint8_t mark[MARK], tail[TAIL];
+    uint32_t length;
+    if (f->size < MARK + TAIL)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no Parquet file: %" PRIu64
+                        " bytes, and the least is 12 (--format text reads it as text)",
+                        f->path, f->size);
+    int rc = read_at(p, 0, mark, MARK, err);
+    if (!rc) rc = read_at(p, f->size - TAIL, tail, TAIL, err);
+    if (rc < 0) return rc;
+    if (!memcmp(mark, "PARE", MARK) || !memcmp(tail + 4, "PARE", MARK))
+        return sgt_fail(err, SGT_EFORMAT, "%s: encrypted (write it without encryption)", f->path);
+    if (memcmp(mark, "PAR1", MARK))
+        return damaged(p, 0,
+                       "no Parquet file: it does not begin with PAR1 (--format text reads it "
+                       "as text)",
+                       err);
+    if (memcmp(tail + 4, "PAR1", MARK))
+        return damaged(p, f->size - MARK,
+                       "cut off: a Parquet file ends with PAR1, and this one "
+                       "does not (fetch the file again)",
+                       err);
+    memcpy(&length, tail, sizeof length);
+    if (length > f->size - MARK - TAIL)
+        return damaged(p, f->size - TAIL,
+                       "damaged: the metadata would be longer than the file "
+                       "(fetch the file again)",
+                       err);
+    if (length > META)
+        return damaged(p, f->size - TAIL,
+                       "more than 256 MiB of metadata (write fewer row groups "
+                       "and columns)",
+                       err);
+    *n = length;
+    *at = f->size - TAIL - length;
+    return SGT_OK;
+}
+
+static int read_meta(sgt_parquet *p, sgt_error *err)
+{
+    uint64_t at = 0;
+    size_t n = 0;
+    int rc = read_tail(p, &at, &n, err);
+    if (rc < 0) return rc;
+    uint8_t *bytes = malloc(n + 1);
+    if (!bytes) return sgt_fail_memory(err, p->r.file->path);
+    const sgt_parquet_where w = {p->r.file->path, p->r.file->size, at, p->r.field};
+    if ((rc = read_at(p, at, bytes, n, err)) == 0)
+        rc = sgt_parquet_meta_read(&p->meta, bytes, n, &w, err);
+    free(bytes);
+    return rc;
+}
+
+static void begin_group(sgt_parquet *p)
+{
+    sgt_parquet_dictionary_drop(p->dictionary);
+    p->dictionary = NULL;
+    if (p->group == p->meta.count) return;
+    p->at = p->meta.groups[p->group].at;
+    p->row = p->meta.groups[p->group].row;
+    p->taken = 0;
+}
+
+int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err)
+{
+    sgt_parquet *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail_memory(err, r->file->path);
+    p->r = *r;
+    p->raw = (sgt_raw){.file = r->file, .stop = r->stop, .cancel = r->cancel};
+    int rc = sgt_raw_open(&p->raw, err);
+    if (rc < 0) {
+        free(p);
+        return rc;
+    }
+    p->window = malloc(WINDOW);
+    p->window_room = WINDOW;
+    rc = p->window ? read_meta(p, err) : sgt_fail_memory(err, r->file->path);
+    if (!rc && r->row > p->meta.rows)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: has %" PRIu64 " rows, and the run that is resumed had read %" PRIu64
+                      " (--force starts over)",
+                      r->file->path, p->meta.rows, r->row);
+    while (!rc && p->group < p->meta.count &&
+           p->meta.groups[p->group].row + p->meta.groups[p->group].rows <= r->row)
+        p->group++;
+    if (rc < 0) sgt_parquet_close(p);
+    else {
+        begin_group(p);
+        *out = p;
+    }
+    return rc;
+}
+
+void sgt_parquet_close(sgt_parquet *p)
+{
+    if (!p) return;
+    sgt_raw_close(&p->raw);
+    sgt_parquet_dictionary_drop(p->dictionary);
+    sgt_parquet_meta_free(&p->meta);
+    free(p->window);
+    free(p);
+}
+
+uint64_t sgt_parquet_rows(const sgt_parquet *p) { return p->meta.rows; }
+
+uint64_t sgt_parquet_raw(const sgt_parquet *p)
+{
+    return p->group == p->meta.count ? p->r.file->size : p->at;
+}
+
+/* ---- pages ---- */
+
+/* Set *from to bytes at ... at + n - 1 of the file, which stay until the next call. n is at most the
+ * window's room. */
+static int look(sgt_parquet *p, uint64_t at, size_t n, const uint8_t **from, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (at < p->window_at || at - p->window_at > p->window_size ||
+        p->window_size - (at - p->window_at) < n) {
+        p->window_size = 0;
+        if ((rc = read_at(p, at, p->window, n, err)) < 0) return rc;
+        p->window_at = at;
+        p->window_size = n;
+    }
+    *from = p->window + (at - p->window_at);
+    return SGT_OK;
+}
+
+/* Read the head of the page at p->at, in a window that grows until it holds the head. */
+static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_error *err)
+{
+    for (;;) {
+        const uint8_t *from;
+        const uint64_t left = end - p->at;
+        const size_t n = left < p->window_room ? (size_t)left : p->window_room;
+        int more, rc = look(p, p->at, n, &from, err);
+        if (rc < 0) return rc;
+        const char *why = sgt_parquet_head_read(h, from, n, &more);
+        if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
+        if (!why) return SGT_OK;
+        if (!more || n == left || n >= LONGEST_HEAD) return damaged(p, p->at, why, err);
+        uint8_t *window = realloc(p->window, 2 * p->window_room);
+        if (!window) return sgt_fail_memory(err, p->r.file->path);
+        p->window = window;
+        p->window_room *= 2;
+        p->window_size = 0;
+    }
+}
+
+/* Copy n bytes of the file, from `at` on, of which the window may hold the first. */
+static int copy_bytes(sgt_parquet *p, uint64_t at, size_t n, uint8_t *to, sgt_error *err)
+{
+    size_t have = 0;
+    if (at >= p->window_at && at - p->window_at < p->window_size) {
+        have = p->window_size - (size_t)(at - p->window_at);
+        if (have > n) have = n;
+        memcpy(to, p->window + (at - p->window_at), have);
+    }
+    return n > have ? read_at(p, at + have, to + have, n - have, err) : SGT_OK;
+}
+
+static int take_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
+{
+    if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
+    uint8_t *packed = malloc(h->packed + 1);
+    if (!packed) return sgt_fail_memory(err, p->r.file->path);
+    int rc = copy_bytes(p, p->at + h->size, h->packed, packed, err);
+    if (!rc)
+        rc = sgt_parquet_dictionary_new(&p->dictionary, h, p->meta.groups[p->group].codec, packed,
+                                        p->at, err);
+    if (rc < 0) free(packed);
+    return rc;
+}
+
+static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
+                    sgt_error *err)
+{
+    const uint64_t left = h->rows - p->taken;
+    const size_t at = u->used;
+    int rc = sgt_unit_reserve(u, at + h->packed, err);
+    if (!rc) rc = copy_bytes(p, p->at + h->size, h->packed, u->text + at, err);
+    if (!rc) rc = sgt_unit_reserve_page(u, err);
+    if (rc < 0) return rc;
+    *rows = left < SGT_PARQUET_ROWS ? left : SGT_PARQUET_ROWS;
+    u->pages[u->page_count++] =
+        (sgt_parquet_page){.head = *h,
+                           .offset = p->at,
+                           .first = p->taken,
+                           .count = *rows,
+                           .at = at,
+                           .codec = p->meta.groups[p->group].codec,
+                           .levels = p->meta.levels,
+                           .dictionary = sgt_parquet_dictionary_use(p->dictionary)};
+    u->used = at + h->packed;
+    p->taken += *rows;
+    return SGT_OK;
+}
+
+/* Go past the page with this head, which began at p->at. */
+static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
+{
+    p->at += h->size + h->packed;
+    p->row += rows;
+    p->taken = 0;
+}
+
+/* Read the page at p->at. Return 1 if it gives rows. */
+static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, uint64_t *rows,
+                     sgt_error *err)
+{
+    sgt_parquet_head h;
+    int rc = read_head(p, g->end, &h, err);
+    if (rc < 0) return rc;
+    if (h.kind != SGT_PARQUET_DATA && h.kind != SGT_PARQUET_DATA2) {
+        if (h.kind == SGT_PARQUET_DICTIONARY) rc = take_dictionary(p, &h, err);
+        if (!rc) pass_page(p, &h, 0);
+        return rc;
+    }
+    if (h.rows > g->row + g->rows - p->row)
+        return damaged(p, p->at, "damaged: its row group has fewer rows than its pages", err);
+    if (p->row + p->taken < p->r.row)
+        p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
+    if (p->taken < h.rows && (rc = add_page(p, &h, u, rows, err)) < 0) return rc;
+    if (p->taken == h.rows) pass_page(p, &h, h.rows);
+    return *rows > 0;
+}
+
+/* At the end of the file: it must still be the one that was opened. */
+static int finish(sgt_parquet *p, sgt_error *err)
+{
+    size_t n = 0;
+    int end = 0, rc = sgt_raw_seek(&p->raw, p->r.file->size, err);
+    return rc < 0 ? rc : sgt_raw_read(&p->raw, p->window, &n, 0, &end, err);
+}
+
+int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
+{
+    *rows = 0;
+    while (p->group < p->meta.count) {
+        const sgt_parquet_group *g = &p->meta.groups[p->group];
+        if (p->row < g->row + g->rows && p->at < g->end) {
+            int rc = read_page(p, g, u, rows, err);
+            if (rc) return rc < 0 ? rc : SGT_OK;
+            continue;
+        }
+        if (p->row < g->row + g->rows)
+            return damaged(p, p->at, "damaged: its row group has more rows than its pages", err);
+        p->group++;
+        begin_group(p);
+    }
+    int rc = finish(p, err);
+    return rc < 0 ? rc : 1;
+}

@@ -1,0 +1,44 @@
+/* parquet.h: read one column of strings of a Parquet file, a document per row. One thread at a time
+ * reads pages; any number of threads decode them (parquet_parts.h).
+ *
+ *     sgt_parquet *p;
+ *     if (sgt_parquet_open(&p, &r, &err) < 0) ...;
+ *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
+ *     sgt_parquet_close(p);
+ *
+ * Read are data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings, packed by
+ * snappy, zstd, gzip, lz4_raw or nothing. The column may lie in groups ("page.text"), but not in
+ * lists. A position in a file is the number of a row, so a run can begin at any row. Memory: the
+ * metadata (at most 256 MiB), a dictionary, and a page. */
+#ifndef SGT_PARQUET_H
+#define SGT_PARQUET_H
+
+#include <stdint.h>
+
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/unit.h"
+
+typedef struct sgt_parquet sgt_parquet;
+
+typedef struct sgt_parquet_request {
+    const sgt_corpus_file *file;
+    const char *field; /* "text", or "a.b" in a group */
+    uint64_t row;      /* first row to read */
+    const sgt_stop *stop, *cancel;
+} sgt_parquet_request;
+
+/* The file and the field must outlive the reader. */
+int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err);
+void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
+
+uint64_t sgt_parquet_rows(const sgt_parquet *p); /* in the whole file */
+
+/* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
+ * their number. Return 0; 1 at the end; or a negative SGT_E*. */
+int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
+
+/* Return the bytes of the file up to the last page read. */
+uint64_t sgt_parquet_raw(const sgt_parquet *p);
+
+#endif

@@ -1,0 +1,269 @@
+/* parquet_meta.c: find the column in the schema, and its bytes in each row group. The numbers of
+ * fields are those of parquet.thrift. */
+#include "tokenize/input/parquet_meta.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenize/input/parquet_codec.h"
+#include "tokenize/input/parquet_thrift.h"
+
+#define DEPTH 64      /* maximum nesting of the schema */
+#define BYTE_ARRAY 6  /* the physical type of strings */
+#define LISTED 240    /* bytes of column names in a message */
+#define NONE SIZE_MAX /* no such column */
+#define OPTIONAL 1
+#define REPEATED 2
+#define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
+
+/* ---- the schema: a tree, as a list of elements in depth-first order ---- */
+
+typedef struct element {
+    const uint8_t *name;
+    size_t length;
+    int64_t type, repetition, children;
+} element;
+
+typedef struct walk {
+    sgt_thrift *t;
+    const sgt_json_path *path;
+    size_t left;   /* elements that follow */
+    size_t leaf;   /* columns so far */
+    size_t column; /* the column asked for */
+    int64_t type;
+    unsigned levels;
+    int list, group;    /* its path has a repeated element; its path names a group of columns */
+    char names[LISTED]; /* columns of strings, for a message */
+    size_t used;
+} walk;
+
+static element read_element(walk *w)
+{
+    element e = {.type = -1};
+    int type;
+    w->left--;
+    for (int id = 0; (type = sgt_thrift_field(w->t, &id));) {
+        if (id == 1 && type == SGT_THRIFT_I32) e.type = sgt_thrift_int(w->t);
+        else if (id == 3 && type == SGT_THRIFT_I32) e.repetition = sgt_thrift_int(w->t);
+        else if (id == 4 && type == SGT_THRIFT_BYTES) e.name = sgt_thrift_bytes(w->t, &e.length);
+        else if (id == 5 && type == SGT_THRIFT_I32) e.children = sgt_thrift_int(w->t);
+        else sgt_thrift_skip(w->t, type);
+    }
+    return e;
+}
+
+static void list_name(walk *w, const element *e)
+{
+    const size_t comma = w->used ? 2 : 0;
+    if (e->type != BYTE_ARRAY || w->used + comma + e->length + 1 > LISTED) return;
+    if (comma) memcpy(w->names + w->used, ", ", 2);
+    if (e->length) memcpy(w->names + w->used + comma, e->name, e->length);
+    w->used += comma + e->length;
+    w->names[w->used] = 0;
+}
+
+/* Read the element at `depth` and all below it. levels: definition level of its parent; matches:
+ * whether the parent is on the path; list: whether a repeated element is above. */
+static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int list)
+{
+    const sgt_json_path *path = w->path;
+    if (!w->left || depth > DEPTH) w->t->wrong = 1;
+    if (w->t->wrong || w->t->cut) return;
+    const element e = read_element(w);
+    if (depth) {
+        matches = matches && depth <= path->count && path->lengths[depth - 1] == e.length &&
+                  !memcmp(path->names[depth - 1], e.name, e.length);
+        levels += e.repetition == OPTIONAL || e.repetition == REPEATED;
+        list |= e.repetition == REPEATED;
+    }
+    if (e.children > 0 || !depth) {
+        w->group |= depth && matches && depth == path->count;
+        for (int64_t i = 0; i < e.children && !w->t->wrong && !w->t->cut; i++)
+            read_tree(w, depth + 1, levels, matches, list);
+        return;
+    }
+    if (depth == 1) list_name(w, &e);
+    if (matches && depth == path->count && w->column == NONE) {
+        w->column = w->leaf;
+        w->type = e.type;
+        w->levels = levels;
+        w->list = list;
+    }
+    w->leaf++;
+}
+
+static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
+{
+    int type;
+    w->left = sgt_thrift_list(w->t, &type);
+    if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
+    read_tree(w, 0, 0, 1, 0);
+    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller tells */
+    if (w->column != NONE && !w->list && w->type == BYTE_ARRAY) return SGT_OK;
+    if (w->group || (w->column != NONE && w->list))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" holds lists or groups, not one string a row (--field "
+                        "A.B names a column in a group; " LIST_HINT ")",
+                        from->path, from->field);
+    if (w->column != NONE)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" does not hold strings (--field NAME says which has the "
+                        "text: %s)",
+                        from->path, from->field, w->used ? w->names : "no column here holds any");
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: no column \"%s\" (--field NAME says which has the text: %s)", from->path,
+                    from->field, w->used ? w->names : "no column here holds strings");
+}
+
+/* ---- row groups ---- */
+
+typedef struct chunk {
+    int64_t type, codec, bytes, data, dictionary;
+    int there, encrypted, elsewhere;
+} chunk;
+
+static void read_chunk_meta(sgt_thrift *t, chunk *c)
+{
+    int type;
+    c->there = 1;
+    for (int id = 0; (type = sgt_thrift_field(t, &id));) {
+        int64_t *to = id == 1   ? &c->type
+                      : id == 4 ? &c->codec
+                      : id == 7 ? &c->bytes
+                      : id == 9 ? &c->data
+                                : &c->dictionary;
+        if ((id == 1 || id == 4 || id == 7 || id == 9 || id == 11) &&
+            (type == SGT_THRIFT_I32 || type == SGT_THRIFT_I64))
+            *to = sgt_thrift_int(t);
+        else sgt_thrift_skip(t, type);
+    }
+}
+
+static chunk read_chunk(sgt_thrift *t)
+{
+    chunk c = {.type = -1, .codec = -1};
+    size_t n;
+    int type;
+    for (int id = 0; (type = sgt_thrift_field(t, &id));) {
+        if (id == 1 && type == SGT_THRIFT_BYTES) {
+            sgt_thrift_bytes(t, &n);
+            c.elsewhere = n > 0;
+        } else if (id == 3 && type == SGT_THRIFT_STRUCT) read_chunk_meta(t, &c);
+        else {
+            c.encrypted |= id == 8 || id == 9;
+            sgt_thrift_skip(t, type);
+        }
+    }
+    return c;
+}
+
+static int check_chunk(const chunk *c, const sgt_parquet_where *w, size_t group, sgt_error *err)
+{
+    const char *todo;
+    if (c->encrypted)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" is encrypted (write it without encryption)", w->path,
+                        w->field);
+    if (c->elsewhere)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: row group %zu lies in another file (write it as one file)", w->path,
+                        group);
+    const char *codec = sgt_parquet_codec_lacks((int)c->codec, &todo);
+    if (c->there && c->codec >= 0 && c->codec < 100 && codec)
+        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", w->path,
+                        w->field, codec, todo);
+    /* a dictionary offset of 0 means there is none, or that it is the first page */
+    const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
+    if (!c->there || codec || c->type != BYTE_ARRAY || at < 4 || c->bytes < 0 ||
+        (uint64_t)at > w->offset || (uint64_t)c->bytes > w->offset - (uint64_t)at)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64
+                        ": damaged: row group %zu has no such bytes of column \"%s\"",
+                        w->path, w->offset, group, w->field);
+    return SGT_OK;
+}
+
+static int add_group(sgt_parquet_meta *m, const chunk *c, int64_t rows, size_t *room,
+                     const sgt_parquet_where *w, sgt_error *err)
+{
+    if (!rows) return SGT_OK; /* an empty group may have no bytes */
+    int rc = check_chunk(c, w, m->count, err);
+    if (rc < 0) return rc;
+    if (rows < 0 || (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64 ": damaged: %" PRId64 " rows in row group %zu",
+                        w->path, w->offset, rows, m->count);
+    if (m->count == *room) {
+        *room = *room ? 2 * *room : 16;
+        sgt_parquet_group *more = reallocarray(m->groups, *room, sizeof *more);
+        if (!more) return sgt_fail_memory(err, w->path);
+        m->groups = more;
+    }
+    const uint64_t at =
+        (uint64_t)(c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data);
+    m->groups[m->count++] =
+        (sgt_parquet_group){m->rows, (uint64_t)rows, at, at + (uint64_t)c->bytes, (int)c->codec};
+    m->rows += (uint64_t)rows;
+    return SGT_OK;
+}
+
+static int read_groups(sgt_parquet_meta *m, sgt_thrift *t, size_t column,
+                       const sgt_parquet_where *w, sgt_error *err)
+{
+    size_t room = 0;
+    int type, rc = SGT_OK;
+    for (size_t n = sgt_thrift_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
+        chunk mine = {0};
+        int64_t rows = -1;
+        for (int id = 0; (type = sgt_thrift_field(t, &id));) {
+            if (id == 1 && type == SGT_THRIFT_LIST) {
+                size_t chunks = sgt_thrift_list(t, &type);
+                for (size_t i = 0; i < chunks && !t->cut && !t->wrong; i++) {
+                    const chunk c = read_chunk(t);
+                    if (i == column) mine = c;
+                }
+            } else if (id == 3 && type == SGT_THRIFT_I64) rows = sgt_thrift_int(t);
+            else sgt_thrift_skip(t, type);
+        }
+        if (!t->cut && !t->wrong) rc = add_group(m, &mine, rows, &room, w, err);
+    }
+    return rc;
+}
+
+int sgt_parquet_meta_read(sgt_parquet_meta *m, const uint8_t *bytes, size_t n,
+                          const sgt_parquet_where *w, sgt_error *err)
+{
+    sgt_thrift t = {bytes, bytes + n, 0, 0}, schema = {0}, groups = {0};
+    sgt_json_path path;
+    int type, rc = sgt_json_path_set(&path, w->field, err);
+    int64_t rows = -1;
+    *m = (sgt_parquet_meta){0};
+    if (rc < 0) return rc;
+    for (int id = 0; (type = sgt_thrift_field(&t, &id));) {
+        if (id == 2 && type == SGT_THRIFT_LIST) schema = t;
+        if (id == 4 && type == SGT_THRIFT_LIST) groups = t;
+        if (id == 3 && type == SGT_THRIFT_I64) rows = sgt_thrift_int(&t);
+        else sgt_thrift_skip(&t, type);
+    }
+    walk found = {.t = &schema, .path = &path, .column = NONE};
+    int bad = t.cut || t.wrong || !schema.at || !groups.at;
+    if (!bad) rc = find_column(&found, w, err);
+    bad |= schema.cut || schema.wrong;
+    m->levels = found.levels;
+    if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
+    bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
+    if (!rc && bad)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: offset %" PRIu64 ": damaged: these are no Parquet metadata (fetch the "
+                      "file again)",
+                      w->path, w->offset);
+    if (rc < 0) sgt_parquet_meta_free(m);
+    return rc;
+}
+
+void sgt_parquet_meta_free(sgt_parquet_meta *m)
+{
+    free(m->groups);
+    *m = (sgt_parquet_meta){0};
+}

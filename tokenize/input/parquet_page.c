@@ -1,0 +1,387 @@
+/* parquet_page.c: unpack a page, then read levels and strings from it.
+ *
+ * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of a dictionary
+ * and of DELTA_BYTE_ARRAY are copied behind them. */
+#include "tokenize/input/parquet_page.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "tokenize/input/parquet_codec.h"
+#include "tokenize/input/parquet_runs.h"
+
+#define BATCH 256
+
+enum {
+    PLAIN = 0,
+    PLAIN_DICTIONARY = 2,
+    RLE = 3,
+    DELTA_LENGTH = 6,
+    DELTA_STRINGS = 7,
+    RLE_DICTIONARY = 8
+};
+
+static const char ended[] = "its strings end too early";
+
+static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
+{
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: offset %" PRIu64 ": damaged page: %s (fetch the file "
+                    "again)",
+                    path, offset, why);
+}
+
+static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
+{
+    if (!h->has_crc || crc32(0, packed, (uInt)h->packed) == h->crc) return NULL;
+    return "its checksum is another";
+}
+
+/* ---- dictionaries ---- */
+
+struct sgt_parquet_dictionary {
+    atomic_int users;
+    pthread_mutex_t lock; /* guards all below until it is unpacked */
+    sgt_parquet_head head;
+    uint64_t offset;
+    int codec;
+    uint8_t *packed;
+    uint8_t *text;               /* its page, unpacked */
+    sgt_parquet_string *strings; /* in `text`; NULL: not unpacked yet */
+    const char *why;             /* why it cannot be unpacked */
+};
+
+int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
+                               uint8_t *packed, uint64_t offset, sgt_error *err)
+{
+    sgt_parquet_dictionary *d = calloc(1, sizeof *d);
+    if (!d) return sgt_fail_memory(err, "a dictionary");
+    d->users = 1;
+    d->head = *h;
+    d->offset = offset;
+    d->codec = codec;
+    d->packed = packed;
+    pthread_mutex_init(&d->lock, NULL);
+    *out = d;
+    return SGT_OK;
+}
+
+sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d)
+{
+    if (d) atomic_fetch_add(&d->users, 1);
+    return d;
+}
+
+void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
+{
+    if (!d || atomic_fetch_sub(&d->users, 1) > 1) return;
+    pthread_mutex_destroy(&d->lock);
+    free(d->packed);
+    free(d->text);
+    free(d->strings);
+    free(d);
+}
+
+/* Find n strings of PLAIN, from *at on, in text[end]. Positions are counted from `text`. */
+static const char *take_plain(const uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
+                              size_t n)
+{
+    size_t p = *at;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t length;
+        if (end - p < sizeof length) return ended;
+        memcpy(&length, text + p, sizeof length);
+        p += sizeof length;
+        if (length > end - p) return ended;
+        out[i] = (sgt_parquet_string){p, length};
+        p += length;
+    }
+    *at = p;
+    return NULL;
+}
+
+static const char *unpack_dictionary(sgt_parquet_dictionary *d)
+{
+    const sgt_parquet_head *h = &d->head;
+    size_t at = 0;
+    const char *why = check_crc(h, d->packed);
+    if (why) return why;
+    if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
+        return "a dictionary of another encoding than PLAIN";
+    if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
+    if (!sgt_parquet_codec_may(d->codec, d->packed, h->packed, h->unpacked))
+        return "its packed bytes are damaged";
+    d->text = malloc(h->unpacked + 1);
+    sgt_parquet_string *strings = calloc(h->rows + 1, sizeof *strings);
+    if (!d->text || !strings) why = "out of memory for its dictionary";
+    if (!why) why = sgt_parquet_unpack(d->codec, d->packed, h->packed, d->text, h->unpacked);
+    if (!why) why = take_plain(d->text, &at, h->unpacked, strings, (size_t)h->rows);
+    if (why) free(strings);
+    else d->strings = strings;
+    free(d->packed);
+    d->packed = NULL;
+    return why;
+}
+
+static const char *ready_dictionary(sgt_parquet_dictionary *d)
+{
+    if (!d) return "it uses a dictionary, and there is none";
+    pthread_mutex_lock(&d->lock);
+    if (!d->strings && !d->why) d->why = unpack_dictionary(d);
+    const char *why = d->why;
+    pthread_mutex_unlock(&d->lock);
+    return why;
+}
+
+/* ---- strings, by encoding ---- */
+
+typedef struct decoder {
+    const sgt_parquet_page *p;
+    sgt_unit *u;
+    size_t at, end; /* the bytes of PLAIN and delta strings left, in the unit's text */
+    const sgt_parquet_dictionary *dictionary;
+    sgt_runs levels, indices;
+    sgt_deltas prefixes, lengths;
+    size_t made; /* bytes of strings put behind the unpacked page */
+    sgt_parquet_string last;
+} decoder;
+
+/* Begin the strings, which lie in u's text from `at` to `end`. count: the most there can be. */
+static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t count)
+{
+    const uint8_t *text = d->u->text, *p = text + at;
+    d->at = at;
+    d->end = end;
+    switch (d->p->head.encoding) {
+    case PLAIN: return NULL;
+    case PLAIN_DICTIONARY:
+    case RLE_DICTIONARY: {
+        const char *why = ready_dictionary(d->p->dictionary);
+        if (why) return why;
+        d->dictionary = d->p->dictionary;
+        if (at == end) return NULL; /* all rows are null */
+        d->indices = (sgt_runs){.at = p + 1, .end = text + end, .width = *p};
+        return *p > 32 ? "indices of more than 32 bits" : NULL;
+    }
+    case DELTA_LENGTH:
+    case DELTA_STRINGS: break;
+    default: return "an encoding that strings do not have";
+    }
+    if (at == end) return NULL;
+    if (d->p->head.encoding == DELTA_STRINGS) {
+        if (sgt_deltas_open(&d->prefixes, p, text + end) < 0 || d->prefixes.left > count ||
+            !(p = sgt_deltas_end(&d->prefixes)))
+            return "its prefixes are damaged";
+    }
+    if (sgt_deltas_open(&d->lengths, p, text + end) < 0 || d->lengths.left > count ||
+        !(p = sgt_deltas_end(&d->lengths)))
+        return "its lengths are damaged";
+    d->at = (size_t)(p - text);
+    return NULL;
+}
+
+static const char *take_indexed(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    const uint64_t count = d->dictionary->head.rows;
+    uint32_t index[BATCH];
+    if (sgt_runs_take(&d->indices, index, n) < 0) return ended;
+    for (size_t i = 0; i < n; i++) {
+        if (index[i] >= count) return "an index beyond its dictionary";
+        out[i] = d->dictionary->strings[index[i]];
+    }
+    return NULL;
+}
+
+static const char *take_lengths(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    uint32_t length[BATCH];
+    if (sgt_deltas_take(&d->lengths, length, n) < 0) return ended;
+    for (size_t i = 0; i < n; i++) {
+        if (length[i] > d->end - d->at) return ended;
+        out[i] = (sgt_parquet_string){d->at, length[i]};
+        d->at += length[i];
+    }
+    return NULL;
+}
+
+static void move_pointer(const uint8_t **p, ptrdiff_t by)
+{
+    if (*p) *p += by;
+}
+
+/* The unit's text has moved by `by` bytes, and all that is read from it with it. */
+static void move_all(decoder *d, ptrdiff_t by)
+{
+    sgt_deltas *deltas[] = {&d->prefixes, &d->lengths};
+    for (int i = 0; i < 2; i++) {
+        move_pointer(&deltas[i]->at, by);
+        move_pointer(&deltas[i]->end, by);
+        move_pointer(&deltas[i]->widths, by);
+        move_pointer(&deltas[i]->bits, by);
+    }
+    move_pointer(&d->levels.at, by);
+    move_pointer(&d->levels.end, by);
+    move_pointer(&d->levels.after, by);
+}
+
+/* Make room for n more bytes behind the unpacked page. */
+static const char *make_room(decoder *d, size_t n)
+{
+    sgt_unit *u = d->u;
+    const size_t used = u->used + d->made;
+    const uint8_t *was = u->text;
+    if (n > SGT_PARQUET_PAGE || d->made + n > SGT_PARQUET_PAGE)
+        return "more than 1 GiB of text in its rows";
+    if (used + n <= u->room) return NULL;
+    if (sgt_unit_reserve(u, used + n + used / 2, NULL) < 0) return "out of memory for its text";
+    move_all(d, u->text - was);
+    return NULL;
+}
+
+/* Each string begins as the one before. */
+static const char *take_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    uint32_t prefix[BATCH], length[BATCH];
+    if (sgt_deltas_take(&d->prefixes, prefix, n) < 0 || sgt_deltas_take(&d->lengths, length, n) < 0)
+        return ended;
+    for (size_t i = 0; i < n; i++) {
+        if (prefix[i] > d->last.length) return "a prefix longer than the string before";
+        if (length[i] > d->end - d->at) return ended;
+        const char *why = make_room(d, (size_t)prefix[i] + length[i]);
+        if (why) return why;
+        uint8_t *text = d->u->text;
+        out[i] = (sgt_parquet_string){d->u->used + d->made, (size_t)prefix[i] + length[i]};
+        memcpy(text + out[i].at, text + d->last.at, prefix[i]);
+        memcpy(text + out[i].at + prefix[i], text + d->at, length[i]);
+        d->at += length[i];
+        d->made += out[i].length;
+        d->last = out[i];
+    }
+    return NULL;
+}
+
+/* Take n strings, at most BATCH. */
+static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    if (!n) return NULL;
+    switch (d->p->head.encoding) {
+    case PLAIN: return take_plain(d->u->text, &d->at, d->end, out, n);
+    case DELTA_LENGTH: return take_lengths(d, out, n);
+    case DELTA_STRINGS: return take_prefixed(d, out, n);
+    default: return take_indexed(d, out, n);
+    }
+}
+
+/* ---- rows: strings and nulls ---- */
+
+/* Read the next n rows, at most BATCH; rows that are null take no string. */
+static const char *take_rows(decoder *d, sgt_parquet_string *rows, size_t n)
+{
+    uint32_t level[BATCH], least = d->p->levels;
+    sgt_parquet_string strings[BATCH];
+    uint64_t same;
+    uint32_t value;
+    size_t there = 0;
+    if (!least || (sgt_runs_repeats(&d->levels, &value, &same) && same >= n && value == least)) {
+        if (least) sgt_runs_skip(&d->levels, n);
+        return take_strings(d, rows, n);
+    }
+    if (sgt_runs_take(&d->levels, level, n) < 0) return "its levels end too early";
+    for (size_t i = 0; i < n; i++) {
+        if (level[i] > least) return "a level beyond its column's";
+        there += level[i] == least;
+    }
+    const char *why = take_strings(d, strings, there);
+    for (size_t i = 0, k = 0; i < n && !why; i++)
+        rows[i] = level[i] == least ? strings[k++] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
+    return why;
+}
+
+/* Copy the strings of a dictionary behind the unpacked page. */
+static const char *copy_strings(decoder *d, sgt_parquet_string *rows, size_t n)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < n && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
+    const char *why = make_room(d, all);
+    for (size_t i = 0; i < n && !why; i++) {
+        if (rows[i].at == SGT_PARQUET_NULL) continue;
+        const size_t to = d->u->used + d->made;
+        memcpy(d->u->text + to, d->dictionary->text + rows[i].at, rows[i].length);
+        rows[i].at = to;
+        d->made += rows[i].length;
+    }
+    return why;
+}
+
+static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
+                          sgt_parquet_string *rows)
+{
+    const sgt_parquet_page *p = d->p;
+    sgt_parquet_string passed[BATCH];
+    d->levels = (sgt_runs){.at = d->u->text + at, .end = d->u->text + at + levels, .width = 1};
+    while (p->levels >> d->levels.width) d->levels.width++;
+    const char *why = begin_strings(d, at + levels, end, p->head.rows);
+    for (uint64_t i = 0, all = p->first + p->count, n; i < all && !why; i += n) {
+        const uint64_t left = i < p->first ? p->first - i : all - i;
+        n = left < BATCH ? left : BATCH;
+        why = take_rows(d, i < p->first ? passed : rows + (i - p->first), (size_t)n);
+    }
+    if (!why && d->dictionary) why = copy_strings(d, rows, (size_t)p->count);
+    return why;
+}
+
+/* ---- pages ---- */
+
+/* Unpack the page behind the unit's text. Set *at and *end to its bytes, and *levels to the bytes of
+ * its levels, which come first. */
+static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *end, sgt_error *err)
+{
+    const sgt_parquet_page *p = d->p;
+    const sgt_parquet_head *h = &p->head;
+    const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
+    const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? SGT_PARQUET_PLAIN : p->codec;
+    const char *why = check_crc(h, d->u->text + p->at);
+    if (why) return why;
+    if (h->repeats) return "it has repetition levels, and its column has one string a row";
+    *at = d->u->used;
+    *end = *at + h->unpacked;
+    *levels = apart;
+    if (!sgt_parquet_codec_may(codec, d->u->text + p->at + apart, packed, size))
+        return "its packed bytes are damaged";
+    if (sgt_unit_reserve(d->u, *end, err) < 0) return "out of memory for its text";
+    uint8_t *text = d->u->text, *from = text + p->at;
+    if (apart) memcpy(text + *at, from, apart);
+    why = sgt_parquet_unpack(codec, from + apart, packed, text + *at + apart, size);
+    if (why || h->kind == SGT_PARQUET_DATA2 || !p->levels) return why;
+    uint32_t n;
+    if (h->level_encoding != RLE) return "its levels are of BIT_PACKED, which Parquet has given up";
+    if (h->unpacked < sizeof n) return "its levels end too early";
+    memcpy(&n, text + *at, sizeof n);
+    *at += sizeof n;
+    *levels = n;
+    return n > *end - *at ? "its levels end too early" : NULL;
+}
+
+int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                            const char *path, sgt_error *err)
+{
+    decoder d = {.p = p, .u = u};
+    size_t at, levels, end;
+    const char *why = unpack_page(&d, &at, &levels, &end, err);
+    if (!why) {
+        u->used = end;
+        why = decode(&d, at, levels, end, rows);
+        u->used += d.made;
+    }
+    return why ? fail(err, path, p->offset, why) : SGT_OK;
+}
+
+void sgt_parquet_pages_drop(sgt_unit *u)
+{
+    for (size_t i = 0; i < u->page_count; i++) sgt_parquet_dictionary_drop(u->pages[i].dictionary);
+    u->page_count = 0;
+}

@@ -1,0 +1,79 @@
+/* parquet_page.h: one page of a column, from its packed bytes to its strings. The feed reads pages
+ * (parquet.h), and the threads that encode unpack and decode them, each its own. */
+#ifndef SGT_PARQUET_PAGE_H
+#define SGT_PARQUET_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/base/error.h"
+#include "tokenize/input/unit.h"
+
+/* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
+#define SGT_PARQUET_PAGE ((size_t)1 << 30)
+#define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
+/* rows of a page that are decoded at once; a longer page is decoded several times */
+#define SGT_PARQUET_ROWS 16384
+
+/* What the head of a page says. */
+typedef struct sgt_parquet_head {
+    int kind;           /* SGT_PARQUET_DATA ..., or another that is skipped */
+    size_t size;        /* of the head itself, in bytes */
+    size_t packed;      /* bytes that follow it */
+    size_t unpacked;    /* and what they unpack to */
+    uint64_t rows;      /* of a dictionary: its strings */
+    int encoding;       /* of the strings */
+    int level_encoding; /* of definition levels; data pages version 1 only */
+    size_t levels;      /* version 2: bytes of definition levels before the packed strings */
+    int repeats;        /* version 2: there are repetition levels, which one string a row lacks */
+    int is_packed;      /* version 2: the strings are packed */
+    int has_crc;
+    uint32_t crc; /* CRC-32 of the bytes that follow */
+} sgt_parquet_head;
+
+enum {
+    SGT_PARQUET_DATA = 0,
+    SGT_PARQUET_INDEX = 1,
+    SGT_PARQUET_DICTIONARY = 2,
+    SGT_PARQUET_DATA2 = 3
+};
+
+/* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if it may lie in bytes
+ * after these. */
+const char *sgt_parquet_head_read(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more);
+
+/* The dictionary of a column in a row group, which the pages that use it share. */
+typedef struct sgt_parquet_dictionary sgt_parquet_dictionary;
+
+/* Make a dictionary of a page, whose packed bytes (malloc'd) it owns. offset: of the page. */
+int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
+                               uint8_t *packed, uint64_t offset, sgt_error *err);
+sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d); /* NULL is allowed */
+void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d);                   /* NULL is allowed */
+
+/* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text. */
+typedef struct sgt_parquet_page {
+    sgt_parquet_head head;
+    uint64_t offset; /* of the page in the file */
+    uint64_t first, count;
+    size_t at; /* in the unit's text */
+    int codec;
+    unsigned levels; /* definition level of a string */
+    sgt_parquet_dictionary *dictionary;
+} sgt_parquet_page;
+
+/* A string in the unit's text; a row that is null is at SGT_PARQUET_NULL. */
+#define SGT_PARQUET_NULL SIZE_MAX
+typedef struct sgt_parquet_string {
+    size_t at, length;
+} sgt_parquet_string;
+
+/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. path: of
+ * the file, for errors. Any number of threads may call this, each with its own unit. */
+int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                            const char *path, sgt_error *err);
+
+/* Let go of the unit's pages; the unit can be filled again. */
+void sgt_parquet_pages_drop(sgt_unit *u);
+
+#endif
