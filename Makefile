@@ -1,12 +1,9 @@
 # sgt: one build, no configure. `make help` lists what to type.
 #
-# This file builds the programs, the libraries and the CUDA backend. tests/rules.mk has everything
-# that tests and measures them, tools/install.mk installs and packages them.
-#
-# Variants are built in folders of their own: make DEBUG=1, make SAN=address,undefined,
-# make CC=clang, make CPU=plain (or avx2: programs and tests then see a CPU of that level), make
-# CPU=amx (tiles are computed by a twin of AMX's instructions, on any CPU with AVX-512).
-# B=DIR builds in another folder, V=1 shows the commands.
+# tests/rules.mk tests and measures what this file builds; tools/install.mk installs and packages it.
+# Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
+# avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions, on any
+# CPU with AVX-512). B=DIR builds in another folder, V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
     $(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
@@ -49,8 +46,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-c
     $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"')) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
-# Flags per folder and per file. On other processors than x86-64, files for its vector
-# instructions compile to nothing.
+# Flags per folder and per file. On other processors, files for x86-64's vectors compile to nothing.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2> /dev/null)),)
 AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
@@ -61,7 +57,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
     $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
-    $(if $(filter %/parquet_codec.c,$(1)),$(if $(HAVE_SNAPPY),-DSGT_SNAPPY) $(if $(HAVE_LZ4),-DSGT_LZ4)) \
+    $(if $(filter %/parquet_codec.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
     $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
     $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
@@ -82,12 +78,10 @@ SRC_cli := tools/cli
 SRC_ranks := tools/ranks
 
 LD_loader := -lxxhash -luring -ljansson
-# Libraries for codecs of Parquet: without one, `make` says so, and sgt refuses files that need it.
-header = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - > /dev/null 2>&1 && echo yes)
-HAVE_SNAPPY := $(call header,snappy-c.h)
-HAVE_LZ4 := $(call header,lz4.h)
-LD_parquet := $(if $(HAVE_SNAPPY),-lsnappy) $(if $(HAVE_LZ4),-llz4)
-LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_parquet) -lm
+# codecs of Parquet: files that need one which is missing are refused
+codec = $(if $(shell echo '\#include <$(1)>' | $(CC) -E -x c - 2> /dev/null),-l$(2))
+LD_codecs := $(call codec,snappy-c.h,snappy) $(call codec,lz4.h,lz4)
+LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_codecs) -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm
@@ -95,9 +89,8 @@ LD_ranks := -ldl
 # $(call ld,LIBRARIES): the linker flags that a program needs for these of our libraries.
 ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 
-# The libraries that other programs link, libsgt-NAME.a and libsgt-NAME.so: the symbols of
-# NAME/sgt_NAME.symbols and what they need, with every other name made local. ABI changes when a
-# program would have to be compiled again.
+# The libraries that other programs link: the symbols of NAME/sgt_NAME.symbols and what they need,
+# with every other name made local. ABI changes when a program would have to be compiled again.
 PUBLIC := loader tokenize
 PARTS_loader := loader
 PARTS_tokenize := tokenize loader
@@ -136,7 +129,7 @@ MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 .PHONY: all programs libs cuda mpi deps demo run-demo check check-all clean help need-packages
 all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
 	@$(end_line)
-	@echo 'built $(PROGRAMS) in $(B)/bin'
+	@echo 'built $(PROGRAMS) in $(B)/bin$(if $(filter 2,$(words $(LD_codecs))),,; Parquet without lz4 or snappy (liblz4-dev, libsnappy-dev))'
 
 programs: $(PROGRAMS:%=$(B)/bin/%)
 libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so) ## libsgt-loader and libsgt-tokenize alone, shared and static
@@ -154,8 +147,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2> /dev/null || echo 2))
 # Recipes that use it begin with +, as make asks of lines that call make.
 again = $(MAKE) $(JOBS) --no-print-directory
 
-# demo and check are what a newcomer types first: they install packages, then start make again,
-# which finds what was installed.
+# demo and check, a newcomer's first commands, install packages and start make again.
 demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your text)
 	@tools/deps.sh build
 	+@$(again) run-demo

@@ -116,7 +116,8 @@ static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sampl
     d->encode_seconds += sgt_now() - began;
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        int lines = d->corpus->files[p->file].lines;
+        const sgt_corpus_file *f = &d->corpus->files[p->file];
+        int lines = f->lines || f->rows;
         if (lines && ((file != ANY_FILE && p->file != file) || p->offset >= limit)) continue;
         s->bytes += (double)(p->end - p->offset);
         s->tokens += (double)p->ids - (lines ? 0 : p->first);
@@ -134,7 +135,7 @@ static size_t plain_parts(const dry_run *d)
     size_t n = 0;
     for (; n < d->unit.count; n++) {
         const sgt_corpus_file *f = &d->corpus->files[d->unit.parts[n].file];
-        if (sgt_corpus_made(f) || f->lines) break;
+        if (!sgt_corpus_sought(f) || f->lines) break;
     }
     return n;
 }
@@ -235,7 +236,8 @@ static void weigh(dry_run *d, size_t first, double weight, double per_text, int 
     }
 }
 
-/* Sample a packed file up to its share of UNPACKED, encoding units at a regular stride. */
+/* Sample a packed file up to its share of UNPACKED, encoding units at a regular stride. A Parquet
+ * file is sampled in the same way, with rows in place of bytes of text. */
 static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weight, sgt_error *err)
 {
     double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
@@ -246,7 +248,8 @@ static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weigh
     size_t stride = expected > wanted ? (size_t)(expected / wanted) : 1, first = d->count, parts;
     unpacking p = {0};
     int rc = SGT_OK;
-    for (size_t k = 0; p.text < most && !(rc = unpack_unit(d, f, file, &p, &parts, err)); k++) {
+    for (size_t k = 0;
+         p.text < most && p.raw < most && !(rc = unpack_unit(d, f, file, &p, &parts, err)); k++) {
         sample *s = k % stride ? NULL : next_sample(d, err);
         if (k % stride == 0 && !s) return SGT_ENOMEM;
         if (s && (rc = take_parts(d, parts, file, UINT64_MAX, s, err)) < 0) break;
@@ -304,11 +307,11 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
     uint64_t line = at;
     sgt_text_feed *f;
     int rc = SGT_OK;
-    if (sgt_corpus_made(file) || file->size <= PIECE) at = line = 0;
+    if (!sgt_corpus_sought(file) || file->size <= PIECE) at = line = 0;
     else if (file->lines) rc = next_line(file, at, &line, err);
     if (rc < 0 || (line && line >= file->size)) return rc;
     if ((rc = open_feed(d, &f, i, line, err)) < 0) return rc;
-    if (sgt_corpus_made(file)) rc = take_packed(d, f, i, weight, err);
+    if (!sgt_corpus_sought(file)) rc = take_packed(d, f, i, weight, err);
     else if (!(s = next_sample(d, err))) rc = SGT_ENOMEM;
     else rc = file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
     sgt_text_feed_close(f);
@@ -330,7 +333,7 @@ static int take_places(dry_run *d, sgt_error *err)
         while (i + 1 < c->count && before + c->files[i].size <= place(c, k))
             before += c->files[i++].size;
         /* a packed file is sampled once, for all places in it */
-        for (next = k + 1; sgt_corpus_made(&c->files[i]) && next < PLACES; next++)
+        for (next = k + 1; !sgt_corpus_sought(&c->files[i]) && next < PLACES; next++)
             if (place(c, next) >= before + c->files[i].size) break;
         int rc = take_place(d, i, place(c, k) - before, next - k, err);
         if (rc < 0) return rc;
@@ -443,7 +446,7 @@ static int look(dry_run *d, sgt_error *err)
     const sgt_corpus *c = d->corpus;
     int exact, rc;
     for (size_t i = 0; i < c->count; i++)
-        d->packed += sgt_corpus_made(&c->files[i]) ? (double)c->files[i].size : 0;
+        d->packed += !sgt_corpus_sought(&c->files[i]) ? (double)c->files[i].size : 0;
     if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 ||
         (rc = sgt_unit_new(&d->unit, err)) < 0 || (rc = take_samples(d, &exact, err)) < 0)
         return rc;

@@ -126,7 +126,8 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
 /* ---- whole corpora: what sgt-tokenize does ---- */
 
 typedef enum sgt_format {
-    /* .jsonl and .ndjson are JSONL, also with .gz or .zst after them; all other files are text */
+    /* .jsonl and .ndjson are JSONL, also with .gz or .zst after them; .parquet is Parquet, each row
+     * of whose column `field` is a document; all other files are text */
     SGT_FORMAT_AUTO,
     SGT_FORMAT_TEXT, /* each file is one document of text */
     SGT_FORMAT_JSONL /* each line of each file is an object, and one of its fields is a document */

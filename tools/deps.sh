@@ -28,6 +28,8 @@ missing() {
     have_header jansson.h || echo libjansson-dev
     have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
     [ $for_tests -eq 1 ] || return
+    have_header snappy-c.h || echo libsnappy-dev
+    have_header lz4.h || echo liblz4-dev
     have c++ || have g++ || have clang++ || echo g++
     have_header criterion/criterion.h || echo libcriterion-dev
     have_numpy || echo python3-numpy

@@ -14,7 +14,7 @@ FISH_DIR ?= fish/vendor_completions.d
 
 OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
-PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|
+PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
 .PHONY: man install uninstall dist deb gpu-bundle
 man: need-packages programs            ## rewrite the manual pages: options from the programs' tables, section 3 from the headers

@@ -3,7 +3,7 @@
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")
 san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
-static="$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm"
+static="$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(codecs_of "${CC:-cc}") -lm"
 shared="-L$LIB -Wl,-rpath,$LIB -lsgt-tokenize"
 mkdir text text/a text/b text/c
 for part in a b c; do texts text/$part 400000; done

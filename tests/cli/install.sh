@@ -50,7 +50,7 @@ expected='50257
 nowhere: No such file or directory'
 # shellcheck disable=SC2086
 run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
-    root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd -lm -pthread
+    root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd $(codecs_of "$CC") -lm -pthread
 run 0 ./own
 stdout_is "$expected"
 

@@ -137,3 +137,10 @@ work_in_memory() {
     trap 'exit 1' INT TERM
     cd "$scratch" || exit 1
 }
+
+# codecs_of CC: the libraries of Parquet's codecs that a build with this compiler has
+codecs_of() {
+    for codec in snappy-c.h:-lsnappy lz4.h:-llz4; do
+        echo "#include <${codec%:*}>" | "$1" -E -x c - > .has 2>&1 && echo "${codec#*:}"
+    done | paste -sd' '
+}

@@ -65,7 +65,8 @@ int main(void)
     return 0;
 }
 END
-need_loader='-lxxhash -luring -ljansson -pthread' need_tokenize='-lutf8proc -lpcre2-8 -lz -lzstd -lm'
+codecs=$(codecs_of "$CC")
+need_loader='-lxxhash -luring -ljansson -pthread' need_tokenize="-lutf8proc -lpcre2-8 -lz -lzstd $codecs -lm"
 for order in 'loader tokenize' 'tokenize loader'; do
     # shellcheck disable=SC2086
     set -- $order

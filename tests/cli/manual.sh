@@ -63,7 +63,8 @@ stderr_is 'nowhere: No such file or directory'
 page=$ROOT/tokenize/sgt_tokenize.3
 generated_from_header tokenize
 reads_well
-example_of tokenize -lutf8proc -lpcre2-8 -lz -lzstd -lm
+# shellcheck disable=SC2046
+example_of tokenize -lutf8proc -lpcre2-8 -lz -lzstd $(codecs_of "${CC:-cc}") -lm
 run 0 ./example 'Hello, world!' '' 'naïve'
 stderr_is ''
 stdout_is "4 tokens, the last is '!'

@@ -14,7 +14,7 @@ printf '\177ELF\002\001' > in/prog
 printf '\211PNG\r\n\032\n' > in/sub/i.png
 printf '\377\330\377\340' > in/sub/j.JPG
 printf 'PK\003\004' > in/sub/k.docx
-printf 'PAR1' > in/sub/l.parquet
+printf 'PAR1' > in/sub/l.par
 printf '\377\376h\000i\000' > in/sub/utf16le.txt
 printf '\376\377\000h\000i' > in/sub/utf16be.txt
 printf 'some \000 \377 bytes' > in/sub/z.dat
@@ -53,10 +53,10 @@ run 0 sgt-tokenize --train-vocab 257 in vocab
 stdout_has '9 files skipped: not UTF-8 text (see --binary)'
 
 # The remaining kinds, each with its name.
-mkdir rest && mv in/sub/l.parquet in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
+mkdir rest && mv in/sub/l.par in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
 run 0 sgt-tokenize rest out2
 cat > want << 'END'
-sgt-tokenize: rest/l.parquet: skipped: a Parquet file, not UTF-8 text (--filter 'parquet=jsonl:COMMAND' reads its text)
+sgt-tokenize: rest/l.par: skipped: a Parquet file, not UTF-8 text (--format auto reads whole ones)
 sgt-tokenize: rest/utf16be.txt: skipped: UTF-16, not UTF-8 text (iconv -f UTF-16 -t UTF-8 converts it)
 sgt-tokenize: rest/utf16le.txt: skipped: UTF-16, not UTF-8 text (iconv -f UTF-16 -t UTF-8 converts it)
 sgt-tokenize: rest/z.dat: skipped: binary data, not UTF-8 text (--binary keep takes its bytes)
@@ -72,9 +72,9 @@ run 0 sgt-tokenize --quiet --shuffle 1 in out4
 
 # --binary keep and --hidden read everything; a run cannot be continued with other values.
 run 0 sgt-tokenize --binary keep --hidden in out5
-stderr_is 'sgt-tokenize: in/sub/l.parquet: read as plain text, byte for byte (1 such name; --format text says so)'
+stderr_is ''
 [ "$(paths out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
-'"sub/k.docx" "sub/l.parquet" "sub/utf16be.txt" "sub/utf16le.txt" "sub/z.dat"' ] || fail "keep: $(paths out5)"
+'"sub/k.docx" "sub/l.par" "sub/utf16be.txt" "sub/utf16le.txt" "sub/z.dat"' ] || fail "keep: $(paths out5)"
 ! grep -q skipped out5/manifest.json || fail 'the manifest counts what was not skipped'
 run 1 sgt-tokenize --quiet in out5
 stderr_is 'sgt-tokenize: out5: made with --binary keep, now skip (--force replaces it)'

@@ -105,7 +105,7 @@ stderr_has 'around/link: skipped: it is OUT or inside OUT'
 # Names that suggest another format are read as text, with one notice.
 mkdir kinds
 echo '{}' > kinds/a.xz
-echo x > kinds/b.parquet
+echo x > kinds/b.zip
 echo x > kinds/c.txt
 run 0 sgt-tokenize kinds out9
 stderr_is 'sgt-tokenize: kinds/a.xz: read as plain text, byte for byte (2 such names; --format text says so)'

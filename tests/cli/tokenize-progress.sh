@@ -39,9 +39,9 @@ grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' 
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
 
 # a notice has a line of its own, and a failure comes below the bar
-mv in/8.txt in/8.gz.parquet
+mv in/8.txt in/8.gz.zip
 terminal 'sgt-tokenize in noticed > summary'
-grep -q '^sgt-tokenize: in/8.gz.parquet: ' shown || fail "no notice: $(cat shown)"
+grep -q '^sgt-tokenize: in/8.gz.zip: ' shown || fail "no notice: $(cat shown)"
 terminal 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
 

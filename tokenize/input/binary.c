@@ -22,7 +22,7 @@ static const magic magics[] = {
     {"\377\330\377", 3, {"a JPEG picture", KEEP}},
     {"PK\3\4", 4, {"a ZIP archive", UNPACK}},
     {"PK\5\6", 4, {"a ZIP archive", UNPACK}},
-    {"PAR1", 4, {"a Parquet file", "--format auto reads its rows"}},
+    {"PAR1", 4, {"a Parquet file", "--format auto reads whole ones"}},
 };
 
 static const magic marks[] = {{"\377\376", 2, {"UTF-16", CONVERT}},

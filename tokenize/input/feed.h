@@ -35,7 +35,7 @@ typedef struct sgt_text_feed_options {
     const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
-    const char *field; /* Parquet: the column that holds the text; NULL: "text" */
+    const char *field;    /* Parquet: the column that holds the text; NULL: "text" */
     const char *special;  /* literal that is never cut; NULL: none */
     const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
     /* documents are not cut at all, because they are split by a pattern */

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
-#ifdef SGT_SNAPPY
+#ifdef SGT_snappy
 #include <snappy-c.h>
 #endif
-#ifdef SGT_LZ4
+#ifdef SGT_lz4
 #include <lz4.h>
 #endif
 
@@ -30,14 +30,14 @@ const char *sgt_parquet_codec_lacks(int codec, const char **todo)
     case SGT_PARQUET_GZIP:
     case SGT_PARQUET_ZSTD: return NULL;
     case SGT_PARQUET_SNAPPY:
-#ifdef SGT_SNAPPY
+#ifdef SGT_snappy
         return NULL;
 #else
         *todo = REBUILD("libsnappy-dev");
         return "snappy, which this build is without";
 #endif
     case SGT_PARQUET_LZ4_RAW:
-#ifdef SGT_LZ4
+#ifdef SGT_lz4
         return NULL;
 #else
         *todo = REBUILD("liblz4-dev");
@@ -88,7 +88,7 @@ static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_
         return n;
     case SGT_PARQUET_GZIP: return unpack_gzip(in, n, out, size);
     case SGT_PARQUET_ZSTD: return unpack_zstd(in, n, out, size);
-#ifdef SGT_SNAPPY
+#ifdef SGT_snappy
     case SGT_PARQUET_SNAPPY: {
         size_t got = size, said;
         if (snappy_uncompressed_length((const char *)in, n, &said) != SNAPPY_OK || said > size)
@@ -96,7 +96,7 @@ static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_
         return snappy_uncompress((const char *)in, n, (char *)out, &got) ? SIZE_MAX : got;
     }
 #endif
-#ifdef SGT_LZ4
+#ifdef SGT_lz4
     case SGT_PARQUET_LZ4_RAW: {
         int got = LZ4_decompress_safe((const char *)in, (char *)out, (int)n, (int)size);
         return got < 0 ? SIZE_MAX : (size_t)got;

@@ -1,0 +1,120 @@
+# tokenize-parquet.sh: Parquet gives the shards of the same texts in JSONL; damaged files end in one line.
+. "$ROOT/tests/cli/lib.sh"
+data=$ROOT/tests/data/parquet
+
+codecs='none zstd gzip'
+case $(codecs_of "${CC:-cc}") in *snappy*) codecs="$codecs snappy" ;; esac
+case $(codecs_of "${CC:-cc}") in *lz4*) codecs="$codecs lz4" ;; esac
+
+# The rows that are not null, by the patterns of tests/data/make_parquet.py, as JSONL.
+cp "$data/texts.jsonl" none.jsonl
+awk 'NR % 3 != 2' none.jsonl > some.jsonl
+awk 'NR == 1' none.jsonl > all.jsonl
+awk '(NR - 1) % 7 != 3 && (NR - 1) % 3 != 1' none.jsonl > nested.jsonl
+for nulls in none some all nested; do run 0 sgt-tokenize --quiet $nulls.jsonl want-$nulls; done
+is() { # WANT OPTION... FILE
+    texts=$1
+    shift
+    rm -rf out
+    run 0 sgt-tokenize --quiet --skip-bad "$@" out
+    stderr_is ''
+    same "want-$texts/train_000000.bin" out/train_000000.bin
+    same "want-$texts/train_000000.idx" out/train_000000.idx
+}
+for codec in $codecs; do
+    for version in 1 2; do
+        for encoding in plain dict length delta; do
+            is some --field ${encoding}_some "$data/$codec-v$version.parquet"
+        done
+    done
+done
+for encoding in plain dict length delta; do
+    is none --threads 1 --field ${encoding}_none "$data/zstd-v2.parquet"
+    is all --threads 1 --field ${encoding}_all "$data/zstd-v1.parquet"
+done
+is none "$data/fallback.parquet"
+case $codecs in *snappy*) is nested --field page.in.text "$data/nested.parquet" ;; esac
+cp "$data/zstd-v2.parquet" rows.data # told by its first and last bytes
+is none --field plain_none rows.data
+run 0 sgt-tokenize "$data/empty.parquet" empty
+stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
+
+# All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
+mkdir rows lines
+for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done
+both() { # OPTION...: the same shards
+    rm -rf a b
+    run 0 sgt-tokenize --quiet --field dict_none "$@" rows a
+    run 0 sgt-tokenize --quiet "$@" lines b
+    for f in b/*.bin b/*.idx; do same "$f" "a/${f#b/}"; done
+}
+both
+run 0 sgt-tokenize --dry-run --json --field dict_none rows
+[ "$(field tokens .stdout)" -eq "$(field tokens a/manifest.json)" ] || fail 'the estimate of a small set is exact'
+for rank in 0 1; do run 0 sgt-tokenize --quiet --field dict_none --rank $rank --ranks 2 rows ranks; done
+same a/train_000000.bin ranks/train_000000.bin
+both --shuffle 3
+both --dedup
+run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # by the number of the row
+exists split/val_000000.bin
+both --normalize nfc
+run 0 sgt-tokenize --quiet --field dict_none --train-vocab 300 rows vocab-a
+run 0 sgt-tokenize --quiet --train-vocab 300 lines vocab-b
+same vocab-a/merges.txt vocab-b/merges.txt
+both --shard-tokens 500
+eight='rows rows rows rows rows rows rows rows'
+for wait in .01 .02 .04 .08; do # killed somewhere, or done by then
+    sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut > .stdout 2> .stderr &
+    pid=$!
+    sleep $wait
+    kill -KILL $pid 2> .kill
+    wait $pid 2> .wait
+done
+run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
+run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight whole
+for f in whole/*.bin whole/*.idx; do same "$f" "cut/${f#whole/}"; done
+
+# ---- what is refused, by name ----
+refused() { # MESSAGE OPTION... FILE
+    message=$1
+    shift
+    run 1 sgt-tokenize --quiet "$@" no
+    stderr_is "sgt-tokenize: $message"
+    absent no
+}
+cp "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
+refused 'brotli.parquet: column "text" is packed by brotli (write it with zstd or snappy, or --filter reads it '\
+'through a command)' brotli.parquet
+refused 'bytes.parquet: row 2: byte 5: not UTF-8 (--skip-bad leaves such rows out)' bytes.parquet
+refused 'zstd-v1.parquet: row 2: the field is null (--field NAME says which has the text, --skip-bad leaves such '\
+'rows out)' --field plain_some zstd-v1.parquet
+refused 'bytes.parquet: no column "page" (--field NAME says which has the text: text)' --field page bytes.parquet
+refused 'nested.parquet: column "id" does not hold strings (--field NAME says which has the text: no column here '\
+'holds any)' --field id nested.parquet
+refused 'nested.parquet: column "list.list.element" holds lists or groups, not one string a row (--field A.B names '\
+"a column in a group; --filter 'parquet=jsonl:COMMAND' can join its strings)" --field list.list.element nested.parquet
+
+# ---- damage: whatever byte is wrong, one line that names the file, or the rows that can be read ----
+size=$(wc -c < zstd-v1.parquet)
+for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) $((size - 300)) $((size - 40)) \
+    $((size - 8)) $((size - 6)) $((size - 1)); do
+    for byte in 377 000 200; do
+        cp zstd-v1.parquet bad.parquet
+        printf "\\$byte" | dd of=bad.parquet bs=1 seek="$at" conv=notrunc 2> .dd
+        code=0
+        sgt-tokenize --quiet --skip-bad --field delta_none bad.parquet bad-out > .stdout 2> .stderr || code=$?
+        echo "byte $at is $byte" > .ran
+        case $code in
+        0) stderr_is '' ;;
+        1) stderr_lines 1 && stderr_has 'sgt-tokenize: bad.parquet: ' && absent bad-out ;;
+        *) fail "exit code $code" ;;
+        esac
+        rm -rf bad-out
+    done
+done
+for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
+    head -c "$size" zstd-v1.parquet > short.parquet
+    run 1 sgt-tokenize --quiet --field plain_none short.parquet no
+    stderr_lines 1
+    stderr_has 'sgt-tokenize: short.parquet: '
+done

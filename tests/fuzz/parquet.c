@@ -1,0 +1,71 @@
+/* parquet.c: a Parquet file is refused with one line, or gives the same texts however its rows are
+ * divided into units of work. The input is the file, behind one byte that chooses the column. */
+#include <xxhash.h>
+
+#include "tests/fuzz/files.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/json_parts.h"
+#include "tokenize/vocab/vocab.h"
+
+static const char *const columns[] = {"text",        "plain_some", "dict_some",
+                                      "length_some", "delta_some", "page.in.text"};
+
+typedef struct result {
+    int rc;
+    uint64_t rows;
+    XXH64_hash_t hash; /* of all texts, end to end, and their lengths */
+} result;
+
+static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,
+                     const sgt_tokenize_options *o, uint64_t *rows, sgt_error *err)
+{
+    int rc = sgt_json_parts(u, c, o, err);
+    for (size_t i = 0; i < u->count && rc == 0; i++) {
+        const sgt_part *p = &u->parts[i];
+        if (!p->first) continue;
+        must(p->at <= u->used && p->length <= u->used - p->at, "a text lies within the unit");
+        XXH3_64bits_update(hash, &p->length, sizeof p->length);
+        XXH3_64bits_update(hash, u->text + p->at, p->length);
+        ++*rows;
+    }
+    return rc;
+}
+
+static result read_all(const char *path, const char *column, size_t piece)
+{
+    sgt_tokenize_options o = {.field = column, .skip_bad = 1};
+    const sgt_corpus_request r = {.inputs = &path, .count = 1, .out = "no/such/folder"};
+    result got = {0};
+    sgt_corpus *c = NULL;
+    sgt_text_feed *f = NULL;
+    sgt_unit u = {0};
+    sgt_error err = {0};
+    XXH3_state_t *hash = XXH3_createState();
+    must(hash && XXH3_64bits_reset(hash) == XXH_OK && sgt_unit_new(&u, &err) == 0,
+         "there is memory");
+    got.rc = sgt_corpus_list(&c, &r, &err);
+    if (got.rc == 0) {
+        const sgt_text_feed_options feed = {.corpus = c, .piece = piece, .field = column};
+        got.rc = sgt_text_feed_open(&f, &feed, &err);
+    }
+    while (got.rc == 0 && (got.rc = sgt_text_feed_next(f, &u, &err)) == 0)
+        got.rc = take_unit(hash, &u, c, &o, &got.rows, &err);
+    if (got.rc < 0) must_say(got.rc, &err);
+    got.hash = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    sgt_text_feed_close(f);
+    sgt_unit_free(&u);
+    sgt_corpus_free(c);
+    return got;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *column = columns[size ? data[0] % (sizeof columns / sizeof *columns) : 0];
+    const char *path = put_file("x.parquet", size ? data + 1 : data, size ? size - 1 : 0);
+    result whole = read_all(path, column, (size_t)1 << 20), parts = read_all(path, column, 1);
+    must((whole.rc < 0) == (parts.rc < 0), "it fails in every division or in none");
+    must(whole.rc < 0 || (whole.rows == parts.rows && whole.hash == parts.hash),
+         "the texts are the same");
+    return 0;
+}
