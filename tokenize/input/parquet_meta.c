@@ -58,7 +58,7 @@ static void list_name(walk *w, const element *e)
     const size_t comma = w->used ? 2 : 0;
     if (e->type != BYTE_ARRAY || w->used + comma + e->length + 1 > LISTED) return;
     if (comma) memcpy(w->names + w->used, ", ", 2);
-    if (e->length) memcpy(w->names + w->used + comma, e->name, e->length);
+    if (e->name) memcpy(w->names + w->used + comma, e->name, e->length);
     w->used += comma + e->length;
     w->names[w->used] = 0;
 }
@@ -72,7 +72,8 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int l
     if (w->t->wrong || w->t->cut) return;
     const element e = read_element(w);
     if (depth) {
-        matches = matches && depth <= path->count && path->lengths[depth - 1] == e.length &&
+        matches = matches && e.name && depth <= path->count &&
+                  path->lengths[depth - 1] == e.length &&
                   !memcmp(path->names[depth - 1], e.name, e.length);
         levels += e.repetition == OPTIONAL || e.repetition == REPEATED;
         list |= e.repetition == REPEATED;

@@ -43,7 +43,7 @@ static int next_run(sgt_runs *r)
     const uint64_t head = get_varint(&r->at, r->end, &bad);
     const size_t bytes = (r->width + 7) / 8, left = (size_t)(r->end - r->at);
     if (bad || head < 2) return -1;
-    r->packed = head & 1;
+    r->packed = (int)(head & 1);
     r->left = head >> 1;
     if (!r->packed) {
         if (left < bytes) return -1;
