@@ -1,0 +1,45 @@
+"""sgt: tokens for pre-training, from text to batches, at the speed of memory or the disk.
+
+    import sgt
+    sgt.tokenize("corpus/", "out/")
+    data = sgt.Loader("out/", batch=32, seq=1024)
+    for x, y in data: ...                # one epoch of (32, 1024) int64 arrays or torch tensors
+    data.load_state_dict(state)          # state = data.state_dict(), saved earlier
+    data[123456789]                      # any batch, by its number
+    sgt.decode(sgt.encode("some text"))
+
+Everything is a thin layer of ctypes over the C libraries libsgt-loader and libsgt-tokenize, which
+the wheel holds, as it holds the programs (sgt-tokenize, sgt-train, ...). numpy is the only
+requirement. torch is imported when the first batch is made, if it is installed.
+"""
+
+from ._corpus import Tokenized, tokenize
+from ._errors import (
+    Error,
+    FileError,
+    FormatError,
+    OutOfMemoryError,
+    StoppedError,
+    UnsupportedError,
+    UsageError,
+)
+from ._loader import Documents, Loader
+from ._tokenizer import Tokenizer, decode, encode
+
+__version__ = "0.1.0"
+__all__ = [
+    "Documents",
+    "Error",
+    "FileError",
+    "FormatError",
+    "Loader",
+    "OutOfMemoryError",
+    "StoppedError",
+    "Tokenized",
+    "Tokenizer",
+    "UnsupportedError",
+    "UsageError",
+    "decode",
+    "encode",
+    "tokenize",
+]

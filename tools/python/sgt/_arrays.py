@@ -1,0 +1,142 @@
+"""The arrays that the library fills: numpy's or torch's, fresh ones or those of a ring."""
+
+import os
+import sys
+from typing import Any, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from ._native import RowDocuments, loader_library
+
+# dtype: number in sgt_output, bytes of an id
+OUTPUTS = {"uint16": (0, 2), "int32": (1, 4), "int64": (2, 8)}
+PAGE = 4096
+
+
+class Documents(NamedTuple):
+    """Where the documents of a batch lie. A row's part of a document is attended to alone by the
+    attention kernels that take cu_seqlens."""
+
+    positions: Any  # (rows, seq) int32: each input's distance from its document's start in the row
+    ids: Any  # (rows, seq) int32: the document's number in the row, from 0; -1 is padding
+    cu_seqlens: Any  # (parts + 1) int32: where parts begin in the batch's rows * seq inputs, and its end
+
+
+class Kind(NamedTuple):
+    """What a batch consists of."""
+
+    torch: Any  # the module, or None for numpy
+    dtype: str
+    rows: int
+    seq: int
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether x and y are views of rows of seq + 1 ids."""
+        return self.dtype == "uint16"
+
+    def views(self, buffer: Any, targets_at: int) -> Tuple[Any, Any]:
+        """Return x and y, which lie in a buffer of bytes."""
+        rows, seq = self.rows, self.seq
+        if not self.torch:
+            typed = buffer.view(self.dtype)
+        else:
+            typed = buffer.view(getattr(self.torch, self.dtype))
+        if self.is_rows:
+            both = typed[: rows * (seq + 1)].reshape(rows, seq + 1)
+            return both[:, :-1], both[:, 1:]
+        at = targets_at // OUTPUTS[self.dtype][1]
+        count = rows * seq
+        return typed[:count].reshape(rows, seq), typed[at : at + count].reshape(rows, seq)
+
+    def fresh(self, count: int) -> Tuple[Any, Any, Any, int, Optional[int]]:
+        """Return room for `count` batches: x and y, the arrays that own their memory, and the
+        addresses to write inputs (or rows) and targets to."""
+        shape = (count, self.rows, self.seq + (1 if self.is_rows else 0))
+        owners = [self._empty(shape) for _ in range(1 if self.is_rows else 2)]
+        at = [a.data_ptr() if self.torch else a.ctypes.data for a in owners]
+        if self.is_rows:
+            return owners[0][..., :-1], owners[0][..., 1:], owners, at[0], None
+        return owners[0], owners[1], owners, at[0], at[1]
+
+    def _empty(self, shape: Tuple[int, ...]) -> Any:
+        if not self.torch:
+            return np.empty(shape, self.dtype)
+        return self.torch.empty(shape, dtype=getattr(self.torch, self.dtype))
+
+    def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
+        """Return a buffer of bytes that begins at a page, and its address."""
+        if pinned:
+            raw = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
+            skip = -raw.data_ptr() % PAGE
+            return raw[skip : skip + size], raw.data_ptr() + skip
+        array = np.empty(size + PAGE, np.uint8)
+        skip = -array.ctypes.data % PAGE
+        array = array[skip : skip + size]
+        at = array.ctypes.data
+        return (self.torch.from_numpy(array) if self.torch else array), at
+
+    def documents(self, found: Any, lengths: Any) -> Documents:
+        """Copy what the library found out about a batch."""
+        rows, seq = self.rows, self.seq
+        positions, ids = (np.empty((rows, seq), np.int32) for _ in range(2))
+        loader_library.sgt_row_documents_expand(
+            found, lengths, rows, seq, None, positions.ctypes.data, ids.ctypes.data
+        )
+        cuts = _cuts(found.contents, lengths, rows, seq)
+        arrays = (positions, ids, cuts)
+        if self.torch:
+            arrays = tuple(self.torch.from_numpy(a) for a in arrays)
+        return Documents(*arrays)
+
+
+def _cuts(found: RowDocuments, lengths: "Any", rows: int, seq: int) -> Any:
+    first = np.ctypeslib.as_array(found.first, (rows + 1,)).astype(np.int64)
+    count = int(first[-1])
+    starts = np.ctypeslib.as_array(found.starts, (count,)) if count else np.empty(0, np.int64)
+    row = np.repeat(np.arange(rows), np.diff(first))
+    inside = starts < seq
+    edges = [np.arange(rows + 1) * seq, row[inside] * seq + starts[inside]]
+    if lengths:
+        real = np.minimum(np.ctypeslib.as_array(lengths, (rows,)).astype(np.int64), seq)
+        edges.append(np.arange(rows) * seq + real)
+    return np.unique(np.concatenate(edges)).astype(np.int32)
+
+
+def find_torch(arrays: str) -> Any:
+    """Return the module torch if batches are its tensors, else None."""
+    if arrays not in ("auto", "torch", "numpy"):
+        raise ValueError(f"arrays {arrays!r}: expected auto, torch or numpy")
+    if arrays == "numpy":
+        return None
+    try:
+        import torch
+    except ImportError:
+        if arrays == "torch":
+            raise
+        return None
+    return torch
+
+
+def may_pin(torch: Any) -> bool:
+    """Whether to pin the ring: there is a GPU, and this is no worker of a DataLoader, which must
+    not begin CUDA."""
+    if not torch or not torch.cuda.is_available():
+        return False
+    return torch.utils.data.get_worker_info() is None
+
+
+def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
+    """Return the given rank and number of ranks, or torch.distributed's, or torchrun's variables,
+    or 0 of 1."""
+    if rank is None and ranks is None:
+        torch = sys.modules.get("torch")
+        distributed = getattr(torch, "distributed", None)
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+        if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        return 0, 1
+    if rank is None or ranks is None:
+        raise ValueError("rank and ranks are given together, or neither")
+    return rank, ranks

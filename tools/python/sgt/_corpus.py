@@ -1,0 +1,144 @@
+"""Folders of text to shards on disk: what the program sgt-tokenize does."""
+
+import os
+import sys
+import threading
+from ctypes import byref, c_int, pointer
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
+
+from ._native import (
+    NOTICE,
+    PROGRESS,
+    ErrorText,
+    Path,
+    TokenizeOptions,
+    TokenizeResult,
+    check,
+    strings,
+)
+from ._native import tokenize_library as library
+
+FORMATS = ("auto", "text", "jsonl")
+NORMALIZE = ("as-vocab", "none", "nfc", "nfkc")
+INVALID = ("keep", "replace", "fail")
+
+
+class Tokenized(NamedTuple):
+    """What was written."""
+
+    tokens: int
+    documents: int
+    bytes: int
+    files: int
+    shards: int
+    train_tokens: int
+    val_tokens: int
+    skipped: int
+    seconds: float
+    already_done: bool
+
+
+def _fraction(split: Union[str, float, None]) -> float:
+    if split is None or split == "none":
+        return 0.0
+    if isinstance(split, str):
+        return float(split[:-1]) / 100 if split.endswith("%") else float(split)
+    return float(split)
+
+
+def _index(names: Sequence[str], name: str, what: str) -> int:
+    if name not in names:
+        raise ValueError(f"{what} {name!r}: expected one of {', '.join(names)}")
+    return names.index(name)
+
+
+def _show(done: int, total: int, tokens: int) -> None:
+    share = f"{100 * done // total} % of {total / 2**20:.0f} MiB, " if total else ""
+    sys.stderr.write(f"\r\x1b[K{share}{tokens} tokens")
+    sys.stderr.flush()
+
+
+def tokenize(
+    inputs: Union[Path, Sequence[Path]],
+    out: Path,
+    *,
+    split: Union[str, float, None] = None,
+    vocab: Optional[Path] = None,
+    pattern: Optional[str] = None,
+    normalize: str = "as-vocab",
+    format: str = "auto",
+    field: Optional[str] = None,
+    shard_tokens: int = 0,
+    threads: int = 0,
+    shuffle: Optional[int] = None,
+    dedup: bool = False,
+    skip_bad: bool = False,
+    special_eot: bool = False,
+    invalid_utf8: str = "keep",
+    force: bool = False,
+    progress: Union[bool, Callable[[int, int, int], None]] = False,
+) -> Tokenized:
+    """Tokenize files and folders into the folder `out`, the same bytes as `sgt-tokenize` writes.
+
+    A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
+    part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents' order,
+    or None for none. progress=True draws one line on stderr; a function gets the bytes done, the
+    bytes in all (0: unknown) and the tokens, from another thread.
+    """
+    several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    array, count = strings([os.fsencode(path) for path in several])
+    show = progress if callable(progress) else _show if progress else None
+    stop = c_int(0)
+    error, result = ErrorText(), TokenizeResult()
+    options = TokenizeOptions(
+        inputs=array,
+        input_count=count,
+        out=os.fsencode(out),
+        vocab=None if vocab is None else os.fsencode(vocab),
+        rule=None if pattern is None else pattern.encode(),
+        normalize=_index(NORMALIZE, normalize, "normalize"),
+        val_fraction=_fraction(split),
+        shard_tokens=shard_tokens,
+        threads=threads,
+        format=_index(FORMATS, format, "format"),
+        field=None if field is None else field.encode(),
+        skip_bad=skip_bad,
+        special_eot=special_eot,
+        invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),
+        shuffle=shuffle is not None,
+        shuffle_seed=shuffle or 0,
+        dedup=dedup,
+        force=force,
+        notice=NOTICE,
+        stop=pointer(stop),
+    )
+    if show:
+        call = show
+        options.progress = PROGRESS(lambda _ctx, done, total, tokens: call(done, total, tokens))
+    _run(options, result, error, stop)
+    if show is _show:
+        sys.stderr.write("\r\x1b[K")
+    values: List[Any] = [getattr(result, name) for name in Tokenized._fields]
+    return Tokenized(*values[:-1], already_done=bool(values[-1]))
+
+
+def _run(
+    options: TokenizeOptions, result: TokenizeResult, error: ErrorText, stop: "c_int"
+) -> None:
+    """Call the library in a thread of its own, so that Ctrl-C can stop it in between."""
+    code = 0
+
+    def call() -> None:
+        nonlocal code
+        code = library.sgt_tokenize(byref(options), byref(result), byref(error))
+
+    thread = threading.Thread(target=call, name="sgt.tokenize")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.1)
+    except BaseException:
+        stop.value = 1
+        thread.join()
+        raise
+    check(code, error)

@@ -1,0 +1,42 @@
+"""The exceptions of sgt. Each carries the library's one line, which names the file and the offset."""
+
+from typing import Dict, Type
+
+
+class Error(Exception):
+    """Any failure that the C libraries report."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Memory ran out, or a set does not fit into it."""
+
+
+class FileError(Error, OSError):
+    """A system call failed: a missing file, a full disk."""
+
+
+class FormatError(Error, ValueError):
+    """A file has another format than it should have, or changed while it was in use."""
+
+
+class UsageError(Error, ValueError):
+    """An argument, or a combination of arguments, is invalid."""
+
+
+class UnsupportedError(Error, RuntimeError):
+    """This machine or this build cannot do it."""
+
+
+class StoppedError(Error):
+    """The call was stopped; what was finished is kept."""
+
+
+# By the codes of loader/base/error.h.
+CLASSES: Dict[int, Type[Error]] = {
+    -1: OutOfMemoryError,
+    -2: FileError,
+    -3: FormatError,
+    -4: UsageError,
+    -5: UnsupportedError,
+    -6: StoppedError,
+}

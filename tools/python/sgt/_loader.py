@@ -1,0 +1,371 @@
+"""Loader: batches of a set, in an order that depends on nothing but the set, the seed and k."""
+
+import os
+import threading
+from ctypes import byref, c_uint64, c_void_p
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+from ._arrays import OUTPUTS, Documents, Kind, find_ranks, find_torch
+from ._device import Mover
+from ._errors import UsageError
+from ._native import (
+    NOTICE,
+    READERS,
+    SAMPLINGS,
+    ErrorText,
+    Handle,
+    LoaderInfo,
+    LoaderOptions,
+    LoaderState,
+    Path,
+    check,
+)
+from ._native import loader_library as library
+from ._stream import Stream
+
+__all__ = ["Documents", "Loader"]
+_READ = {
+    "uint16": library.sgt_loader_batches,
+    "int32": library.sgt_loader_batches_i32,
+    "int64": library.sgt_loader_batches_i64,
+}
+VERSION = 1
+
+
+class Loader:
+    """Batches of token windows: x and y, each (batch / ranks, seq), y moved by one token.
+
+    `for x, y in data` goes on at the loader's position, to the end of its epoch (epochs=None: for
+    ever). Batches are made ahead by threads of the library, in a ring: x and y are overwritten when
+    the next batch is taken, unless copy=True. `data[k]` is batch k in new arrays, at any time.
+
+    path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
+        `sgt-train --data` takes it; a pathlib path is one folder or shard
+    batch: rows of a batch over all ranks, as sgt-train's --batch-size; seq: tokens of a row
+    sampling: shuffle, random, block, sequential or documents; reader: preload, mmap or uring
+    rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
+    dtype: int64, int32 or uint16; arrays: torch, numpy, or auto (torch if it is installed)
+    documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
+    slots, threads: buffers of the ring, and threads that fill it
+
+    Any number of threads may use one loader. A forked process opens the set again at its first
+    batch, at the same position; so does a process that unpickles one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        batch: int = 8,
+        seq: int = 512,
+        sampling: str = "shuffle",
+        seed: int = 1,
+        rank: Optional[int] = None,
+        ranks: Optional[int] = None,
+        reader: str = "preload",
+        split: str = "train",
+        dtype: str = "int64",
+        copy: bool = False,
+        arrays: str = "auto",
+        documents: bool = False,
+        epochs: Optional[int] = 1,
+        vocab: int = 0,
+        pad: Optional[int] = None,
+        raw: bool = False,
+        slots: int = 4,
+        threads: int = 1,
+    ) -> None:
+        for name, value, names in (
+            ("sampling", sampling, SAMPLINGS),
+            ("reader", reader, READERS),
+            ("dtype", dtype, tuple(OUTPUTS)),
+        ):
+            if value not in names:
+                raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
+        for name, number, bits in (
+            ("batch", batch, 32), ("seq", seq, 32), ("seed", seed, 64), ("vocab", vocab, 32),
+            ("pad", pad or 0, 32), ("slots", slots - 2, 16), ("threads", threads - 1, 10),
+        ):  # fmt: skip
+            if not 0 <= number < 1 << bits:  # ctypes would cut it
+                raise UsageError(f"{name}: {number} is out of range")
+        rank, ranks = find_ranks(rank, ranks)
+        if not 0 <= rank < ranks < 1 << 32:
+            raise UsageError(f"rank {rank} of {ranks}: ranks are numbered from 0")
+        self._path: Union[str, "os.PathLike[str]"] = path
+        self._settings = dict(
+            batch=batch, seq=seq, sampling=sampling, seed=seed, rank=rank, ranks=ranks,
+            reader=reader, split=split, vocab=vocab, pad=pad, raw=raw, documents=documents,
+        )  # fmt: skip
+        self._dtype, self._copy, self._arrays = dtype, copy, arrays
+        self._epochs, self._slots, self._threads = epochs, slots, threads
+        self._device: Any = None
+        self._position = 0
+        self._forget()
+        self._ready()
+
+    # ---- the set ----
+
+    def _forget(self) -> None:
+        """Have nothing open: before the first call, and in a process that was forked."""
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._native: Optional[Handle] = None
+        self._stream: Optional[Stream] = None
+        self._mover: Optional[Mover] = None
+        self._cursors: List[Handle] = []  # those that no thread uses now
+        self._kind: Optional[Kind] = None
+        self._is_closed = False
+
+    def _ready(self) -> Handle:
+        """Return the open loader of this process."""
+        if self._pid != os.getpid():
+            self._forget()
+        native = self._native
+        if native is None:
+            with self._lock:
+                native = self._native = self._native or self._open()
+        return native
+
+    def _open(self) -> Handle:
+        if self._is_closed:
+            raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
+        s = self._settings
+        pointer, error = c_void_p(), ErrorText()
+        options = LoaderOptions(
+            reader=READERS.index(s["reader"]), sampling=SAMPLINGS.index(s["sampling"]),
+            seed=s["seed"], batch=s["batch"], seq=s["seq"], rank=s["rank"], ranks=s["ranks"],
+            vocab=s["vocab"], split=s["split"].encode(), padded_by=s["pad"] is not None,
+            pad=s["pad"] or 0, raw=s["raw"], notice=NOTICE, documents=s["documents"],
+        )  # fmt: skip
+        if s["reader"] == "mmap":  # a file that is cut short is then an error, not the end
+            check(library.sgt_loader_guard_sigbus(byref(error)), error)
+        is_text = isinstance(self._path, str)
+        call = library.sgt_loader_open_data if is_text else library.sgt_loader_open
+        check(call(byref(pointer), os.fsencode(self._path), byref(options), byref(error)), error)
+        native = Handle(pointer, library.sgt_loader_close)
+        self._info = LoaderInfo()
+        library.sgt_loader_get_info(pointer, byref(self._info))
+        return native
+
+    def close(self) -> None:
+        """Free everything now. Arrays that were given stay valid."""
+        with self._lock:
+            self._forget()
+            self._is_closed = True
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        kept = "_path _settings _dtype _copy _arrays _epochs _slots _threads _device _position"
+        return {name: self.__dict__[name] for name in kept.split()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in the set's used shards."""
+        return int(self._described.tokens)
+
+    @property
+    def windows(self) -> int:
+        """Rows of an epoch."""
+        return int(self._described.windows_per_epoch)
+
+    @property
+    def vocab(self) -> int:
+        """Exclusive upper bound of ids."""
+        return int(self._described.vocab)
+
+    @property
+    def shape(self) -> Tuple[int, int]:
+        """Shape of x and y: rows of this rank, tokens of a row."""
+        return int(self._described.local_batch), int(self._described.seq)
+
+    @property
+    def batch(self) -> int:
+        """Rows of a batch over all ranks."""
+        return int(self._described.batch)
+
+    @property
+    def reader(self) -> str:
+        """The reader in use, with its fallbacks."""
+        return (self._described.reader_detail or b"").decode()
+
+    @property
+    def _described(self) -> LoaderInfo:
+        self._ready()
+        return self._info
+
+    def __len__(self) -> int:
+        """Batches of an epoch: as many as it takes to use each window once."""
+        return -(-self.windows // self.batch)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self._settings.items() if v not in (None, False))
+        return f"sgt.Loader({os.fspath(self._path)!r}, {given}, position={self._position})"
+
+    # ---- batches in order ----
+
+    @property
+    def position(self) -> int:
+        """Number of the batch that iteration gives next."""
+        return self._position
+
+    def seek(self, batch: int) -> None:
+        """Go on at this batch."""
+        if batch < 0:
+            raise UsageError(f"batch {batch}: batches are numbered from 0")
+        self._ready()
+        with self._lock:
+            self._position = batch
+            self._stream = None
+            if self._mover:
+                self._mover.forget()
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._epochs is None:
+            return _Batches(self, None)
+        length = len(self)
+        return _Batches(self, (self._position // length + self._epochs) * length)
+
+    def to(self, device: Any) -> "Loader":
+        """Give batches on this device of torch's, each copied on a stream of its own while the one
+        before is in use. Returns the loader."""
+        if find_torch("torch") and self._arrays == "numpy":
+            raise UsageError("to: batches are numpy's arrays, which have no device")
+        self._device = None if device is None else str(device)
+        with self._lock:
+            self._mover = None
+        return self
+
+    def _next(self, end: Optional[int]) -> Any:
+        self._ready()
+        with self._lock:
+            index = self._position
+            if end is not None and index >= end:
+                raise StopIteration
+            if self._device is None:
+                batch = self._take(index)
+            else:
+                self._mover = self._mover or Mover(find_torch("torch"), self._device)
+                batch = self._mover.batch(index, self._take)
+            self._position = index + 1
+            return batch
+
+    def _take(self, index: int) -> Tuple[Any, ...]:
+        """Return batch `index` from the stream, which is at it unless somebody sought."""
+        stream = self._stream
+        if stream is None or stream.next != index or not stream.is_clean:
+            self._stream = None  # closed before the next one takes its memory
+            stream = self._stream = Stream(
+                self._ready(), self._made_of(), index, self._slots, self._threads
+            )
+        try:
+            batch = stream.take()
+        except Exception:
+            self._stream = None  # a further call tries again
+            raise
+        if self._copy and self._device is None:
+            batch = batch[0].clone() if stream.kind.torch else batch[0].copy(), (
+                batch[1].clone() if stream.kind.torch else batch[1].copy()
+            )
+        return (*batch, stream.documents()) if self._settings["documents"] else batch
+
+    def _made_of(self) -> Kind:
+        if self._kind is None:
+            rows, seq = self.shape
+            self._kind = Kind(find_torch(self._arrays), self._dtype, rows, seq)
+        return self._kind
+
+    # ---- any batch ----
+
+    def __getitem__(self, index: Union[int, slice]) -> Any:
+        """Return batch `index`; or for a slice, its batches in one array, (count, rows, seq)."""
+        if not isinstance(index, slice):
+            batch = self._read(index.__index__(), 1)
+            return (batch[0][0], batch[1][0], *batch[2:])
+        if self._settings["documents"]:
+            raise TypeError("a slice has no documents: take batches one by one")
+        if index.step not in (None, 1) or index.stop is None:
+            raise TypeError("a slice of batches has an end, and step 1")
+        first = index.start or 0
+        return self._read(first, max(index.stop - first, 0))
+
+    def _read(self, first: int, count: int) -> Tuple[Any, ...]:
+        if not 0 <= first < 1 << 64:
+            raise IndexError(f"batch {first}: batches are numbered from 0, in 64 bits")
+        native, kind = self._ready(), self._made_of()
+        x, y, _owners, at, targets_at = kind.fresh(count)
+        error = ErrorText()
+        with self._lock:
+            cursor = self._cursors.pop() if self._cursors else None
+        if cursor is None:
+            pointer = c_void_p()
+            check(library.sgt_cursor_open(byref(pointer), native.pointer, byref(error)), error)
+            cursor = Handle(pointer, library.sgt_cursor_close, native)
+        to = (at,) if kind.is_rows else (at, targets_at)
+        rc = _READ[kind.dtype](native.pointer, cursor.pointer, first, count, *to, byref(error))
+        check(rc, error)
+        batch: Tuple[Any, ...] = (x, y)
+        if self._settings["documents"]:
+            found = library.sgt_cursor_documents(cursor.pointer)
+            batch = (x, y, kind.documents(found, library.sgt_cursor_lengths(cursor.pointer)))
+        with self._lock:
+            self._cursors.append(cursor)
+        return batch
+
+    # ---- resuming ----
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Return the position and all that determines the rows, as a plain dict of JSON's types."""
+        native = self._ready()
+        state = LoaderState()
+        with self._lock:
+            library.sgt_loader_get_state(native.pointer, self._position, byref(state))
+        return {
+            "version": VERSION,
+            "rows": state.rows,
+            "hash": f"{state.hash:016x}",
+            "tokens": state.tokens,
+            "seed": state.seed,
+            "sampling": SAMPLINGS[state.sampling],
+            "seq": state.seq,
+            "pad": state.pad,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a loader of the same rows stood. The number of ranks and the reader may be
+        others, and so may the batch size if it divides the rows drawn. UsageError says what else
+        differs."""
+        if state.get("version") != VERSION:
+            raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
+        native, error, next_ = self._ready(), ErrorText(), c_uint64()
+        try:
+            saved = LoaderState(
+                rows=state["rows"], hash=int(state["hash"], 16), tokens=state["tokens"],
+                seed=state["seed"], sampling=SAMPLINGS.index(state["sampling"]), seq=state["seq"],
+                pad=state["pad"],
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as why:
+            raise UsageError(f"the state is damaged: {why}") from None
+        check(
+            library.sgt_loader_resume(native.pointer, byref(saved), byref(next_), byref(error)),
+            error,
+        )
+        self.seek(next_.value)
+
+
+class _Batches(Iterator[Any]):
+    """The loader's batches from its position to `end`."""
+
+    def __init__(self, loader: Loader, end: Optional[int]) -> None:
+        self._loader, self._end = loader, end
+
+    def __next__(self) -> Any:
+        return self._loader._next(self._end)

@@ -1,0 +1,253 @@
+"""The C libraries: where they are, their structs and functions, and handles that close themselves."""
+
+import ctypes
+import os
+import threading
+import weakref
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from typing import Any, Callable, List, Optional, Tuple, Union
+
+from ._errors import CLASSES, Error
+
+READERS = ("preload", "mmap", "uring")
+SAMPLINGS = ("shuffle", "random", "block", "sequential", "documents")
+Path = Union[str, "os.PathLike[str]"]
+
+SAY = CFUNCTYPE(None, c_void_p, c_char_p)
+ALLOC = CFUNCTYPE(c_void_p, c_void_p, c_size_t)
+PROGRESS = CFUNCTYPE(None, c_void_p, c_uint64, c_uint64, c_uint64)
+
+
+class ErrorText(Structure):  # sgt_error
+    _fields_ = [("code", c_int), ("text", c_char * 1024)]
+
+
+class Notice(Structure):  # sgt_notice
+    _fields_ = [("say", SAY), ("ctx", c_void_p)]
+
+
+class LoaderSet(Structure):  # sgt_loader_set
+    _fields_ = [("path", c_char_p), ("weight", c_double)]
+
+
+class LoaderOptions(Structure):  # sgt_loader_options
+    _fields_ = [
+        ("reader", c_int), ("sampling", c_int), ("seed", c_uint64), ("batch", c_uint32),
+        ("seq", c_uint32), ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32),
+        ("split", c_char_p), ("padded_by", c_int), ("pad", c_uint32), ("scalar", c_int),
+        ("raw", c_int), ("notice", Notice), ("sets", POINTER(LoaderSet)), ("set_count", c_uint32),
+        ("documents", c_int),
+    ]  # fmt: skip
+
+
+class LoaderInfo(Structure):  # sgt_loader_info
+    _fields_ = [
+        ("tokens", c_uint64), ("shards", c_uint64), ("skipped", c_uint64),
+        ("windows_per_epoch", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
+        ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("hash", c_uint64),
+        ("sets", c_uint32), ("reader", c_int), ("reader_detail", c_char_p),
+        ("documents", c_uint64),
+    ]  # fmt: skip
+
+
+class LoaderState(Structure):  # sgt_loader_state
+    _fields_ = [
+        ("rows", c_uint64), ("hash", c_uint64), ("tokens", c_uint64), ("seed", c_uint64),
+        ("sampling", c_int), ("seq", c_uint32), ("pad", c_uint32),
+    ]  # fmt: skip
+
+
+class RowDocuments(Structure):  # sgt_row_documents
+    _fields_ = [("first", POINTER(c_uint32)), ("starts", POINTER(c_uint32))]
+
+
+class StreamOptions(Structure):  # sgt_stream_options
+    _fields_ = [
+        ("first", c_uint64), ("count", c_uint64), ("output", c_int), ("slots", c_uint32),
+        ("threads", c_uint32), ("alloc", ALLOC), ("free", c_void_p), ("ctx", c_void_p),
+        ("making", c_void_p), ("making_ctx", c_void_p),
+    ]  # fmt: skip
+
+
+class StreamBatch(Structure):  # sgt_stream_batch
+    _fields_ = [
+        ("index", c_uint64), ("rows", c_void_p), ("lengths", POINTER(c_uint32)),
+        ("inputs", c_void_p), ("targets", c_void_p), ("slot", c_uint32),
+        ("documents", POINTER(RowDocuments)), ("inputs_i64", c_void_p),
+        ("targets_i64", c_void_p), ("rows_i32", c_void_p),
+    ]  # fmt: skip
+
+
+class TokenizeOptions(Structure):  # sgt_tokenize_options
+    _fields_ = [
+        ("inputs", POINTER(c_char_p)), ("input_count", c_size_t), ("out", c_char_p),
+        ("vocab", c_char_p), ("rule", c_char_p), ("normalize", c_int), ("val_fraction", c_double),
+        ("shard_tokens", c_uint64), ("threads", c_int), ("piece_bytes", c_size_t),
+        ("format", c_int), ("field", c_char_p), ("filters", POINTER(c_char_p)),
+        ("filter_count", c_size_t), ("skip_bad", c_int), ("special_eot", c_int),
+        ("invalid_utf8", c_int), ("shuffle", c_int), ("shuffle_seed", c_uint64),
+        ("dedup", c_int), ("ranks", c_void_p), ("force", c_int), ("notice", Notice),
+        ("stop", POINTER(c_int)), ("progress", PROGRESS), ("progress_ctx", c_void_p),
+        ("binary", c_int), ("hidden", c_int),
+    ]  # fmt: skip
+
+
+class TokenizeResult(Structure):  # sgt_tokenize_result
+    _fields_ = [
+        ("tokens", c_uint64), ("documents", c_uint64), ("bytes", c_uint64), ("files", c_uint64),
+        ("invalid_utf8", c_uint64), ("shards", c_uint64), ("bad_lines", c_uint64),
+        ("duplicates", c_uint64), ("lone_surrogates", c_uint64), ("train_tokens", c_uint64),
+        ("val_tokens", c_uint64), ("bytes_read", c_uint64), ("waiting", c_uint32),
+        ("already_done", c_int), ("seconds", c_double), ("skipped", c_uint64),
+    ]  # fmt: skip
+
+
+def _open(name: str) -> ctypes.CDLL:
+    """Open the wheel's own library; in a tree of sources, the one that the linker finds."""
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
+    return ctypes.CDLL(own if os.path.exists(own) else name)
+
+
+_BATCHES = [c_void_p, c_void_p, c_uint64, c_uint64, c_void_p]
+_ERROR = POINTER(ErrorText)
+# name: result, arguments
+_LOADER = {
+    "sgt_loader_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
+    "sgt_loader_open_data": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
+    "sgt_loader_close": (None, [c_void_p]),
+    "sgt_loader_get_info": (None, [c_void_p, POINTER(LoaderInfo)]),
+    "sgt_loader_get_state": (None, [c_void_p, c_uint64, POINTER(LoaderState)]),
+    "sgt_loader_resume": (c_int, [c_void_p, POINTER(LoaderState), POINTER(c_uint64), _ERROR]),
+    "sgt_loader_guard_sigbus": (c_int, [_ERROR]),
+    "sgt_cursor_open": (c_int, [POINTER(c_void_p), c_void_p, _ERROR]),
+    "sgt_cursor_close": (None, [c_void_p]),
+    "sgt_cursor_lengths": (POINTER(c_uint32), [c_void_p]),
+    "sgt_cursor_documents": (POINTER(RowDocuments), [c_void_p]),
+    "sgt_loader_batches": (c_int, [*_BATCHES, _ERROR]),
+    "sgt_loader_batches_i32": (c_int, [*_BATCHES, c_void_p, _ERROR]),
+    "sgt_loader_batches_i64": (c_int, [*_BATCHES, c_void_p, _ERROR]),
+    "sgt_row_documents_expand": (
+        None,
+        [POINTER(RowDocuments), POINTER(c_uint32), c_uint32, c_uint32] + 3 * [c_void_p],
+    ),
+    "sgt_stream_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(StreamOptions), _ERROR]),
+    "sgt_stream_next": (c_int, [c_void_p, POINTER(StreamBatch), _ERROR]),
+    "sgt_stream_release": (None, [c_void_p, POINTER(StreamBatch)]),
+    "sgt_stream_close": (None, [c_void_p]),
+}
+_TOKENIZE = {
+    "sgt_vocab_gpt2": (c_int, [POINTER(c_void_p), _ERROR]),
+    "sgt_vocab_load": (c_int, [POINTER(c_void_p), c_char_p, c_char_p, _ERROR]),
+    "sgt_vocab_free": (None, [c_void_p]),
+    "sgt_vocab_size": (c_uint32, [c_void_p]),
+    "sgt_vocab_eot": (c_uint32, [c_void_p]),
+    "sgt_vocab_name": (c_char_p, [c_void_p]),
+    "sgt_vocab_token": (c_void_p, [c_void_p, c_uint32, POINTER(c_size_t)]),
+    "sgt_vocab_save": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "sgt_encoder_new": (c_int, [POINTER(c_void_p), c_void_p, _ERROR]),
+    "sgt_encoder_free": (None, [c_void_p]),
+    "sgt_encode": (c_size_t, [c_void_p, c_char_p, c_size_t, c_void_p]),
+    "sgt_encoder_failure": (_ERROR, [c_void_p]),
+    "sgt_decode": (
+        c_int,
+        [c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t), _ERROR],
+    ),
+    "sgt_tokenize": (c_int, [POINTER(TokenizeOptions), POINTER(TokenizeResult), _ERROR]),
+}
+
+
+def _bind(library: ctypes.CDLL, functions: Any) -> ctypes.CDLL:
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+loader_library = _bind(_open("libsgt-loader.so.0"), _LOADER)
+tokenize_library = _bind(_open("libsgt-tokenize.so.0"), _TOKENIZE)
+
+
+def check(rc: int, error: ErrorText) -> int:
+    """Return rc, or raise the failure that it stands for."""
+    if rc < 0:
+        raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
+    return rc
+
+
+class Handle:
+    """A pointer of the library that is closed once: when it is garbage, or the process ends.
+
+    A handle of something that another handle needs (a cursor its loader) is a child of it: the
+    parent is closed behind its last child, in whatever order the garbage is collected. A process
+    that was forked closes nothing, since the handles belong to its parent process.
+    """
+
+    def __init__(
+        self,
+        pointer: "c_void_p",
+        close: Callable[["c_void_p"], None],
+        parent: "Optional[Handle]" = None,
+    ) -> None:
+        self.pointer = pointer
+        self.count = _Count(pointer, close, parent.count if parent else None)
+        self.close = weakref.finalize(self, self.count.drop)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process got the handle from a fork, so that it may not be used."""
+        return self.count.pid != os.getpid()
+
+
+class _Count:
+    """How many still need a pointer: its Handle and the children of it."""
+
+    def __init__(
+        self, pointer: "c_void_p", close: Callable[["c_void_p"], None], parent: "Optional[_Count]"
+    ) -> None:
+        self.pointer, self.close, self.parent = pointer, close, parent
+        self.pid = os.getpid()
+        self.users = 1
+        self.lock = threading.Lock()
+        if parent:
+            with parent.lock:
+                parent.users += 1
+
+    def drop(self) -> None:
+        if self.pid != os.getpid():
+            return
+        with self.lock:
+            self.users -= 1
+            left = self.users
+        if left == 0:
+            self.close(self.pointer)
+            if self.parent:
+                self.parent.drop()
+
+
+def say_notice(_ctx: Any, line: bytes) -> None:
+    """Give a remark of the library to Python's logging, whose default is a line on stderr."""
+    import logging
+
+    logging.getLogger("sgt").warning("%s", line.decode("utf-8", "replace"))
+
+
+NOTICE = Notice(SAY(say_notice), None)
+
+
+def strings(texts: "List[bytes]") -> Tuple[Any, int]:
+    """Return a C array of strings, and its length."""
+    return (c_char_p * len(texts))(*texts), len(texts)
+
+

@@ -1,0 +1,42 @@
+# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, and
+# the sdist. The wheel's libraries and programs are made of the same objects as the others, but
+# linked statically with every library except glibc's, so that they run where no package is
+# installed. Debian's libjansson.a cannot be part of a shared library, so libjansson.so.4 is carried
+# along. hatchling and auditwheel come from PyPI, into build/wheel-venv.
+
+W := $(B)/wheel-files
+WHEEL := $(B)/wheel
+PYTHON ?= python3
+WHEEL_PYTHON := $(abspath $(B)/wheel-venv/bin/python)
+STRIP ?= strip
+
+# $(call static,FLAGS): the linker's flags with -lNAME as the archive libNAME.a, and OpenMP's library
+# from its archive, except libraries of glibc.
+static = $(foreach f,$(1),$(or $(filter -lm -ldl -lpthread,$(f)),\
+    $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(f))))) -static-libgcc
+
+define wheel_library
+$(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI)
+	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) -shared $$(ALL_LDFLAGS) -s -Wl,-soname,$$(@F) \
+	    -Wl,--version-script=$(B)/obj/sgt-$(1).o.map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o \
+	    $$(subst -l:libjansson.a,-ljansson,$$(call static,$$(LD_$(1))))
+endef
+$(foreach l,$(PUBLIC),$(eval $(call wheel_library,$(l))))
+
+define wheel_program
+$(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%) $$(PARTS_$(1))) \
+    $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
+	$$(call link,$$(CC) -s,$$(call static,$$(call ld,$$(or $$(USES_$(1)),$$(USES)))))
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
+
+$(W)/lib/libjansson.so.4: $(W)/lib/libsgt-loader.so.$(ABI)
+	$(Q)cp -L "$$($(CC) -print-file-name=libjansson.so.4)" $@ && $(STRIP) $@
+
+.PHONY: wheel wheel-files
+wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%.so.$(ABI)) \
+    $(W)/lib/libjansson.so.4
+	@$(end_line)
+
+wheel: wheel-files                     ## the Python wheel and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
+	@tools/python/wheel.sh $(B)
