@@ -1,4 +1,4 @@
-"""The build hook: make builds the libraries and the programs, and the wheel's tag says what they need."""
+"""The build hook: call make, and compute the wheel's tag from what its files need."""
 
 import os
 import pathlib
@@ -23,10 +23,12 @@ class Hook(BuildHookInterface[Any]):
             return
         here = pathlib.Path(self.root)
         source = here / "source" if (here / "source").is_dir() else here.parent.parent
-        built = pathlib.Path(os.environ.get("SGT_WHEEL_FILES") or source / "build" / "wheel-files")
-        if not os.environ.get("SGT_WHEEL_FILES"):  # pip calls us, not make
+        given = os.environ.get("SGT_WHEEL_FILES")
+        built = pathlib.Path(given or source / "build" / "wheel-files")
+        if not given:  # pip calls us, not make
             jobs = f"-j{len(os.sched_getaffinity(0))}"
-            subprocess.run(["make", "-C", str(source), jobs, "NVCC=none", "wheel-files"], check=True)
+            command = ["make", "-C", str(source), jobs, "NVCC=none", "wheel-files"]
+            subprocess.run(command, check=True)
         libraries = sorted((built / "lib").glob("lib*.so.*"))
         programs = sorted((built / "bin").glob("sgt-*"))
         if len(libraries) != 3 or not programs:

@@ -17,9 +17,9 @@ class Documents(NamedTuple):
     """Where the documents of a batch lie. A row's part of a document is attended to alone by the
     attention kernels that take cu_seqlens."""
 
-    positions: Any  # (rows, seq) int32: each input's distance from its document's start in the row
+    positions: Any  # (rows, seq) int32: distance of each input from its document's start
     ids: Any  # (rows, seq) int32: the document's number in the row, from 0; -1 is padding
-    cu_seqlens: Any  # (parts + 1) int32: where parts begin in the batch's rows * seq inputs, and its end
+    cu_seqlens: Any  # (parts + 1) int32: where parts begin in the rows * seq inputs, and the end
 
 
 class Kind(NamedTuple):

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from ctypes import byref, c_int, pointer
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
+from typing import Callable, NamedTuple, Optional, Sequence, Union
 
 from ._native import (
     NOTICE,
@@ -81,9 +81,9 @@ def tokenize(
     """Tokenize files and folders into the folder `out`, the same bytes as `sgt-tokenize` writes.
 
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
-    part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents' order,
-    or None for none. progress=True draws one line on stderr; a function gets the bytes done, the
-    bytes in all (0: unknown) and the tokens, from another thread.
+    part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
+    order, or None for none. progress=True draws one line on stderr; a function gets the
+    bytes done, the bytes in all (0: unknown) and the tokens, from another thread.
     """
     several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
@@ -118,27 +118,31 @@ def tokenize(
     _run(options, result, error, stop)
     if show is _show:
         sys.stderr.write("\r\x1b[K")
-    values: List[Any] = [getattr(result, name) for name in Tokenized._fields]
-    return Tokenized(*values[:-1], already_done=bool(values[-1]))
+    done = Tokenized._make(getattr(result, name) for name in Tokenized._fields)
+    return done._replace(already_done=bool(done.already_done))
 
 
-def _run(
-    options: TokenizeOptions, result: TokenizeResult, error: ErrorText, stop: "c_int"
-) -> None:
+def _run(options: TokenizeOptions, result: TokenizeResult, error: ErrorText, stop: "c_int") -> None:
     """Call the library in a thread of its own, so that Ctrl-C can stop it in between."""
     code = 0
+    is_done = threading.Event()
 
     def call() -> None:
         nonlocal code
-        code = library.sgt_tokenize(byref(options), byref(result), byref(error))
+        try:
+            if not stop.value:
+                code = library.sgt_tokenize(byref(options), byref(result), byref(error))
+        finally:
+            is_done.set()
 
     thread = threading.Thread(target=call, name="sgt.tokenize")
-    thread.start()
     try:
-        while thread.is_alive():
-            thread.join(0.1)
+        thread.start()
+        while not is_done.wait(0.1):  # returns to Python, which then sees signals
+            pass
     except BaseException:
         stop.value = 1
-        thread.join()
+        while not is_done.wait(1) and thread.ident is not None:  # None: start() was interrupted
+            pass
         raise
     check(code, error)

@@ -6,7 +6,7 @@ Batch = Tuple[Any, ...]
 
 
 class _Copy(NamedTuple):
-    index: int
+    number: int
     batch: Batch
     done: Any  # an event of CUDA, or None
 
@@ -25,7 +25,7 @@ class Mover:
         overwrites."""
         now = self._ahead
         self._ahead = None
-        if now is None or now.index != index:
+        if now is None or now.number != index:
             now = self._copy(index, take(index))
         if now.done:
             now.done.synchronize()  # or the next batch would overwrite what is copied
@@ -34,7 +34,7 @@ class Mover:
             current = self._torch.cuda.current_stream(self._device)
             current.wait_event(now.done)
             for tensor in _tensors(now.batch):
-                tensor.record_stream(current)  # its memory is not used again before this stream is done
+                tensor.record_stream(current)  # free its memory only behind this stream's work
         return now.batch
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""The exceptions of sgt. Each carries the library's one line, which names the file and the offset."""
+"""The exceptions of sgt. Each carries the library's one line, which names the file."""
 
 from typing import Dict, Type
 

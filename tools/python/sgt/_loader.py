@@ -91,11 +91,12 @@ class Loader:
         rank, ranks = find_ranks(rank, ranks)
         if not 0 <= rank < ranks < 1 << 32:
             raise UsageError(f"rank {rank} of {ranks}: ranks are numbered from 0")
-        self._path: Union[str, "os.PathLike[str]"] = path
-        self._settings = dict(
-            batch=batch, seq=seq, sampling=sampling, seed=seed, rank=rank, ranks=ranks,
-            reader=reader, split=split, vocab=vocab, pad=pad, raw=raw, documents=documents,
-        )  # fmt: skip
+        self._path = path
+        self._settings: Dict[str, Any] = {
+            "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
+            "ranks": ranks, "reader": reader, "split": split, "vocab": vocab, "pad": pad,
+            "raw": raw, "documents": documents,
+        }  # fmt: skip
         self._dtype, self._copy, self._arrays = dtype, copy, arrays
         self._epochs, self._slots, self._threads = epochs, slots, threads
         self._device: Any = None
@@ -237,7 +238,7 @@ class Loader:
     def to(self, device: Any) -> "Loader":
         """Give batches on this device of torch's, each copied on a stream of its own while the one
         before is in use. Returns the loader."""
-        if find_torch("torch") and self._arrays == "numpy":
+        if device is not None and not self._made_of().torch:
             raise UsageError("to: batches are numpy's arrays, which have no device")
         self._device = None if device is None else str(device)
         with self._lock:
@@ -272,8 +273,9 @@ class Loader:
             self._stream = None  # a further call tries again
             raise
         if self._copy and self._device is None:
-            batch = batch[0].clone() if stream.kind.torch else batch[0].copy(), (
-                batch[1].clone() if stream.kind.torch else batch[1].copy()
+            batch = (
+                batch[0].clone() if stream.kind.torch else batch[0].copy(),
+                (batch[1].clone() if stream.kind.torch else batch[1].copy()),
             )
         return (*batch, stream.documents()) if self._settings["documents"] else batch
 

@@ -1,4 +1,4 @@
-"""The C libraries: where they are, their structs and functions, and handles that close themselves."""
+"""The C libraries: their structs and functions, and handles that close themselves."""
 
 import ctypes
 import os
@@ -201,7 +201,8 @@ class Handle:
         parent: "Optional[Handle]" = None,
     ) -> None:
         self.pointer = pointer
-        self.count = _Count(pointer, close, parent.count if parent else None)
+        above: Optional[_Count] = parent.count if parent else None
+        self.count: _Count = _Count(pointer, close, above)
         self.close = weakref.finalize(self, self.count.drop)
 
     @property
@@ -249,5 +250,3 @@ NOTICE = Notice(SAY(say_notice), None)
 def strings(texts: "List[bytes]") -> Tuple[Any, int]:
     """Return a C array of strings, and its length."""
     return (c_char_p * len(texts))(*texts), len(texts)
-
-

@@ -45,7 +45,8 @@ class _Encoder:
         if count == _FAILED:
             error = library.sgt_encoder_failure(self.handle.pointer).contents
             check(error.code, error)
-        return self.room[:count].copy()
+        ids: Ids = self.room[:count].copy()
+        return ids
 
 
 class Tokenizer:
@@ -114,15 +115,19 @@ class Tokenizer:
             parts = [self.encode_ordinary(part) for part in data.split(end.encode())]
             mark = np.array([self.eot_token], np.uint16)
             return np.concatenate([p for part in parts for p in (mark, part)][1:])
-        if disallowed_special and (disallowed_special == "all" or end in disallowed_special):
-            if end.encode() in data:
-                raise ValueError(f"the text holds {end!r}, which is disallowed as special token")
+        is_disallowed = disallowed_special == "all" or end in disallowed_special
+        if is_disallowed and end.encode() in data:
+            raise ValueError(f"the text holds {end!r}, which is disallowed as special token")
         return self.encode_ordinary(data)
 
     def encode_batch(
-        self, texts: Iterable[Union[str, bytes]], *, num_threads: Optional[int] = None, **special: Any
+        self,
+        texts: Iterable[Union[str, bytes]],
+        *,
+        num_threads: Optional[int] = None,
+        **special: Any,
     ) -> List[Ids]:
-        """Return encode() of each text, by several threads: as many as there are cores by default."""
+        """Return encode() of each text, by as many threads as there are cores unless given."""
         texts = list(texts)
         threads = min(num_threads or len(os.sched_getaffinity(0)), len(texts))
         if threads < 2:
@@ -147,12 +152,8 @@ class Tokenizer:
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, np.uint16).reshape(-1)
         text, size, error = c_void_p(), c_size_t(), ErrorText()
-        check(
-            library.sgt_decode(
-                self._vocab.pointer, array.ctypes.data, len(array), byref(text), byref(size), byref(error)
-            ),
-            error,
-        )
+        given = self._vocab.pointer, array.ctypes.data, len(array)
+        check(library.sgt_decode(*given, byref(text), byref(size), byref(error)), error)
         try:
             return ctypes.string_at(text, size.value)
         finally:
@@ -167,7 +168,9 @@ class Tokenizer:
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         size = c_size_t()
-        at = library.sgt_vocab_token(self._vocab.pointer, token, byref(size)) if token >= 0 else None
+        at = None
+        if 0 <= token < 1 << 16:
+            at = library.sgt_vocab_token(self._vocab.pointer, token, byref(size))
         if at is None:
             raise KeyError(token)
         return ctypes.string_at(at, size.value)

@@ -1,0 +1,50 @@
+# make wheel: its tag is auditwheel's, and the wheel works in a fresh venv and in an empty root of Debian, where there
+# is no compiler and no package of ours: README's Python lines, and three steps of training.
+# In make check-all only: it links every program again and installs a root of Debian.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/python.inc"
+unset MAKEFLAGS MFLAGS MAKELEVEL
+python_venv numpy
+unset LD_LIBRARY_PATH PYTHONPATH
+build=$(cd "$BIN/.." && pwd)
+code=0
+make -C "$ROOT" --no-print-directory "B=$build" NVCC=none "CC=$(sed 's/ .*//' "$build/flags")" wheel \
+    > .stdout 2> .stderr || code=$?
+[ $code -eq 0 ] || ! grep -q 'make wheel needs hatchling' .stderr || skip 'pip cannot install hatchling from PyPI'
+[ $code -eq 0 ] || fail "make wheel: $(tail -5 .stderr)"
+wheel=$(echo "$build"/wheel/sgt-*-py3-none-manylinux_2_*_x86_64.whl)
+exists "$wheel"
+run 0 "$python" -m zipfile -e "$wheel" unpacked
+cat unpacked/sgt-*.dist-info/METADATA > .stdout
+stdout_has 'No licence has been chosen yet'
+stdout_has 'Requires-Dist: numpy'
+
+run 0 "$python" -m venv v
+run 0 v/bin/pip install --quiet "$wheel"
+cat > try.sh << 'END2'
+set -eu
+mkdir -p corpus
+for i in 1 2 3; do for j in 1 2 3 4 5 6 7 8 9; do echo "file $i has the words number $j"; done > corpus/$i.txt; done
+"$1"/bin/sgt-tokenize --quiet corpus out
+"$1"/bin/sgt-train --data out --run run --model 2x32x2 --batch-size 2 --seq-len 16 --steps 3 --quiet
+"$1"/bin/python -c '
+import sgt
+data = sgt.Loader("out/", batch=4, seq=16, arrays="numpy")
+for x, y in data:
+    print(x.shape, sgt.decode(x[0])[:0] + "ok")
+    break
+'
+END2
+run 0 sh try.sh "$PWD/v"
+stdout_has '(4, 16) ok'
+
+# The root has Python and what it needs to install a wheel, and nothing else.
+[ -n "$(command -v debootstrap)" ] && [ "$(id -u)" -eq 0 ] || skip 'no debootstrap, or not root: no empty root was tried'
+debootstrap --variant=minbase --include=python3,python3-venv bookworm root > .stdout 2>&1 ||
+    skip 'debootstrap cannot make a root'
+mkdir -p root/wheels root/try
+run 0 v/bin/pip download --quiet --dest root/wheels --python-version 3.11 --only-binary :all: numpy
+cp "$wheel" root/wheels && cp try.sh root/try
+run 0 chroot root sh -c 'python3 -m venv /v && /v/bin/pip install --quiet --no-index --find-links /wheels sgt'
+run 0 chroot root sh -c '! command -v cc && cd /try && sh try.sh /v'
+stdout_has '(4, 16) ok'

@@ -1,0 +1,29 @@
+"""A small set of tokens for every test, made by the package itself."""
+
+import pathlib
+
+import pytest
+
+import sgt
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SEQ = 32
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    base = tmp_path_factory.mktemp("set")
+    text = (ROOT / "tokenize/vocab/gpt2.bpe").read_text()[:200_000]
+    (base / "corpus").mkdir()
+    for i in range(40):
+        (base / "corpus" / f"{i:02}.txt").write_text(text[i * 5000 : (i + 1) * 5000])
+    sgt.tokenize(base / "corpus", base / "out", split="10%", shard_tokens=30_000)
+    return str(base / "out")
+
+
+@pytest.fixture
+def load(folder):
+    def make(**more):
+        return sgt.Loader(folder, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})
+
+    return make

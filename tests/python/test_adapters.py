@@ -1,0 +1,136 @@
+"""The adapters, as the frameworks call them; those for torch need torch."""
+
+import json
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+import sgt
+from sgt.adapters import grain_source, nanochat, nanogpt, torchtitan
+
+ADAPTERS = pathlib.Path(sgt.__file__).parent / "adapters"
+
+
+def test_each_adapter_is_short():
+    for path in ADAPTERS.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 40, path
+
+
+def same(batch, want):
+    return all((np.asarray(a) == np.asarray(b)).all() for a, b in zip(batch, want))
+
+
+def test_nanogpt(folder, load):
+    get_batch = nanogpt.GetBatch(folder, 4, 32, arrays="numpy")
+    assert same(get_batch("train"), load()[0])
+    assert get_batch("val")[0].shape == (4, 32)
+    state = json.loads(json.dumps(get_batch.state_dict()))
+    again = nanogpt.GetBatch(folder, 4, 32, arrays="numpy")
+    again.load_state_dict(state)
+    assert same(again("train"), load()[1])
+
+
+def test_nanochat(folder, load):
+    given = (folder, 4, 32)
+    batches = nanochat.loader_with_state(*given, arrays="numpy")
+    assert same(next(batches)[:2], load()[0])
+    state = json.loads(json.dumps(next(batches)[2]))
+    again = nanochat.loader_with_state(*given, resume_state_dict=state, arrays="numpy")
+    assert same(next(again)[:2], load()[2])
+    assert same(next(nanochat.loader(*given, arrays="numpy")), load()[0])
+
+
+def test_torchtitan(folder, load):
+    parts = [torchtitan.DataLoader(folder, 2, 32, r, 2, arrays="numpy") for r in range(2)]
+    for r, part in enumerate(parts):
+        batches = iter(part)
+        next(batches)
+        inputs, y = next(batches)
+        assert same((inputs["input"], y), (a[r::2] for a in load()[1]))
+    one = torchtitan.DataLoader(folder, 4, 32, arrays="numpy")
+    one.load_state_dict({})
+    one.load_state_dict(parts[0].state_dict())
+    assert same((next(iter(one))[1],), load()[2][1:])
+
+
+def test_grain(load):
+    source = grain_source.Source(load())
+    assert len(source) == len(load())
+    record = pickle.loads(pickle.dumps(source))[5]
+    assert same((record["inputs"], record["targets"]), load()[5])
+    assert (
+        repr(source) == repr(grain_source.Source(load())) != repr(grain_source.Source(load(seed=2)))
+    )
+    with pytest.raises(IndexError):
+        source[len(source)]
+
+
+def test_grain_itself(load):
+    grain = pytest.importorskip("grain")
+    mapped = grain.MapDataset.source(grain_source.Source(load()))
+    assert same((mapped[3]["inputs"],), load()[3])
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_torch_workers_keep_the_order(load, workers):
+    torch = pytest.importorskip("torch")
+    from sgt.adapters.torch_dataset import Batches
+
+    data = load(arrays="torch", reader="mmap", batch=64)
+    loader = torch.utils.data.DataLoader(Batches(data), batch_size=None, num_workers=workers)
+    count = 0
+    for k, batch in enumerate(loader):
+        assert same(batch, load(batch=64)[k])
+        count += 1
+    assert count == len(data)
+
+
+def test_torchdatas_protocol(load):
+    pytest.importorskip("torch")
+    from sgt.adapters.torch_dataset import Batches
+
+    dataset = Batches(load(arrays="torch"))
+    batches = iter(dataset)
+    for _ in range(3):
+        next(batches)
+    state = json.loads(json.dumps(dataset.state_dict()))
+    again = Batches(load(arrays="torch"))
+    again.load_state_dict(state)
+    assert same(next(iter(again)), load()[3])
+
+
+def test_torch_tensors(load):
+    torch = pytest.importorskip("torch")
+    data = load(arrays="auto")
+    x, y = next(iter(data))
+    assert isinstance(x, torch.Tensor) and x.dtype == torch.int64
+    assert same((x, y), load()[0]) and same(data[1], load()[1])
+    torch.nn.functional.cross_entropy(torch.zeros(4 * 32, 50257), y.reshape(-1))
+
+
+def test_torch_device(load):
+    """The copies run one batch ahead, and the position does not."""
+    pytest.importorskip("torch")
+    data = load(arrays="torch").to("cpu")
+    got = []
+    for k, (x, y) in zip(range(5), data):
+        assert data.position == k + 1
+        got.append((x, y))
+    assert all(same(b, load()[k]) for k, b in enumerate(got))
+    data.seek(2)
+    assert same(next(iter(data)), load()[2])
+
+
+def test_hugging_face(folder, load):
+    torch = pytest.importorskip("torch")
+    from sgt.adapters.huggingface import Rows
+
+    rows = Rows(folder, 32)
+    row = next(iter(rows))
+    want = load(batch=1)[0]
+    assert same((row["input_ids"],), want[0])
+    assert row["labels"][0] == -100 and same((row["labels"][1:],), (want[1][0][:-1],))
+    loader = torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2)
+    assert sum(len(b["labels"]) for b in loader) == len(rows)

@@ -1,0 +1,188 @@
+"""Batches: what they hold, in which order, and how a loader resumes."""
+
+import json
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+import sgt
+
+
+def tokens_of(folder):
+    shards = sorted(pathlib.Path(folder).glob("train_*.bin"))
+    return [np.fromfile(s, "<u2", offset=1024) for s in shards]
+
+
+def test_sequential_is_the_files_own_order(load, folder):
+    data = load(sampling="sequential")
+    tokens = tokens_of(folder)[0]
+    x, y = data[0]
+    assert x.shape == (4, 32) and x.dtype == np.int64
+    assert (x.reshape(-1) == tokens[: 4 * 32]).all()
+    assert (y.reshape(-1) == tokens[1 : 4 * 32 + 1]).all()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
+@pytest.mark.parametrize("reader", sgt._native.READERS)
+def test_iteration_gives_the_numbered_batches(load, dtype, reader):
+    data, plain = load(dtype=dtype, reader=reader), load()
+    for k, (x, y) in zip(range(20), data):
+        want = plain[k]
+        assert x.dtype == dtype
+        assert (x == want[0]).all() and (y == want[1]).all()
+    xs, ys = data[3:7]
+    for i in range(4):
+        assert (xs[i] == plain[3 + i][0]).all() and (ys[i] == plain[3 + i][1]).all()
+
+
+def test_an_epoch_ends_and_the_next_one_goes_on(load):
+    data = load()
+    assert len(data) == -(-data.windows // 4)
+    assert sum(1 for _ in data) == len(data) == data.position
+    assert sum(1 for _ in data) == len(data)
+    assert data.position == 2 * len(data)
+    two = load(epochs=2)
+    assert sum(1 for _ in two) == 2 * len(data)
+    endless = iter(load(epochs=None))
+    for _ in range(len(data) + 1):
+        next(endless)
+
+
+def test_ranks_share_a_batch(load):
+    whole = load()
+    parts = [load(rank=r, ranks=2) for r in range(2)]
+    x = whole[7][0]
+    assert parts[0].shape == (2, 32)
+    for r, part in enumerate(parts):
+        assert (part[7][0] == x[r::2]).all()
+
+
+def test_ranks_come_from_torchruns_variables(load, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert load().shape == (2, 32)
+
+
+def test_ring_and_copies(load):
+    ring = [x for _, (x, _y) in zip(range(6), load())]
+    assert ring[0].ctypes.data == ring[4].ctypes.data
+    copies = [x for _, (x, _y) in zip(range(6), load(copy=True))]
+    for k, x in enumerate(copies):
+        assert (x == load()[k][0]).all()
+
+
+def test_state_survives_json_ranks_reader_and_batch(load):
+    data = load()
+    taken = iter(data)
+    for _ in range(6):
+        next(taken)
+    state = json.loads(json.dumps(data.state_dict()))
+    want = load()[6][0]
+    for more in (
+        {"reader": "mmap"},
+        {"reader": "uring", "dtype": "uint16"},
+        {"rank": 1, "ranks": 2},
+        {"batch": 2},
+        {"batch": 8},
+    ):
+        again = load(**more)
+        again.load_state_dict(state)
+        x, _ = next(iter(again))
+        step = more.get("ranks", 1)
+        expected = want[more.get("rank", 0) :: step]
+        if more.get("batch") == 8:
+            expected = load(batch=8)[3][0]
+        assert (x == expected[: len(x)]).all(), more
+    data.load_state_dict(state)
+    assert (next(taken)[0] == want).all()  # an iterator that is under way goes on there, too
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"seed": 2}, "seed is 1 and was 2"),
+        ({"seq": 64}, "sequence length is 32 and was 64"),
+        ({"rows": 3}, "not a whole number of batches"),
+        ({"hash": "00"}, "the data are others"),
+        ({"version": 9}, "of version 9"),
+        ({"hash": None}, "damaged"),
+        ({"sampling": "none"}, "damaged"),
+    ],
+)
+def test_another_runs_state_is_refused(load, change, says):
+    data = load()
+    with pytest.raises(sgt.UsageError, match=says):
+        data.load_state_dict({**data.state_dict(), **change})
+    assert data.position == 0
+
+
+def test_pickle_keeps_the_position(load):
+    data = load()
+    for _ in zip(range(3), data):
+        pass
+    again = pickle.loads(pickle.dumps(data))
+    assert again.position == data.position
+    assert (next(iter(again))[0] == load()[data.position][0]).all()
+
+
+def test_documents(load):
+    data = load(sampling="documents", documents=True, pad=0)
+    plain = load(sampling="documents", pad=0)
+    x, y, where = next(iter(data))
+    assert (x == plain[0][0]).all() and (y == plain[0][1]).all()
+    assert (where.positions[:, 0] == 0).all() and (where.ids[:, 0] == 0).all()
+    data = load(documents=True, sampling="sequential", batch=64)
+    x, _, where = data[0]
+    assert (x[where.ids.astype(bool) & (where.positions == 0)] == 50256).all()
+    assert where.cu_seqlens[0] == 0 and where.cu_seqlens[-1] == x.size
+    starts = where.cu_seqlens[:-1]
+    assert (where.positions.reshape(-1)[starts] == 0).all()
+    assert len(starts) == (where.positions == 0).sum()
+    assert all((a == b).all() for a, b in zip(where, next(iter(data))[2]))
+
+
+def test_mix_and_paths(folder, load, tmp_path):
+    other = tmp_path / "other"
+    sgt.tokenize(pathlib.Path(folder).parent / "corpus" / "00.txt", other)
+    mix = sgt.Loader(f"{folder}:0.7,{other}:0.3", batch=4, seq=32, arrays="numpy")
+    assert mix[0][0].shape == (4, 32)
+    assert sgt.Loader(pathlib.Path(folder), arrays="numpy").tokens == load().tokens
+
+
+@pytest.mark.parametrize(
+    "more, error, says",
+    [
+        ({"sampling": "best"}, sgt.UsageError, "sampling 'best': expected one of shuffle"),
+        ({"batch": -1}, sgt.UsageError, "batch: -1 is out of range"),
+        ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank 2 of 2"),
+        ({"rank": 0, "ranks": 3}, sgt.UsageError, "3"),
+        ({"rank": 1}, ValueError, "given together"),
+        ({"seq": 10**9}, sgt.Error, "1000000001|1000000000"),
+        ({"split": "none"}, sgt.Error, "none"),
+        ({"arrays": "jax"}, ValueError, "expected auto, torch or numpy"),
+    ],
+)
+def test_wrong_arguments(load, more, error, says):
+    with pytest.raises(error, match=says):
+        load(**more)[0]
+
+
+def test_errors_are_of_pythons_kinds_too():
+    with pytest.raises(OSError, match="nowhere: No such file"):
+        sgt.Loader("nowhere")
+    assert issubclass(sgt.OutOfMemoryError, MemoryError)
+    assert issubclass(sgt.FormatError, ValueError)
+
+
+def test_indices(load):
+    data = load()
+    with pytest.raises(IndexError):
+        data[-1]
+    with pytest.raises(sgt.UsageError, match="64 bits"):
+        data[2**64 - 1]
+    with pytest.raises(TypeError):
+        data[3:]
+    assert data[123456789][0].shape == (4, 32)
+    assert data[5:5][0].shape == (0, 4, 32)

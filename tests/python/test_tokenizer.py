@@ -1,0 +1,102 @@
+"""Text to ids and back, and whole corpora."""
+
+import os
+import pickle
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import sgt
+
+
+def test_known_ids():
+    assert sgt.encode("hello world").tolist() == [31373, 995]
+    assert sgt.encode("hello world").dtype == np.uint16
+    assert sgt.decode([31373, 995]) == "hello world"
+    assert sgt.encode("").tolist() == [] and sgt.decode([]) == ""
+
+
+def test_any_text_comes_back():
+    for text in ("naïve 日本語 🙂", "\0 \n\t", "a" * 10_000, "<|endoftext|>"):
+        assert sgt.decode(sgt.encode(text)) == text
+    assert sgt.decode(sgt.encode("\ud800x")) == "\ufffdx"
+    raw = bytes(range(256))
+    assert sgt.Tokenizer().decode_bytes(sgt.encode(raw)) == raw
+
+
+def test_tiktokens_methods():
+    t = sgt.Tokenizer()
+    assert (t.n_vocab, t.max_token_value, t.eot_token, t.name) == (50257, 50256, 50256, "gpt2")
+    assert t.encode("a<|endoftext|>b", allowed_special="all").tolist() == [64, 50256, 65]
+    with pytest.raises(ValueError, match="disallowed"):
+        t.encode("a<|endoftext|>b", disallowed_special="all")
+    assert t.decode_single_token_bytes(995) == b" world"
+    for wrong in (-1, 50257, 10**9):
+        with pytest.raises(KeyError):
+            t.decode_single_token_bytes(wrong)
+    for wrong in ([70000], [-1]):
+        with pytest.raises(ValueError):
+            t.decode(wrong)
+    with pytest.raises(sgt.FormatError, match="50257"):
+        t.decode([50257])
+
+
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_batches_are_the_single_calls(threads):
+    texts = [f"text number {i} " * (i % 7) for i in range(100)]
+    t = sgt.Tokenizer()
+    got = t.encode_batch(texts, num_threads=threads)
+    assert all((a == sgt.encode(b)).all() for a, b in zip(got, texts))
+    assert t.decode_batch(got) == texts
+    assert t.encode_batch([]) == []
+
+
+def test_files(folder, tmp_path):
+    t = sgt.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+    assert t.encode("hello world").tolist() == [31373, 995]
+    t.save(tmp_path / "saved")
+    again = pickle.loads(pickle.dumps(sgt.Tokenizer.from_file(tmp_path / "saved")))
+    assert again.encode("hello").tolist() == [31373]
+    with pytest.raises(sgt.FileError, match="nowhere"):
+        sgt.Tokenizer.from_file("nowhere")
+    with pytest.raises(sgt.UsageError):
+        sgt.Tokenizer(pattern="(")
+
+
+def test_tokenize(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"body": "one two"}\n{"body": "three"}\n')
+    seen = []
+    done = sgt.tokenize(
+        tmp_path / "in.jsonl", tmp_path / "out", field="body", progress=lambda *n: seen.append(n)
+    )
+    assert (done.documents, done.tokens, done.already_done) == (2, 5, False)
+    assert sgt.tokenize(tmp_path / "in.jsonl", tmp_path / "out", field="body").already_done
+    with pytest.raises(sgt.FormatError, match="line 1: the field is missing"):
+        (tmp_path / "bad.jsonl").write_text("{}\n")
+        sgt.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")
+    with pytest.raises(ValueError, match="expected one of auto"):
+        sgt.tokenize("x", "y", format="xml")
+
+
+def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(64):
+        (tmp_path / "in" / f"{i}.txt").write_text(f"some words {i} " * 20_000)
+    main = threading.main_thread().ident
+
+    def stop(*_):
+        if not stopped:
+            stopped.append(1)
+            signal.pthread_kill(main, signal.SIGINT)
+
+    stopped = []
+    with pytest.raises(KeyboardInterrupt):
+        sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1, progress=stop)
+        raise KeyboardInterrupt  # it was done before the signal came
+    done = sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1)
+    whole = sgt.tokenize(tmp_path / "in", tmp_path / "whole")
+    assert done.tokens == whole.tokens
+    name = "train_000000.bin"
+    assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

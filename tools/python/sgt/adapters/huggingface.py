@@ -1,0 +1,31 @@
+"""Hugging Face Trainer's train_dataset: an IterableDataset of rows.
+
+    Trainer(model, TrainingArguments(..., max_steps=1000), train_dataset=Rows("out/", seq=1024))
+
+Trainer makes the batches and deals the rows out to the ranks, so the loader takes all of them. Its
+models shift labels themselves; a resumed Trainer skips to its place, which gives the same rows.
+"""
+
+from typing import Any, Dict, Iterator
+
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from .. import Loader
+
+
+class Rows(IterableDataset):  # type: ignore[misc]
+    def __init__(self, path: str, seq: int = 1024, **more: Any) -> None:
+        given = {"batch": 1, "rank": 0, "ranks": 1, "arrays": "torch", **more}
+        self.data = Loader(path, seq=seq, **given)
+
+    def __len__(self) -> int:
+        return self.data.windows
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        for k in range(worker, len(self.data), workers):
+            for x, y in zip(*self.data[k][:2]):
+                labels = torch.cat([torch.full_like(y[:1], -100), y[:-1]])
+                yield {"input_ids": x, "labels": labels}

@@ -1,0 +1,35 @@
+"""nanochat's tokenizing_distributed_data_loader_with_state, over shards that are tokens already:
+(inputs, targets, state), where the state goes into the checkpoint and comes back to resume."""
+
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from .. import Loader
+from .._arrays import find_ranks
+
+Item = Tuple[Any, Any, Dict[str, Any]]
+
+
+def loader_with_state(
+    folder: str,
+    rows: int,
+    seq: int,
+    split: str = "train",
+    device: Any = "cpu",
+    resume_state_dict: Optional[Dict[str, Any]] = None,
+    **more: Any,
+) -> Iterator[Item]:
+    """Yield batches of (rows, seq) for this rank, for ever."""
+    ranks = more.get("ranks") or find_ranks(None, None)[1]
+    data = Loader(folder, batch=rows * ranks, seq=seq, split=split, epochs=None, copy=True, **more)
+    if str(device) != "cpu":
+        data.to(device)
+    if resume_state_dict is not None:
+        data.load_state_dict(resume_state_dict)
+    for x, y in data:
+        yield x, y, data.state_dict()
+
+
+def loader(*given: Any, **more: Any) -> Iterator[Tuple[Any, Any]]:
+    """Yield the batches alone."""
+    for x, y, _state in loader_with_state(*given, **more):
+        yield x, y

@@ -1,0 +1,38 @@
+"""PyTorch's IterableDataset, with torchdata's state_dict protocol. An item is a whole batch:
+
+    DataLoader(Batches(sgt.Loader("out/", batch=32, reader="mmap")), batch_size=None, num_workers=2)
+
+The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it.
+"""
+
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from torch.utils.data import IterableDataset, get_worker_info
+
+from .. import Loader
+
+
+class Batches(IterableDataset):  # type: ignore[misc]
+    def __init__(self, data: Loader) -> None:
+        self.data = data
+        self._at: Optional[Tuple[int, int]] = None  # this worker's next batch, and the epoch's end
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        length, position = len(self.data), self.data.position
+        at, end = self._at or (position + worker, (position // length + 1) * length)
+        while at < end:  # DataLoader takes from one worker after the other
+            batch = self.data[at]
+            at += workers
+            self._at = at, end
+            yield batch
+        self._at = None
+        self.data.seek(end)  # the next epoch
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {"data": self.data.state_dict(), "at": self._at}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self.data.load_state_dict(state["data"])
+        self._at = tuple(state["at"]) if state["at"] else None
