@@ -58,6 +58,8 @@ heavy() {
     have zsh || echo zsh
     have fish || echo fish
     have fio || echo fio
+    have debootstrap || echo debootstrap
+    python3 -c 'import ensurepip, venv' 2> /dev/null || echo python3-venv
     have qemu-aarch64 || echo qemu-user
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
