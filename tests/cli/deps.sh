@@ -107,7 +107,7 @@ echo "${*##* -o DPkg::Lock::Timeout=300 }" >> all.log
 case "$*" in *cppcheck*) exit 100 ;; esac
 END
 chmod +x bin/apt-get
-for tool in clang clang-tidy clang-format shellcheck dpkg-shlibdeps fakeroot chromium mandoc zsh fish mpirun mpicc qemu-aarch64 \
+for tool in clang clang-tidy clang-format shellcheck dpkg-shlibdeps fakeroot chromium mandoc zsh fish mpirun mpicc debootstrap qemu-aarch64 \
         aarch64-linux-gnu-gcc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done

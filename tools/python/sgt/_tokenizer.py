@@ -37,16 +37,22 @@ class _Encoder:
         self.room = np.empty(0, np.uint16)
         self.address = 0
 
-    def encode(self, text: bytes) -> Ids:
-        if len(text) > len(self.room):
-            self.room = np.empty(max(len(text), 2 * len(self.room), 4096), np.uint16)
+    def encode(self, texts: List[bytes]) -> List[Ids]:
+        """Return the ids of each text: views of one array."""
+        size = sum(map(len, texts))
+        if size > len(self.room):
+            self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
             self.address = self.room.ctypes.data
-        count = library.sgt_encode(self.handle.pointer, text, len(text), self.address)
-        if count == _FAILED:
-            error = library.sgt_encoder_failure(self.handle.pointer).contents
-            check(error.code, error)
-        ids: Ids = self.room[:count].copy()
-        return ids
+        encode, pointer, at, ends = library.sgt_encode, self.handle.pointer, 0, [0]
+        for text in texts:
+            count = encode(pointer, text, len(text), self.address + 2 * at)
+            if count == _FAILED:
+                error = library.sgt_encoder_failure(pointer).contents
+                check(error.code, error)
+            at += count
+            ends.append(at)
+        ids: Ids = self.room[:at].copy()
+        return [ids[a:b] for a, b in zip(ends, ends[1:])]
 
 
 class Tokenizer:
@@ -92,10 +98,13 @@ class Tokenizer:
 
     def encode_ordinary(self, text: Union[str, bytes]) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
+        return self._encode_all([_bytes(text)])[0]
+
+    def _encode_all(self, texts: List[bytes]) -> List[Ids]:
         with self._lock:
             encoder = self._encoders.pop() if self._encoders else None
         encoder = encoder or _Encoder(self._vocab)
-        ids = encoder.encode(_bytes(text))
+        ids = encoder.encode(texts)
         with self._lock:
             self._encoders.append(encoder)
         return ids
@@ -130,15 +139,21 @@ class Tokenizer:
         """Return encode() of each text, by as many threads as there are cores unless given."""
         texts = list(texts)
         threads = min(num_threads or len(os.sched_getaffinity(0)), len(texts))
+
+        def work(part: List[Union[str, bytes]]) -> List[Ids]:
+            if special:
+                return [self.encode(text, **special) for text in part]
+            return self._encode_all([_bytes(text) for text in part])
+
+        step = max(-(-len(texts) // (4 * max(threads, 1))), 1)
+        step = min(step, 1024)  # texts whose ids are one array
+        parts = [texts[i : i + step] for i in range(0, len(texts), step)]
         if threads < 2:
-            return [self.encode(text, **special) for text in texts]
+            return [ids for part in parts for ids in work(part)]
         from concurrent.futures import ThreadPoolExecutor
 
-        step = -(-len(texts) // (4 * threads))
-        parts = [texts[i : i + step] for i in range(0, len(texts), step)]
         with ThreadPoolExecutor(threads) as pool:
-            done = pool.map(lambda part: [self.encode(text, **special) for text in part], parts)
-            return [ids for part in done for ids in part]
+            return [ids for part in pool.map(work, parts) for ids in part]
 
     def encode_ordinary_batch(
         self, texts: Iterable[Union[str, bytes]], *, num_threads: Optional[int] = None
