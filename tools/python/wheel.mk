@@ -11,9 +11,10 @@ WHEEL_PYTHON := $(abspath $(B)/wheel-venv/bin/python)
 STRIP ?= strip
 
 # $(call static,FLAGS): the linker's flags with -lNAME as the archive libNAME.a, and OpenMP's library
-# from its archive, except libraries of glibc.
+# from its archive, except libraries of glibc. Snappy is written in C++.
 static = $(foreach f,$(1),$(or $(filter -lm -ldl -lpthread,$(f)),\
-    $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(f))))) -static-libgcc
+    $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(f))))) \
+    $(if $(filter -lsnappy,$(1)),-l:libstdc++.a -l:libgcc_eh.a -lm) -static-libgcc
 
 define wheel_library
 $(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI)
