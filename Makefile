@@ -1,7 +1,6 @@
 # sgt: one build, no configure. `make help` lists what to type.
 #
-# tests/rules.mk tests and measures what this file builds; tools/install.mk installs and packages it,
-# tools/python/wheel.mk makes the Python wheel.
+# tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
 # Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
 # avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions, on any
 # CPU with AVX-512). B=DIR builds in another folder, V=1 shows the commands.
@@ -170,8 +169,7 @@ clean:                                 ## remove build/ (every variant)
 
 help:                                  ## this list
 	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [CPU=plain] [B=DIR]'
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile tests/rules.mk tools/install.mk \
-	    tools/python/wheel.mk | expand -t 22
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(filter-out %.d,$(MAKEFILE_LIST)) | expand -t 22
 
 need-packages:
 	@missing=$$(tools/deps.sh build --missing) || \
