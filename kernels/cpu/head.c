@@ -1,8 +1,8 @@
 /* head.c: the head, its softmax and its loss on top of our own products. Logits exist only in
  * blocks of 6 x 512 in the first-level cache. Each part of a row is stored once as exp(logit - the
  * part's maximum), already in the products' format. A factor for each row and part turns that into
- * a gradient; both gradient products apply it. In AMX tiles, head_bf16_amx.c does it all. After Milakov & Gimelshein, "Online normalizer
- * calculation for softmax" (2018). */
+ * a gradient; both gradient products apply it. In AMX tiles, head_bf16_amx.c does it all.
+ * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>

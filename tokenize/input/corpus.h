@@ -63,7 +63,8 @@ typedef struct sgt_corpus {
     int skip_binary;  /* from the request; standard input can be checked only when it is read */
     /* one file is standard input: `size` and `bytes` leave it out, and the run cannot be resumed */
     int stream;
-    /* a file is standard input, packed, filtered or Parquet: `bytes` does not tell how much text there is */
+    /* a file is standard input, packed, filtered or Parquet: `bytes` does not tell how much text
+     * there is */
     int unsized;
 } sgt_corpus;
 

@@ -70,31 +70,33 @@ static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_err
                                : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
 }
 
-/* Evict the shards from the page cache. */
-static int evict(const sgt_loader *l, sgt_error *err)
+/* Call bench_cache_evict or bench_cache_fill for each shard. */
+static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
 {
     sgt_loader_info info;
     int rc = SGT_OK;
     sgt_loader_get_info(l, &info);
     for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
-        rc = bench_cache_evict(sgt_loader_shard_path(l, i), err);
+        rc = change(sgt_loader_shard_path(l, i), err);
     return rc;
 }
 
-/* Open the loader, with the state of the page cache that the row is about. Mapped pages cannot be
- * evicted, so shards are evicted before they are mapped, and once more after their headers were
- * read. */
+/* Open the loader, with the state of the page cache that the row is about: empty, or after such a
+ * row filled again. Mapped pages cannot be evicted, so shards are evicted before they are mapped,
+ * and once more after their headers were read. */
 static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
                          sgt_error *err)
 {
     int rc = open_loader(l, a, t, batch, err);
+    if (rc == SGT_OK && t == TECHNIQUE_MMAP && a->rows[TECHNIQUE_COLD].wanted)
+        rc = each_shard(*l, bench_cache_fill, err);
     if (rc < 0 || t != TECHNIQUE_COLD) return rc;
-    rc = evict(*l, err);
+    rc = each_shard(*l, bench_cache_evict, err);
     if (rc < 0) return rc;
     sgt_loader_close(*l);
     *l = NULL;
     rc = open_loader(l, a, t, batch, err);
-    return rc == SGT_OK ? evict(*l, err) : rc;
+    return rc == SGT_OK ? each_shard(*l, bench_cache_evict, err) : rc;
 }
 
 /* ---- which rows there are ---- */
@@ -133,7 +135,7 @@ static int settle_data(ablation *a, int named, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     a->model.vocab = info.vocab;
-    rc = evict(l, &why);
+    if (a->rows[TECHNIQUE_COLD].wanted) rc = each_shard(l, bench_cache_evict, &why);
     if (rc < 0) rc = left_out(a, TECHNIQUE_COLD, named, why.text, err);
     if (rc < 0) return sgt_loader_close(l), rc;
     rc = bench_rows_text(&rows, l, &why);
@@ -232,8 +234,8 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
 
 enum { LEAST_STEPS = 3 }; /* steps of a median */
 
-/* Fit the measurement into `seconds`, by the time that a row of the batch took in each of `micro` micro-steps: first with fewer
- * steps, then with fewer rows. */
+/* Fit the measurement into `seconds`, by the time that a row took: first with fewer steps, then with
+ * fewer rows. A step has `micro` micro-steps, each of that many rows. */
 static void fit_in_time(const ablation *a, ablation_row *row, uint32_t micro, double seconds,
                         unsigned *warmup, unsigned *steps)
 {

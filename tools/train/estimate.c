@@ -27,20 +27,20 @@ static char *batch_argument(int argc, char **argv)
 void estimate_take_batches(estimate_batches *list, const sgt_program *program, int argc,
                            char **argv)
 {
-    char *value = batch_argument(argc, argv);
-    int estimating = 0;
+    char *value = batch_argument(argc, argv), *words[ESTIMATE_BATCHES];
+    int estimating = 0, bad = 0;
     for (int i = 1; i < argc; i++) estimating |= strcmp(argv[i], "--estimate-memory") == 0;
     *list = (estimate_batches){.count = 0};
     if (!estimating || !value || !strchr(value, ',')) return;
-    char *copy = strdup(value), *rest = copy;
-    for (char *word; copy && (word = strsep(&rest, ","));) {
-        uint64_t n;
-        if (list->count == ESTIMATE_BATCHES || sgt_parse_count(word, &n) != 0 || n < 1)
-            sgt_usage(program, "--batch-size %s: not a list of at most %d numbers, such as 16,32",
-                      value, ESTIMATE_BATCHES);
-        list->sizes[list->count++] = n;
+    int count = sgt_split_list(value, words, ESTIMATE_BATCHES);
+    for (int i = 0; i < count; i++) {
+        bad |= sgt_parse_count(words[i], &list->sizes[i]) != 0 || list->sizes[i] < 1;
+        free(words[i]);
     }
-    free(copy);
+    if (count < 0 || bad)
+        sgt_usage(program, "--batch-size %s: not a list of at most %d numbers, such as 16,32",
+                  value, ESTIMATE_BATCHES);
+    list->count = (size_t)count;
     value[strcspn(value, ",")] = '\0';
 }
 

@@ -251,10 +251,15 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
  * for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
+/* Return the bytes of a moment. */
+static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
+{
+    return s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
+}
 /* Return moment `at` of the flat array m or v. */
 static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
 {
-    return (char *)flat + at * (s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float));
+    return (char *)flat + at * sgt_cpu_moment_bytes(s);
 }
 
 /* Round operands in place, if this precision rounds them. */

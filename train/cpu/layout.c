@@ -96,9 +96,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
         c->buf.weights = common(c, flat, s->bf16 ? sizeof(uint16_t) : sizeof(float));
         kind(c, s->bf16 ? "16-bit copies" : "rounded weights");
     }
-    size_t moment = s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
-    c->buf.m = common(c, flat, moment);
-    if (s->optim.kind == SGT_ADAMW) c->buf.v = common(c, flat, moment);
+    c->buf.m = common(c, flat, sgt_cpu_moment_bytes(s));
+    if (s->optim.kind == SGT_ADAMW) c->buf.v = common(c, flat, sgt_cpu_moment_bytes(s));
     kind(c, "moments");
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);

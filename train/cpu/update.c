@@ -83,7 +83,7 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     size_t C = s->C, at = (size_t)id * C;
     if (!c->update.behind) return b->params + at;
     memcpy(p, b->params + at, C * sizeof *p);
-    size_t moments = (size_t)((char *)sgt_cpu_moment(s, b->m, C) - (char *)b->m); /* bytes */
+    size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     /* two ranks may each own a part of the row */
