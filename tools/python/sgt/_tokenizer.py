@@ -16,15 +16,24 @@ Ids = NDArray[np.uint16]
 _FAILED = c_size_t(-1).value
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
+_ascii = getattr(ctypes.pythonapi, "PyUnicode_AsUTF8", None)  # points into an ASCII string, no copy
+if _ascii:
+    _ascii.argtypes, _ascii.restype = [ctypes.py_object], c_void_p
 
 
 def _bytes(text: Union[str, bytes]) -> bytes:
+    """Return the text as UTF-8."""
     if isinstance(text, bytes):
         return text
     try:
         return text.encode()
     except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _most_bytes(text: Union[str, bytes]) -> int:
+    """Return a length that the text as UTF-8 does not exceed, without converting it."""
+    return len(text) if isinstance(text, bytes) or text.isascii() else 4 * len(text)
 
 
 class _Encoder:
@@ -37,15 +46,19 @@ class _Encoder:
         self.room = np.empty(0, np.uint16)
         self.address = 0
 
-    def encode(self, texts: List[bytes]) -> List[Ids]:
+    def encode(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
         """Return the ids of each text: views of one array."""
-        size = sum(map(len, texts))
+        size = sum(map(_most_bytes, texts))
         if size > len(self.room):
             self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
             self.address = self.room.ctypes.data
         encode, pointer, at, ends = library.sgt_encode, self.handle.pointer, 0, [0]
         for text in texts:
-            count = encode(pointer, text, len(text), self.address + 2 * at)
+            if _ascii and isinstance(text, str) and text.isascii():
+                count = encode(pointer, _ascii(text), len(text), self.address + 2 * at)
+            else:
+                data = _bytes(text)
+                count = encode(pointer, data, len(data), self.address + 2 * at)
             if count == _FAILED:
                 error = library.sgt_encoder_failure(pointer).contents
                 check(error.code, error)
@@ -98,9 +111,9 @@ class Tokenizer:
 
     def encode_ordinary(self, text: Union[str, bytes]) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
-        return self._encode_all([_bytes(text)])[0]
+        return self._encode_all([text])[0]
 
-    def _encode_all(self, texts: List[bytes]) -> List[Ids]:
+    def _encode_all(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
         with self._lock:
             encoder = self._encoders.pop() if self._encoders else None
         encoder = encoder or _Encoder(self._vocab)
@@ -143,7 +156,7 @@ class Tokenizer:
         def work(part: List[Union[str, bytes]]) -> List[Ids]:
             if special:
                 return [self.encode(text, **special) for text in part]
-            return self._encode_all([_bytes(text) for text in part])
+            return self._encode_all(part)
 
         step = max(-(-len(texts) // (4 * max(threads, 1))), 1)
         step = min(step, 1024)  # texts whose ids are one array
