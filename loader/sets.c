@@ -18,7 +18,7 @@ static uint32_t count_commas(const char *text)
     return n;
 }
 
-/* Parse "DIR" or "DIR:WEIGHT", and cut the text off at the colon. */
+/* Parse "DIR" or "DIR:WEIGHT" into `set`, and end `part` at the colon. */
 static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
@@ -27,7 +27,8 @@ static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_erro
         return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
-    if (end == colon + 1 || *end) return SGT_OK; /* not a number: the colon belongs to the path */
+    /* not a number, so the colon belongs to the path */
+    if (end == colon + 1 || *end) return SGT_OK;
     if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
     if (!sgt_mix_weight(weight))
         return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part,
@@ -57,7 +58,8 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     if (n > SGT_MIX_SETS)
         return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
                         SGT_MIX_SETS);
-    sgt_loader_set *got = calloc(1, n * sizeof *got + bytes); /* the list, followed by its texts */
+    /* one allocation: the list, then its texts */
+    sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
     int rc = SGT_OK;
@@ -130,7 +132,8 @@ static int all_different(const sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* Hash the sets. Weights are reduced first, so that equal shares give equal hashes. */
+/* Hash the sets' hashes and weights. Weights are divided by their greatest common divisor, so that
+ * equal proportions give equal hashes. */
 static int hash_sets(sgt_loader *l, sgt_error *err)
 {
     uint64_t divisor = 0;

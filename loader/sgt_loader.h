@@ -57,8 +57,8 @@ typedef enum sgt_reader {
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
      * maps pages that are in the page cache, which then count as the process's resident memory */
     SGT_READER_MMAP,
-    /* io_uring with direct reads, for sets larger than memory; falls back from either if the
-     * machine refuses it, with one notice for each */
+    /* io_uring with direct reads, for sets larger than memory. If the machine refuses either,
+     * threads or buffered reads replace it, with one notice for each */
     SGT_READER_URING,
     SGT_READERS /* the number of readers */
 } sgt_reader;
@@ -131,7 +131,7 @@ typedef struct sgt_loader_info {
     uint64_t tokens; /* tokens in the used shards */
     /* shards used; shards skipped because they are too short for one window */
     uint64_t shards, skipped;
-    /* rows of T+1 tokens in one epoch; for documents, the number that begin in the shards. For a
+    /* windows in one epoch; for sampling documents, the documents that begin in the shards. For a
      * mix it is the sum over its sets; in that many rows some windows may come twice */
     uint64_t windows_per_epoch;
     /* as resolved from the options: B over all ranks, T, and the exclusive upper bound of ids */
@@ -169,7 +169,7 @@ int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_op
 
 typedef struct sgt_loader_set_info {
     const char *path; /* as the caller gave it; valid until the loader is closed */
-    double weight;    /* as given; 0: by its number of windows */
+    double weight;    /* as given; 0: the share depends on its number of windows */
     double share;     /* fraction of all rows, from 0 to 1 */
     /* this set's, as in sgt_loader_info */
     uint64_t tokens, shards, skipped, windows_per_epoch, hash;
@@ -177,8 +177,8 @@ typedef struct sgt_loader_set_info {
 /* Describe set `set`, from 0 to sgt_loader_info.sets - 1. */
 void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info);
 
-/* Return how many of the first `rows` rows of the run come from set `set`, and the set of a used
- * shard. Pure. */
+/* Return how many of the first `rows` rows of the run come from set `set`; and which set the used
+ * shard `shard` belongs to. Pure. */
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
@@ -262,7 +262,8 @@ int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, u
 int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                                 int32_t *rows, sgt_error *err);
 
-/* Do the same as sgt_loader_batch_i32 with options.scalar (sgt-train --batching scalar). */
+/* Write what sgt_loader_batch_i32 writes, one token at a time in plain C, as options.scalar
+ * does. */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
                                 int32_t *targets, sgt_error *err);
 

@@ -25,7 +25,7 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c)
     uint32_t count = 0, n = l->o.batch / l->o.ranks;
     for (uint32_t i = 0; i < n; i++) {
         c->starts_first[i] = count;
-        if (c->lengths) c->starts[count++] = 0; /* the row is one document */
+        if (c->lengths) c->starts[count++] = 0; /* the whole row is one document */
         else
             count +=
                 sgt_documents_within(&l->documents, &c->windows[i], c->tokens[i],
@@ -39,7 +39,8 @@ const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)
     return c->starts ? &c->begun : NULL;
 }
 
-/* Write the inputs from .. to - 1, which belong to one document. */
+/* Fill in begins, positions and ids for the inputs from ... to - 1, which belong to one
+ * document. */
 static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions,
                    int32_t *ids)
 {

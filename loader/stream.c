@@ -1,20 +1,19 @@
-/* stream.c: threads that make batches ahead, and hand them out in order. Thread n mod threads
- * makes batch n of the stream, so it knows which batch it makes next. Batch n is stored in slot
- * n mod slots:
+/* stream.c: threads that make batches ahead, and hand them out in order. Batch n of the stream is
+ * made by thread n mod threads, so each thread knows which batch it makes next. Batch n is stored
+ * in slot n mod slots:
  *
  *     released <= delivered <= released + slots
  *
- * The consumer holds the slots of [released, delivered). The threads fill the slots of
- * [delivered, released + slots). Later batches wait until a slot is released: this is the back-
- * pressure.
+ * The consumer holds the slots of [released, delivered). The threads fill the slots of [delivered,
+ * released + slots). Later batches wait until a slot is released.
  *
- * No lock is taken unless a thread has to sleep. Two words pass batches back and forth.
- * slot.filled says which batch the slot now holds; its thread writes it. s->released says which
- * slots may be filled again; the consumer writes it. A thread without work polls for a while,
- * because a batch takes microseconds, and so does waking a thread. Then it says so in s->wanted
- * or worker.asleep, and sleeps on a condition variable. Each side stores its own word first and
- * then loads the other's, all sequentially consistent. So at least one of the two sees the
- * other, and no wake-up is lost. */
+ * No lock is taken unless a thread has to sleep. Two words pass batches back and forth. slot.filled
+ * says which batch the slot now holds; its thread writes it. s->released says which slots may be
+ * filled again; the consumer writes it. A thread without work polls for a while, because a batch
+ * takes microseconds, and so does waking a thread. Then it sets s->wanted or worker.asleep, and
+ * sleeps on a condition variable. Each side stores its own word first and then loads the other's,
+ * all sequentially consistent. So at least one of the two sees the other, and no wake-up is
+ * lost. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -29,8 +28,8 @@
 #define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
 /* bytes between words that different threads write, to avoid false sharing */
 #define APART 64
-#define LOOKS 1000 /* polls before a thread sleeps: about fifty microseconds */
-#define YIELD 16   /* one in so many polls yields the core to other threads */
+#define LOOKS 1000 /* polls before a thread sleeps; they take about fifty microseconds */
+#define YIELD 16   /* one poll in so many yields the core to other threads */
 
 typedef struct slot {
     /* n + 1: batch n is complete, or rc holds its error. Written by its thread, read by the
@@ -41,7 +40,7 @@ typedef struct slot {
     /* (local_batch + 1) and local_batch*(T+1): where documents begin, if the options ask for it */
     uint32_t *first, *starts;
     sgt_row_documents begun;
-    int held; /* the consumer holds it; only the consumer uses this */
+    int held; /* 1: the consumer holds the batch; only the consumer uses this */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -51,8 +50,8 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
-    pthread_cond_t freed; /* slot of its next batch */
-    /* its next batch; the consumer may read it while the thread is asleep */
+    pthread_cond_t freed; /* signalled when the slot of the thread's next batch is free */
+    /* number of its next batch; while the thread is asleep, the consumer may read it */
     uint64_t next;
     uint32_t number;
     int running;
@@ -63,21 +62,20 @@ typedef struct worker {
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
-    size_t rows; /* the rows of a batch on this rank */
+    size_t rows; /* rows of a batch on this rank */
     int padded;
     size_t targets_at, buffer_bytes;
     uint32_t workers_made;
     worker *workers;
     slot *slots;
-    pthread_mutex_t lock; /* only for sleeping and waking */
+    pthread_mutex_t lock; /* used only to sleep and to wake */
     pthread_cond_t filled;
     int closing;
     char apart[APART];
-    /* batches are counted from the stream's first one. Written by the consumer, read by the
-     * threads */
+    /* number of batches released so far. Written by the consumer, read by the threads */
     uint64_t released;
     char apart_too[APART];
-    uint64_t delivered; /* used by the consumer only */
+    uint64_t delivered; /* number of batches delivered so far; used only by the consumer */
     uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is complete; 0: it is awake */
 };
 
@@ -96,7 +94,8 @@ void sgt_free_plain(void *ctx, void *p)
     free(p);
 }
 
-/* The page before the buffer holds the arena's own description. */
+/* Return a prefaulted buffer in huge pages. The page before the buffer holds the arena's
+ * description, for sgt_free_huge. */
 void *sgt_alloc_huge(void *ctx, size_t bytes)
 {
     sgt_arena a;
@@ -117,7 +116,7 @@ void sgt_free_huge(void *ctx, void *p)
 
 static int has_rows(sgt_output o) { return o == SGT_OUTPUT_U16 || o == SGT_OUTPUT_I32_ROWS; }
 
-/* Return the bytes of an id. */
+/* Return the size in bytes of an id in this output format. */
 static size_t bytes_of(sgt_output o)
 {
     if (o == SGT_OUTPUT_U16) return sizeof(uint16_t);
@@ -168,8 +167,8 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
-/* Wait between poll i and the next one of a word that another thread writes. That thread may be on
- * the same core: schedulers often place a thread on the core of the one that woke it. Polling would
+/* Wait between polls i and i + 1 of a word that another thread writes. That thread may run on the
+ * same core: schedulers often place a thread on the core of the one that woke it. Polling would
  * then keep it from running, so some polls yield the core. */
 static inline void look_away(int i)
 {
@@ -244,7 +243,7 @@ static void *work(void *arg)
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 1);
         publish(s, w->next);
     }
-    /* closed here, because the thread that started reads should wait for them */
+    /* this thread started the cursor's reads, so this thread closes it and waits for them */
     sgt_cursor_close(w->cursor);
     w->cursor = NULL;
     return NULL;
@@ -260,7 +259,7 @@ static int start(worker *w, sgt_error *err)
 
 /* ---- what callers see ---- */
 
-/* Allocate what a slot has in addition to its buffer. */
+/* Allocate the arrays that a slot has besides its buffer. */
 static int open_slot(const sgt_stream *s, slot *to)
 {
     if (s->padded && !(to->lengths = calloc(s->rows, sizeof *to->lengths))) return 0;
@@ -287,8 +286,8 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Use non-temporal stores if the ring is larger than the last-level cache: its lines would be
- * evicted before anyone reads them. */
+/* Return whether to use non-temporal stores: the ring is larger than the last-level cache, so
+ * cached lines would be evicted before anyone reads them. */
 static int past_caches(const sgt_stream *s)
 {
     size_t cache = sgt_cpu_cache(3);
@@ -338,7 +337,7 @@ fail:
 }
 
 /* Wake the sleeping threads once half of their slots are free. Waking them for every batch would
- * cost a system call each. */
+ * cost a system call per batch. */
 static void refill(sgt_stream *s)
 {
     uint64_t may_be_ahead = s->released + s->o.slots - s->delivered;
@@ -375,13 +374,13 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
-    /* no slot could ever be filled, so waiting would never end */
+    /* the consumer holds all slots, so no batch could be made and the wait would not end */
     if (n - s->released == s->o.slots)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(from, n)) wait_for_batch(s, from, n);
-    if (from->rc < 0) { /* keep it, so that the next call reports it again */
+    if (from->rc < 0) { /* keep the error, so that the next call reports it again */
         if (err) *err = from->err;
         return from->rc;
     }

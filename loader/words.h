@@ -1,5 +1,5 @@
-/* words.h: the names of readers and samplings, each list ended by NULL, for options whose value is
- * one of them. */
+/* words.h: the names of readers and samplings, for options whose value is such a name. NULL ends
+ * each list. */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 

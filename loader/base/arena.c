@@ -1,5 +1,5 @@
-/* arena.c: one mapping, aligned to 2 MiB so that the kernel can back it with huge pages: 250 times
- * fewer page faults and TLB misses. */
+/* arena.c: one mapping, aligned to 2 MiB so that the kernel can back it with huge pages. A huge
+ * page takes one page fault and one TLB entry instead of 512. */
 #include "loader/base/arena.h"
 
 #include <assert.h>
@@ -14,7 +14,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
         return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
-    /* mmap aligns only to 4 KiB: map 2 MiB more, and unmap both ends. */
+    /* mmap aligns to 4 KiB only: map 2 MiB more than needed, then unmap what lies outside the
+     * aligned part. */
     char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return sgt_fail_errno(err, "%zu MiB of memory", rounded >> 20);
@@ -22,7 +23,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
-    (void)madvise(p, rounded, MADV_HUGEPAGE); /* only advice: if it is refused, small pages serve */
+    /* refusal is harmless: the memory then has 4 KiB pages */
+    (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;
     *a = (sgt_arena){p, rounded, 0};

@@ -1,11 +1,12 @@
-/* arena.h: one block of huge pages, handed out piece by piece and freed at once.
+/* arena.h: one block of memory in huge pages, handed out piece by piece and freed as a whole.
  *
  *     sgt_arena a = {0};                       // base NULL: counts only
  *     lay_out(&a, model);                      // every sgt_arena_take adds to a.used
  *     if (sgt_arena_map(&a, a.used, &err) < 0) ...;
  *     lay_out(&a, model);                      // the same calls again, now with memory behind them
  *
- * The same layout function runs twice, so that the size can never disagree with the use. */
+ * The caller's lay_out runs twice: the first run measures, the second hands out. So the mapped size
+ * always matches the use. */
 #ifndef SGT_BASE_ARENA_H
 #define SGT_BASE_ARENA_H
 
@@ -26,15 +27,16 @@ typedef struct sgt_arena {
     size_t used; /* bytes handed out; while measuring, bytes needed so far */
 } sgt_arena;
 
-/* Map `size` zeroed bytes with huge pages advised, and start handing out from 0. prefault != 0
- * touches every page now. */
+/* Map `size` zeroed bytes, advise huge pages for them, and start handing out from byte 0. If
+ * `prefault` is set, fault in every page now. */
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
 
 /* Hand out `count` items of `size` bytes, aligned to SGT_ARENA_ALIGN. Returns NULL while measuring.
  * Taking more than was mapped is a bug (assert). */
 void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
-void sgt_arena_unmap(sgt_arena *a); /* Free everything. An unmapped or zeroed arena is fine. */
+/* Free all of it. An arena that is zeroed or not mapped is fine. */
+void sgt_arena_unmap(sgt_arena *a);
 
 #ifdef __cplusplus
 }

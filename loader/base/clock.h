@@ -14,8 +14,8 @@ double sgt_now(void); /* seconds since some fixed moment */
 /* Format a duration: "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days". Returns buf. */
 char *sgt_format_duration(char *buf, size_t n, double seconds);
 
-/* Wait for *c to be signalled, for at most a tenth of a second. A signal to the process wakes no
- * waiting thread, so a thread that may be asked to stop has to check regularly. As with
+/* Wait until *c is signalled, for at most a tenth of a second. A Unix signal does not wake a
+ * waiting thread, so a thread that may be asked to stop must check for that regularly. As with
  * pthread_cond_wait, the caller holds *m and checks its condition again. */
 void sgt_wait_briefly(pthread_cond_t *c, pthread_mutex_t *m);
 

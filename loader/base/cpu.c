@@ -13,8 +13,8 @@
 
 static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
 
-/* Decided before any thread starts, or by several threads with the same result: relaxed atomics
- * suffice. */
+/* `detected` is an sgt_cpu_level, `limit` the highest level allowed; -1: not set. Several threads
+ * may set `detected`, all to the same value, so relaxed atomics suffice. */
 static int detected = -1, limit = -1;
 
 static int detect(void)
@@ -38,7 +38,7 @@ static int machine(void)
     int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (level >= 0) return level;
     level = detect();
-#ifdef SGT_CPU_MOST /* make CPU=plain imitates a lesser machine, for tests */
+#ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
     while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
 #endif
     __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
@@ -51,8 +51,8 @@ sgt_cpu_level sgt_cpu(void)
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
 }
 
-/* Bits of CPUID leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0. Not every compiler has names
- * for all of them. Asked once: under a hypervisor each CPUID takes as long as a small product. */
+/* Features read from CPUID leaf 7, by bit number because not every compiler has names for them.
+ * CPUID is executed only once: a hypervisor intercepts it, which takes microseconds. */
 enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
@@ -89,8 +89,8 @@ int sgt_cpu_neon(void)
 #endif
 }
 
-/* Read the caches of core 0 from the kernel's files: on some machines sysconf returns those of the
- * whole package. */
+/* Read one property of a cache of core 0 from the kernel's files in /sys. sysconf is not used: on
+ * some machines it reports the caches of the whole package. */
 static int cache_line(char *line, int size, int index, const char *what)
 {
     char path[80];
@@ -108,7 +108,7 @@ size_t sgt_cpu_cache(int level)
         if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") ||
             line[0] == 'I')
             continue;
-        /* such as "1024K" */
+        /* the file holds a text such as "1024K" */
         size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0;
         if (kib) return kib << 10;
     }

@@ -1,6 +1,6 @@
-/* cpu.h: everything that sgt asks about the CPU. Each library chooses its fast functions by the
- * level that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered
- * before it by sgt_cpu_limit (the programs' --cpu). */
+/* cpu.h: the CPU's instruction sets, caches and cores. Each library chooses its fast functions by
+ * the level that sgt_cpu() returns. The level is decided once: detected at the first call, or
+ * lowered before it by sgt_cpu_limit (the programs' --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -23,24 +23,24 @@ typedef enum sgt_cpu_level {
 sgt_cpu_level sgt_cpu(void);
 const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
 
-/* Features beyond AVX-512; all 0 below that level: bfloat16 products in vectors (AVX512-BF16) and
- * in tiles (AMX-BF16); look-up, compression and expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake
- * and Zen 4 have both). */
+/* Return whether the CPU has a feature beyond AVX-512; 0 if sgt_cpu() is below that level. bf16:
+ * products of bfloat16 vectors (AVX512-BF16); amx: of bfloat16 tiles (AMX-BF16); vbmi2: look-up,
+ * compression and expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake, Zen 4). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
 
-/* The vectors of aarch64, which all of its CPUs have. 0 on other machines, and if a limit is
- * set. */
+/* Return whether NEON may be used: 1 on aarch64, where every CPU has it, unless sgt_cpu_limit has
+ * set a limit; 0 on other machines. */
 int sgt_cpu_neon(void);
 
-/* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an
- * unknown name, SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table
- * is made. */
+/* Use at most the level called `name` from now on; "auto" removes the limit. Returns SGT_EUSAGE for
+ * an unknown name, and SGT_EUNSUPPORTED for a level that this machine does not have. Call it before
+ * any code chooses its functions by level. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
 
-/* Return the bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 if there is
- * none, or it is unknown. Reads the kernel's files at each call. */
+/* Return the size in bytes of the data cache of this level (1 to 3) that core 0 owns or shares; 0
+ * if there is none, or its size is unknown. Each call reads the kernel's files. */
 size_t sgt_cpu_cache(int level);
 
 /* Return the number of cores that this process may run on, at least 1. */

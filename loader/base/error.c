@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Return the length of the well-formed UTF-8 sequence at s if it may be sent to a terminal, else 0:
- * for controls (C0, DEL, C1) and everything that Unicode's table 3-7 does not list. */
+/* Return the length of the well-formed UTF-8 sequence at s if a terminal may show it. Return 0 for
+ * control characters (C0, DEL, C1) and for ill-formed UTF-8 (Unicode's table 3-7). */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
@@ -39,8 +39,8 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* Copy `from` into text[size]. If it does not fit, leave out its middle: a path may have 4,096
- * bytes, and the message says after it what is wrong. */
+/* Copy `from` into text[size]. If it does not fit, replace its middle by " [...] ": a long path
+ * comes first in a message, and the cause of the error comes last. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";
@@ -59,7 +59,7 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void say_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
 {
-    /* bytes: two paths and some words, each byte written as \xNN at most */
+    /* raw has room for two paths and some words; in `shown`, each byte of raw may become \xNN */
     char raw[9000], shown[4 * sizeof raw];
     int n = vsnprintf(raw, sizeof raw, fmt, args);
     if (n < 0) n = 0;
@@ -84,7 +84,7 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     int saved = errno, code = saved == ENOMEM ? SGT_ENOMEM : SGT_EIO;
     if (!err) return code;
     char reason[128];
-    /* GNU's strerror_r, which returns the text */
+    /* this is GNU's strerror_r, which returns the text */
     const char *text = strerror_r(saved, reason, sizeof reason);
     va_list args;
     va_start(args, fmt);

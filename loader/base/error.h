@@ -32,8 +32,8 @@ enum {
     SGT_OK = 0,      /* no failure */
     SGT_ENOMEM = -1, /* out of memory */
     SGT_EIO = -2,    /* a system call failed; the message has errno's text */
-    /* a file does not have the format that it should have, holds an id beyond the vocabulary, or
-     * changed while it was in use */
+    /* the content of a file is invalid: wrong format, an id beyond the vocabulary, or a change
+     * while the file was in use */
     SGT_EFORMAT = -3,
     SGT_EUSAGE = -4,       /* an option, an argument or a combination of them is invalid */
     SGT_EUNSUPPORTED = -5, /* this machine or this build cannot do it */
@@ -51,11 +51,11 @@ typedef struct sgt_error {
  * sgt_fail(err, SGT_EFORMAT, ...). */
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 
-/* Do the same for a failed system call: append ": " and errno's text. Return SGT_ENOMEM for ENOMEM,
- * else SGT_EIO. */
+/* Fill in *err after a failed system call: the formatted text, then ": " and errno's text. Return
+ * SGT_ENOMEM if errno is ENOMEM, else SGT_EIO. */
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* Do the same with the text "WHAT: out of memory", or "out of memory" if `what` is NULL. Return
+/* Fill in *err with "WHAT: out of memory", or with "out of memory" if `what` is NULL. Return
  * SGT_ENOMEM. */
 static inline int sgt_fail_memory(sgt_error *err, const char *what)
 {
@@ -67,11 +67,11 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
  * \xNN, so that a terminal can show it. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
-/* A receiver of remarks that are not failures ("io_uring is forbidden here: reading with pread
- * instead"). */
+/* A receiver of remarks that are not failures, such as "io_uring is forbidden here: reading with
+ * pread instead". */
 typedef struct sgt_notice {
-    /* receives one line; may be NULL. It may be called from any thread, one call at a time per
-     * handle */
+    /* receives one line; NULL: lines are dropped. Any thread may call it, but for one handle only
+     * one thread at a time */
     void (*say)(void *ctx, const char *line);
     void *ctx; /* argument of say */
 } sgt_notice;

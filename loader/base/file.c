@@ -1,5 +1,6 @@
 /* file.c: atomic files: write a temporary beside the target, fsync it, rename it, fsync the folder.
- * Whatever happens, the name has either the old content or all of the new. */
+ * So `path` always names either the complete old content or the complete new content, even after a
+ * crash. */
 #include "loader/base/file.h"
 
 #include <dirent.h>
@@ -89,7 +90,8 @@ int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
         return sgt_fail_memory(err, path);
     }
     for (int tries = 0; tries < 100 && f->fd < 0; tries++) {
-        /* unguessable, so that no other user of a shared folder can put a link at the name */
+        /* the name is random, so that no other user of a shared folder can create a link under it
+         * first */
         uint64_t r;
         if (getrandom(&r, sizeof r, 0) != sizeof r) break;
         snprintf(f->temporary, n + 32, "%s.%016llx.tmp", path, (unsigned long long)r);
@@ -144,7 +146,7 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
-    /* opening a FIFO of that name must not wait */
+    /* if `path` is a FIFO, open must not wait for a writer */
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *buf = NULL;
     struct stat st;
@@ -244,8 +246,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
         char end = *p;
         struct stat st;
         *p = 0;
-        /* Files in a new folder are durable only if the folder's own name is. A parent that may not
-         * be read cannot be flushed. */
+        /* A file in a new folder survives a crash only if the folder's own name does, so flush the
+         * parent. Ignore errors: a parent without read permission cannot be flushed. */
         if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
         else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
         else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -261,8 +263,8 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 {
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    /* Some file systems cannot fsync a folder and return EINVAL: there, nothing more can be done
-     * for a rename. */
+    /* Ignore EINVAL: some file systems cannot fsync a folder. Renames in it are then as durable as
+     * that file system makes them. */
     if (fsync(fd) < 0 && errno != EINVAL)
         rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     close(fd);
@@ -280,7 +282,7 @@ int sgt_sync_parent(const char *path, sgt_error *err)
 
 static int remove_entries(int fd, const char *path, sgt_error *err);
 
-/* Remove one name in the folder `dir`, whatever it is. */
+/* Remove the entry `name` of the open folder `dir`; a folder is removed with its contents. */
 static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return SGT_OK;

@@ -43,20 +43,20 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
  * that cannot be examined counts as present: opening it reports the reason. */
 int sgt_file_gone(const char *path);
 
-/* Read a whole file into malloc'd *out, which the caller frees; a NUL follows its last byte. A file
- * of more than `max` bytes is refused. */
+/* Read a whole file into malloc'd *out, and append a NUL that *n does not count. The caller frees
+ * *out. A file of more than `max` bytes is refused. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
 
 /* Open a regular file to read its lines; close it with fclose. Anything else, such as a FIFO
  * without a writer, is refused. */
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err);
-/* Read the next line of f into line[size], with its newline if it has one, and a NUL. Return its
- * length in bytes; 0 at the end or if f has failed (ferror). A return value of `size` means that
- * the line has at least so many bytes: line holds its beginning, and the rest was skipped. */
+/* Read the next line of f into line[size], with its newline if it has one, and append a NUL. Return
+ * its length in bytes; 0 at the end of the file, or on an error (check ferror). If `size` is
+ * returned, the line is longer: `line` holds its beginning, and the rest was skipped. */
 size_t sgt_file_line(char *line, size_t size, FILE *f);
 
-/* Write or read all n bytes, continuing after EINTR and short transfers. Fewer bytes are an error,
- * whose message begins with `name`. */
+/* Write or read exactly n bytes, continuing after EINTR and short transfers. If fewer bytes can be
+ * transferred, return an error whose message begins with `name`. */
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
 int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
 
@@ -66,22 +66,22 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
 FILE *sgt_file_stream(const char *path, int keep);
 
 int sgt_make_folders(const char *path, sgt_error *err); /* mkdir -p */
-/* fsync a folder: the names in it are then durable */
+/* fsync a folder, so that the names in it survive a crash */
 int sgt_sync_folder(const char *path, sgt_error *err);
 int sgt_sync_parent(const char *path, sgt_error *err); /* fsync the folder that holds `path` */
-/* rm -r: a missing path is fine; follows no symbolic link */
+/* remove `path` and everything in it; a missing path is fine, and symbolic links are not
+ * followed */
 int sgt_remove_tree(const char *path, sgt_error *err);
-/* malloc'd "folder/name"; NULL: out of memory */
+/* return malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);
 
-/* Return the malloc'd path of `below` in the folder that is `up` levels above this program's file
- * (1: the folder that holds it); NULL if the program's path is unknown. */
+/* Return the malloc'd path of `below` in a folder above the running program's file; NULL if the
+ * program's path is unknown. up 1: the folder that holds the program; up 2: the folder above it. */
 char *sgt_beside_program(int up, const char *below);
 
-/* Return the malloc'd path of one of sgt's own libraries that programs load at run time. For
- * PREFIX/bin/PROGRAM that is PREFIX/lib/NAME (made by make) or PREFIX/lib/sgt/NAME (made by make
- * install), whichever exists; else `name` itself, which dlopen looks for elsewhere. NULL: out of
- * memory. */
+/* Return the malloc'd path of one of sgt's own libraries, for dlopen. For PREFIX/bin/PROGRAM it is
+ * PREFIX/lib/NAME (a build) or PREFIX/lib/sgt/NAME (an installation), if the file exists. Otherwise
+ * it is `name` alone, which dlopen searches for. NULL: out of memory. */
 char *sgt_own_library(const char *name);
 
 #ifdef __cplusplus

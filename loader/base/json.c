@@ -1,7 +1,7 @@
 /* json.c: count the values of a JSON text by its brackets and commas. */
 #include "loader/base/json.h"
 
-/* Return the first byte after the string whose opening quotation mark is text[at - 1]. */
+/* Return the offset after the string whose opening quotation mark is text[at - 1]. */
 static size_t pass_string(const char *text, size_t n, size_t at)
 {
     while (at < n && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -10,7 +10,7 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    size_t values = 1; /* every other value follows a bracket or a comma */
+    size_t values = 1; /* the first value; each further value follows a bracket or a comma */
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];
         if (c == '"') at = pass_string(text, n, at);

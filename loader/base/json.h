@@ -1,6 +1,6 @@
-/* json.h: bound the memory that parsing a JSON text takes, before it is parsed. jansson takes
- * some 230 bytes for an empty object of two characters, so the size of a file bounds nothing.
- * Each kind of file needs at most a known number of values.
+/* json.h: bound the memory that parsing a JSON text takes, before it is parsed. jansson takes some
+ * 230 bytes for an empty object of two characters, so a small file could take much memory. The
+ * caller states the most values that its kind of file needs.
  *
  *     if ((rc = sgt_json_fits(text, n, MOST_VALUES, path, err)) < 0) ...;
  *     // takes at most 400 bytes a value

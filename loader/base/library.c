@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *folders; /* set once, before anything is loaded */
+static const char *folders; /* set once, before any library is loaded */
 
 void sgt_library_search(const char *list) { folders = list; }
 
@@ -21,7 +21,8 @@ void *sgt_library_open(const char *name, int flags, char *why, size_t n)
         if (library) return library;
         const char *text = dlerror();
         sgt_printable(why, n, text ? text : name);
-        int interrupted = text && strstr(text, strerror(EINTR)); /* dlopen need not set errno */
+        /* dlopen does not always set errno */
+        int interrupted = text && strstr(text, strerror(EINTR));
         if (i >= (interrupted ? INTERRUPTED_TRIES : TRIES)) return NULL;
     }
 }
@@ -51,10 +52,12 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* Results of trying a candidate. If none fits, the error of the highest result is reported. */
+/* Results of trying to load a candidate, from the worst to the best. If no candidate FITS, the
+ * error of the best result is reported. */
 enum { ABSENT, BROKEN, UNFIT, FITS };
 
-/* Try one file, or one name for the system to find. */
+/* Try to load `name`: a path, or a file name that dlopen searches for. Return ABSENT, BROKEN, UNFIT
+ * or FITS. */
 static int try_one(sgt_library *l, const char *name, sgt_error *err)
 {
     char why[384];
@@ -83,8 +86,8 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Try every name as the system finds it, then in the folders. If all fail, report the first
- * candidate with the highest result: one that could be loaded before one that only exists. */
+/* Try each name by itself, so that dlopen searches for it, then in each of the folders. If none
+ * fits, report the error of the first candidate with the best result. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

@@ -18,16 +18,20 @@
 
 typedef struct sgt_symbol {
     const char *name;
-    void *to; /* member of the table: a pointer to a function, which POSIX lets a void * hold */
+    /* the function pointer to fill in; POSIX allows storing a function's address through a void
+     * * */
+    void *to;
 } sgt_symbol;
 
 typedef struct sgt_library {
     const char *what;          /* beginning of error messages: "NCCL, which several ranks need" */
     const char *const *names;  /* file names; the first that can be loaded is used; ended by NULL */
     const sgt_symbol *symbols; /* ended by one whose name is NULL */
-    const char *install;       /* advice if no library can be loaded, and ... */
-    const char *version;       /* ... if a function is missing; NULL: no advice */
-    /* called once the table is filled; NULL: nothing */
+    /* advice appended to the error if no library can be loaded; NULL: none */
+    const char *install;
+    /* advice appended to the error if the library lacks a function; NULL: none */
+    const char *version;
+    /* called after the table is filled, and may refuse the library with an error; NULL: no check */
     int (*ready)(void *library, sgt_error *err);
     pthread_mutex_t lock;
     int loaded;
@@ -35,22 +39,21 @@ typedef struct sgt_library {
     int broken;
 } sgt_library;
 
-/* Set the folders, separated by colons, in which names without a folder are looked for if the
- * system finds none. Call it as the program starts, before other threads. The text stays the
- * caller's and is not freed. NULL: no folders. */
+/* Set the folders, separated by colons, in which libraries are searched after the system's own
+ * places. Call it before threads start. `folders` is not copied and must stay valid. NULL: none. */
 void sgt_library_search(const char *folders);
 const char *sgt_library_searched(void);
 
-/* Call dlopen(name, flags), and again if it fails: a signal may interrupt it anywhere, and it may
- * then report that there is no such file. On failure returns NULL, and `why` (n bytes) holds the
- * last error, printable. */
+/* Call dlopen(name, flags), and again if it fails: a signal can interrupt it, and it may then
+ * report a missing file. On failure returns NULL, and `why` (n bytes) holds the last error,
+ * printable. */
 void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 
 /* Load the library once per process; any thread may call it. The library stays loaded. On failure,
  * with SGT_EUNSUPPORTED or the error of `ready`, the next call tries again. */
 int sgt_library_load(sgt_library *l, sgt_error *err);
 
-/* Return whether it is loaded. */
+/* Return whether the library has been loaded. */
 int sgt_library_loaded(sgt_library *l);
 
 #endif

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return the number after `name` at the beginning of a line of `path` ("" for the first line);
- * UINT64_MAX if there is none. A group without a limit says "max", which gives UINT64_MAX too. */
+/* Return the number that follows `name` at the beginning of a line of the file `path`; name "": of
+ * the first line. Return UINT64_MAX if there is no number, as for a control group without a limit,
+ * whose file says "max". */
 static uint64_t read_number(const char *path, const char *name)
 {
     char line[256];
@@ -34,7 +35,7 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return read_number(path, name);
 }
 
-/* File names of a group, for both versions. */
+/* Mount point and file names of control groups, which differ between cgroup versions 1 and 2. */
 typedef struct names {
     const char *mount, *limits[2], *used, *inactive, *active;
 } names;
@@ -50,8 +51,8 @@ static const names version2 = {"sys/fs/cgroup",
                                "inactive_file ",
                                "active_file "};
 
-/* Return what is left below the limits of the group in `folder`. Its page cache counts as free,
- * because the kernel reclaims it. */
+/* Return how many more bytes the control group in `folder` may take before it reaches a limit. Its
+ * page cache counts as free, because the kernel reclaims it. */
 static uint64_t room_in(const char *folder, const names *v)
 {
     uint64_t limit = UINT64_MAX, used = read_in(folder, v->used, "");
@@ -67,8 +68,8 @@ static uint64_t room_in(const char *folder, const names *v)
     return used < limit ? limit - used : 0;
 }
 
-/* Look at the group itself and at every group above it, up to the mount. A container may see its
- * own group as the mount, and nothing of the path to it: missing files set no bound. */
+/* Return the smallest room of a control group and of all groups above it, up to the mount point.
+ * Missing files set no bound: a container may see its own group as the mount point. */
 static uint64_t room_along(const char *root, const char *group, const names *v)
 {
     char folder[PATH_MAX];
@@ -86,8 +87,8 @@ static uint64_t room_along(const char *root, const char *group, const names *v)
     }
 }
 
-/* /proc/self/cgroup has "0::/path" for version 2 and "4:memory:/path" (or "4:cpu,memory:/path") for
- * version 1. */
+/* Return the smallest room of this process's control groups. /proc/self/cgroup has the line
+ * "0::/path" for version 2 and "4:memory:/path" (or "4:cpu,memory:/path") for version 1. */
 static uint64_t room_in_groups(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX];

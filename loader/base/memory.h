@@ -1,5 +1,5 @@
-/* memory.h: how much more memory may be taken, by what the machine and the control groups
- * (containers, batch systems) report. Whatever exceeds it is swapped, or ends the process.
+/* memory.h: how much more memory this process may take before it swaps or is killed, as the machine
+ * and its control groups (containers, batch systems) report.
  *
  *     sgt_memory m;
  *     sgt_memory_look(&m, NULL);
@@ -16,7 +16,7 @@ extern "C" {
 typedef struct sgt_memory {
     /* bytes: free, or page cache that the kernel reclaims; UINT64_MAX: unknown */
     uint64_t available;
-    /* what sets that bound: "this machine" or "this process's control group (container)" */
+    /* name of what sets the bound: "this machine" or "this process's control group (container)" */
     const char *limit;
 } sgt_memory;
 

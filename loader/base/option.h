@@ -1,7 +1,7 @@
 /* option.h: one option of a program, described once. Parsing, --help, completion in a shell,
- * --config files and range checks all come from the description. Programs list theirs in tables
- * (tools/cli/options.h); the options that define a training run are rows of train/settings.c, which
- * several programs share. */
+ * --config files and range checks all come from the description. Programs list their options in
+ * tables (tools/cli/options.h). Options that define a training run are rows of the table in
+ * train/settings.c, which several programs share. */
 #ifndef SGT_OPTION_H
 #define SGT_OPTION_H
 
@@ -18,62 +18,68 @@ typedef enum sgt_option_kind {
     SGT_OPT_SIZE,    /* uint64_t bytes: 64MiB, 1G, 512k, plain bytes */
     SGT_OPT_REAL,    /* double */
     SGT_OPT_PERCENT, /* double fraction: "1%" is 0.01, "none" is 0 */
-    SGT_OPT_TEXT,    /* const char * */
+    SGT_OPT_TEXT,    /* const char *: any text */
     SGT_OPT_CHOICE,  /* const char *, one of the words in `value` separated by | */
-    SGT_OPT_WORD,    /* int: the number of one of the choices, in `value` or `choices` */
-    SGT_OPT_LIST,    /* sgt_option_list: every time it is given, one more */
-    /* in a program's table: a heading, if `name` is not "", and the rows of `section` */
+    SGT_OPT_WORD,    /* int: index of the chosen word in `value` or `choices` */
+    SGT_OPT_LIST,    /* sgt_option_list: each use of the option appends a value */
+    /* stands in a program's table for all rows of `section` of train/settings.c; `name` is their
+     * heading ("": none) */
     SGT_OPT_ROWS
 } sgt_option_kind;
 
 typedef struct sgt_option {
-    const char *name; /* without the dashes; a heading's title */
-    char letter;      /* 0: none */
+    const char *name; /* name without the dashes; for a heading, its title */
+    char letter;      /* one-letter form; 0: none */
     sgt_option_kind kind;
-    void *to; /* what it sets; NULL in a row, which has `offset` */
-    /* NULL for a flag and for a WORD with `choices`; else "N", or the choices. Completion goes by
-     * it: words in small letters, with | between them, stand for themselves, FILE and DIR for such
-     * (FOLDER, OUT/ and SHARD too), LIST for some of `words` or `choices`. A number whose value
-     * ends in "|auto" may be left to the program. */
+    /* variable that receives the value; NULL in a row of train/settings.c, which has `offset` */
+    void *to;
+    /* What --help shows as the value: "N", or words with | between them. NULL for a flag, and for a
+     * WORD with `choices`. Shell completion offers the lower-case words themselves, files or
+     * folders for FILE, DIR, FOLDER, OUT/ and SHARD, and `words` or `choices` for LIST. If a
+     * number's value ends in "|auto", the user may leave it to the program. */
     const char *value;
-    const char *help; /* one line, lower case, no full stop */
-    const char *def;  /* the default as printed; NULL: it does nothing where it is not given */
-    /* bounds of a number where max > min, both allowed; max HUGE_VAL: any number from min on */
+    const char *help; /* text of --help: one line, lower case, no full stop */
+    const char *def;  /* the default as --help prints it; NULL: none is printed */
+    /* inclusive bounds of a number, checked if max > min; max HUGE_VAL: no upper bound */
     double min, max;
-    int *given;        /* if not NULL: set to 1 when the option was given */
-    const char *words; /* of a LIST: "u16|i32", for completion */
-    /* of a WORD: its words in the order of their numbers, ended by NULL; or of a LIST, whose help
-     * names them */
+    int *given;        /* set to 1 if the option was given; NULL: not recorded */
+    const char *words; /* for a LIST: words that completion offers, such as "u16|i32" */
+    /* for a WORD: its words, in the order of their numbers; for a LIST: words that the help names.
+     * Ended by NULL */
     const char *const *choices;
-    int below;                   /* max itself is not allowed, nor what rounds to it as a float */
-    const struct sgt_option *as; /* a row: what is 0 or NULL here is as it is there */
-    /* Of rows alone: where the field is in the settings; what else their owner keeps. */
+    int below;                   /* 1: the value must be below max, also after rounding to float */
+    /* in a program's table: row of train/settings.c that gives all members that are 0 or NULL
+     * here */
+    const struct sgt_option *as;
+    /* In a row of train/settings.c: offset of the field in the settings; and values that only
+     * settings.c uses. */
     size_t offset;
     uint8_t section, flags, needs;
 } sgt_option;
 
-#define SGT_DEFAULT_COUNT UINT64_MAX /* a count that is yet to be decided */
-/* a number that is yet to be decided; no option and no JSON can say it */
+#define SGT_DEFAULT_COUNT UINT64_MAX /* value of a count that the user has not set */
+/* value of a REAL that the user has not set; neither an option nor JSON can express it */
 #define SGT_DEFAULT_REAL (-HUGE_VAL)
-#define SGT_DEFAULT_WORD (-1) /* a word that is yet to be decided */
+#define SGT_DEFAULT_WORD (-1) /* value of a WORD that the user has not set */
 
-#define SGT_OPTION_VALUE 160 /* bytes */
+#define SGT_OPTION_VALUE 160 /* bytes of the text that sgt_option_value makes */
 
-/* Whether its value is a uint64_t. */
+/* Return whether the option's value is a uint64_t. */
 static inline int sgt_option_is_whole(const sgt_option *o)
 {
     return o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
 }
 
-/* `value` as printed; of a WORD its choices with | between them, in buf. */
+/* Return the value as --help shows it: `value`, or for a WORD with `choices` the words with |
+ * between them, written into buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 
-/* The number of the word of n bytes among the choices of a WORD or a CHOICE; -1: it is none of
- * them. */
+/* Return the index of a word of n bytes among the choices of a WORD or a CHOICE; -1 if it is not
+ * one of them. */
 int sgt_option_word(const sgt_option *o, const char *word, size_t n);
 
-/* Whether x is within the bounds. SGT_EUSAGE says what they are; `shown` is x as the user knows
- * it. */
+/* Return SGT_OK if x is within the option's bounds. Otherwise return SGT_EUSAGE with a message that
+ * states the bounds; `shown` is x as the user wrote it. */
 int sgt_option_check(const sgt_option *o, double x, const char *shown, sgt_error *err);
 
 #endif

@@ -9,15 +9,16 @@ typedef struct sgt_process {
     char *const *argv;
     char *const *env;   /* NULL: the caller's environment */
     const char *folder; /* working folder; NULL: the caller's */
-    /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's for the
-     * others */
+    /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's
+     * descriptor for output and error */
     int in, out, errors;
-    int group; /* 1: a process group of its own, so that Ctrl-C reaches only the caller */
-    int keeps; /* 1: descriptors without O_CLOEXEC stay open; 0: all above 2 are closed */
+    int group; /* 1: start a new process group, so that Ctrl-C reaches only the caller */
+    /* 1: descriptors without O_CLOEXEC stay open in the new process; 0: it closes all above 2 */
+    int keeps;
 } sgt_process;
 
-/* Start a process that blocks and ignores no signal, and store its number in *pid. Return 0 or an
- * errno value. */
+/* Start a process with no signal blocked or ignored, and store its id in *pid. Return 0 or an errno
+ * value. */
 int sgt_process_start(pid_t *pid, const sgt_process *p);
 
 #endif

@@ -15,46 +15,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h" /* as it is found where both are installed, too */
+#include "error.h" /* a relative path, because both headers are installed in one folder */
 
 typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
     uint32_t rank, size; /* number of this rank, from 0; number of ranks */
     uint32_t local;      /* number of this rank among those of its machine, from 0 */
-    uint32_t sharing;    /* ranks that may run on this rank's cores, this one included; 0 means 1 */
-    int given_up;        /* give_up was called; read and written atomically */
+    /* number of ranks that may run on the same cores as this rank, itself included; 0 means 1 */
+    uint32_t sharing;
+    int given_up;        /* 1 once give_up was called; read and written atomically */
 
-    /* Copy rank root's bytes to all. These four calls are NULL if the ranks are not connected and
-     * share only a file system, which is enough for sgt_tokenize alone. */
+    /* Copy the n bytes of rank `root` to all ranks. broadcast, sum, barrier and give_up are NULL if
+     * the ranks share only a file system, which is enough for sgt_tokenize. */
     int (*broadcast)(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err);
-    /* Replace x by its sum over all ranks, added in their order: every rank gets the same bits. */
+    /* Replace x[n] by its sums over all ranks, added in rank order, so that every rank gets the
+     * same bits. */
     int (*sum)(sgt_ranks *r, double *x, size_t n, sgt_error *err);
     int (*barrier)(sgt_ranks *r, sgt_error *err);
     void (*give_up)(sgt_ranks *r, const sgt_error *why);
 
-    /* Map `bytes` of zeros at *at: the same memory in every rank. Collective; SGT_EUSAGE if sizes
-     * differ. Each rank unmaps it by unshare, alone. NULL in all ranks if they are on several
-     * machines. */
+    /* Map `bytes` of zeroed memory that all ranks share, and set *at. Collective; SGT_EUSAGE if the
+     * ranks give different sizes. Each rank unmaps it by unshare, which is not collective. NULL if
+     * the ranks are on several machines. */
     int (*share)(sgt_ranks *r, size_t bytes, void **at, sgt_error *err);
     void (*unshare)(sgt_ranks *r, void *at, size_t bytes);
 
     /* Send `out` to rank `to` while receiving `in` from rank `from`. Either may have 0 bytes; both
      * are below 2^31. The two ranks of a pair agree on sizes and order; other ranks take no part.
-     * Any thread may call it, but only one at a time, and not during the calls above. It sleeps
-     * while it waits, so that the core can compute. NULL in all ranks if they were not joined by
-     * MPI. */
+     * Any thread may call it, but only one at a time, and not during the calls above. A waiting
+     * call sleeps, which leaves the core to computation. NULL in all ranks unless MPI joined
+     * them. */
     int (*swap)(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
                 void *in, size_t in_bytes, sgt_error *err);
 };
 
-/* Whether this process is the one that prints, logs and saves. */
+/* Return whether this is rank 0 or the only process, which prints, logs and saves. */
 static inline int sgt_ranks_first(const sgt_ranks *r) { return !r || r->rank == 0; }
 static inline uint32_t sgt_ranks_size(const sgt_ranks *r) { return r ? r->size : 1; }
 
-/* Whether ranks can call each other. */
+/* Return whether broadcast, sum, barrier and give_up can be called. */
 static inline int sgt_ranks_connected(const sgt_ranks *r) { return r && r->sum; }
 
-/* Whether this rank has given up, or knows that another has: waiting for it is pointless. */
+/* Return whether this rank has given up, or knows that another rank has. Waiting for ranks is then
+ * pointless. */
 static inline int sgt_ranks_lost(const sgt_ranks *r)
 {
     return __atomic_load_n(&r->given_up, __ATOMIC_ACQUIRE);

@@ -47,7 +47,7 @@ class loader
     std::unique_ptr<sgt_loader, close> handle;
 };
 
-// One for each thread; the loader must outlive it.
+// // A cursor for one thread. The loader must outlive it.
 class cursor
 {
   public:
@@ -94,7 +94,7 @@ try {
         std::cerr << "usage: threads OUT/ BATCHES\n";
         return 2;
     }
-    sgt_loader_options options{}; // zero is the default of everything
+    sgt_loader_options options{}; // // all zero: the defaults
     options.batch = 16;
     options.seq = 128;
     const sgt::loader loader(argv[1], options);

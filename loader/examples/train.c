@@ -3,8 +3,7 @@
  *
  *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
  *
- * The model is the smallest that learns something: how often ids of one class follow ids of
- * another. */
+ * The model is tiny: it counts how often ids of one class follow ids of another. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +69,8 @@ int main(int argc, char **argv)
     while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
         double loss = step(batch.inputs, batch.targets);
         printf("batch %" PRIu64 " loss %.4f\n", batch.index, loss);
-        sgt_stream_release(stream, &batch); /* the thread may fill the buffer again */
+        /* give the buffer back, so that the thread can fill it again */
+        sgt_stream_release(stream, &batch);
     }
     sgt_stream_close(stream); /* close it before its loader */
     sgt_loader_close(loader);

@@ -6,7 +6,7 @@
 
 struct sgt_blocks {
     const sgt_mix *mix;
-    uint32_t windows; /* windows of a fetch */
+    uint32_t windows; /* most windows that one fetch asks for */
     sgt_pool *pools[SGT_BLOCKS_SETS];
 };
 
@@ -38,7 +38,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
         int rc = sgt_pool_open(&b->pools[i], rings, set, &o->mix->samplers[i],
                                o->mix->shards_before[i], err);
         if (rc == 0 && b->pools[i]) continue;
-        sgt_blocks_close(b); /* T is the same for all sets: either all have a pool or none has */
+        sgt_blocks_close(b); /* other sets would give the same result: it depends on T alone */
         return rc;
     }
     *out = b;

@@ -1,6 +1,6 @@
 /* blocks.h: sampling `block` for readers of files: a pool of blocks (pool.h) for each set of a mix.
- * With more than SGT_BLOCKS_SETS sets there are no pools, which a notice says: windows are then
- * read one by one.
+ * With more than SGT_BLOCKS_SETS sets there are no pools, and windows are read one by one; a notice
+ * says so.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, &err) < 0) ...;   // once
@@ -41,8 +41,8 @@ uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint3
 /* Copy the pointers in *where of the last fetch to their places in `tokens`. */
 void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens);
 
-/* Return how many block reads of all pools have ended, well or badly. Tests check that each block
- * is read once. */
+/* Return how many block reads of all pools have ended, successfully or not. Tests check that each
+ * block is read once. */
 uint64_t sgt_blocks_read(sgt_blocks *b);
 
 #endif

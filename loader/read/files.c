@@ -1,5 +1,5 @@
-/* files.c: a table of all shards, and a list of the open ones without a user, least recently used
- * first. */
+/* files.c: a table of all shards, and a list of the shards that are open but not in use, with the
+ * least recently used one first. */
 #include "loader/read/files.h"
 
 #include <errno.h>
@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #define NOBODY UINT32_MAX
-#define FEWEST 8 /* descriptors kept open, even if the process may have very few */
+#define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
 
 typedef struct file {
     int fd; /* -1: closed */
     uint32_t users;
     uint32_t older, newer; /* links of the list of shards without users */
-    unsigned align;        /* 0: unknown yet; also read without the lock */
+    /* alignment of direct reads, in bytes; 0: not known yet. Also read without the lock */
+    unsigned align;
 } file;
 
 struct sgt_files {
@@ -27,14 +28,14 @@ struct sgt_files {
     unsigned kind;
     pthread_mutex_t lock;
     uint32_t most, open, oldest, newest;
-    unsigned align; /* shard 0's alignment, which bounds the others' */
+    unsigned align; /* alignment of shard 0, in bytes; no shard is read with a larger one */
     file files[];
 };
 
 /* ---- direct reads ---- */
 
-/* Used if statx reports no alignment: return the size of the smallest read that works; 0 with errno
- * if none does. */
+/* Called if statx reports no alignment for direct reads. Find it by reading: return the smallest
+ * size in bytes that works; 0, with errno set, if none does. */
 static unsigned try_reads(int fd)
 {
     unsigned align = 512;
@@ -45,7 +46,8 @@ static unsigned try_reads(int fd)
     return align <= SGT_FILES_ALIGN ? align : 0;
 }
 
-/* Switch fd to direct reads and return their alignment; 0 with errno if that is impossible. */
+/* Switch fd to direct reads and return their alignment in bytes; 0, with errno set, if the file
+ * system refuses them. */
 static unsigned go_direct(const sgt_files *f, int fd)
 {
     struct statx s = {0};
@@ -57,7 +59,7 @@ static unsigned go_direct(const sgt_files *f, int fd)
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_DIRECT) < 0) return 0;
     unsigned align = 0;
     int known = !f->fault->align_unknown && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
-                s.stx_mask & STATX_DIOALIGN; /* since Linux 6.1 */
+                s.stx_mask & STATX_DIOALIGN; /* reported since Linux 6.1 */
     errno = EINVAL;
     if (!known) align = try_reads(fd);
     else if (s.stx_dio_mem_align && s.stx_dio_offset_align &&
@@ -86,8 +88,8 @@ unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
     return __atomic_load_n(&f->files[shard].align, __ATOMIC_RELAXED);
 }
 
-/* All buffers are aligned for shard 0. A shard that needs a coarser alignment is read through the
- * page cache. */
+/* Buffers are aligned for shard 0. A shard whose direct reads need a larger alignment is therefore
+ * read through the page cache. */
 static void settle_align(sgt_files *f, uint32_t shard, int fd)
 {
     file *e = &f->files[shard];
@@ -138,8 +140,8 @@ static void close_oldest(sgt_files *f)
     f->open--;
 }
 
-/* If opening fails, close the descriptors without users and try again: the process may be out of
- * descriptors. */
+/* Open a shard. If that fails for lack of descriptors, close those that are not in use and try
+ * again. */
 static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
 {
     while (f->open >= f->most && f->oldest != NOBODY) close_oldest(f);
@@ -176,7 +178,8 @@ void sgt_files_give(sgt_files *f, uint32_t shard)
 
 /* ---- all of them ---- */
 
-/* Half of the descriptors that the process may have; the program keeps the other half. */
+/* Return how many descriptors may be open: half of the process's limit, so that the program keeps
+ * the other half. */
 static uint32_t most_open(const sgt_reader_fault *fault)
 {
     struct rlimit limit;

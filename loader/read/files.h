@@ -1,6 +1,6 @@
-/* files.h: the shards of a set as file descriptors. They are opened when needed, at most a fixed
- * number at a time (the least recently used one is closed), and for direct reads if their file
- * system allows it. Any number of threads may use them. */
+/* files.h: the shards of a set as file descriptors. A shard is opened when it is needed, for direct
+ * reads if its file system allows them. At most a fixed number is open; the least recently used one
+ * is closed first. Any number of threads may use them. */
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
@@ -11,24 +11,24 @@ typedef struct sgt_files sgt_files;
 
 #define SGT_FILES_ALIGN 4096u /* the largest alignment that direct reads are made with */
 
-/* Open the table of files, which set, once and fault must outlive. `kind` is once's number of the
+/* Open the table of files. set, fault and once must outlive it. `kind` identifies in `once` the
  * notice that direct reads are refused. */
 int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault,
                    sgt_warn_once *once, unsigned kind, sgt_error *err);
 void sgt_files_close(sgt_files *f); /* NULL is fine */
 
-/* Return a descriptor that stays open until it is given back, or a negative SGT_E*. If all
- * descriptors that may be open are in use, the call fails unless `insist` is set, which opens one
- * more. A caller that failed tries again after giving one back. */
+/* Return a descriptor of the shard that stays open until sgt_files_give, or a negative SGT_E*. If
+ * all descriptors that may be open are in use, the call fails, unless `insist` is set: it then
+ * opens one more. A caller that failed may try again after giving a descriptor back. */
 int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err);
 void sgt_files_give(sgt_files *f, uint32_t shard);
 
-/* Return what offset, length and memory of a direct read must be multiples of, for a shard that was
- * taken before; 1 if it is read through the page cache. Never more than shard 0's. */
+/* Return the alignment in bytes of a direct read's offset, length and memory, for a shard that was
+ * taken before. Never more than shard 0's. 1 if the shard is read through the page cache. */
 unsigned sgt_files_align(const sgt_files *f, uint32_t shard);
 
-/* Read the shard through the page cache from now on: a direct read was refused with this errno,
- * although opening it for direct reads was not. */
+/* Read the shard through the page cache from now on. Called if a direct read failed with this
+ * errno, although the file system allowed opening the file with O_DIRECT. */
 void sgt_files_refuse(sgt_files *f, uint32_t shard, int error);
 
 #endif

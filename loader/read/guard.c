@@ -62,8 +62,8 @@ void sgt_guard_remove(sgt_guarded *g)
     for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n; n = n->next)
         if (__atomic_load_n(&n->holds, __ATOMIC_RELAXED) == g)
             __atomic_store_n(&n->holds, NULL, __ATOMIC_SEQ_CST);
-    /* A handler that counts itself after this finds the node empty: both sides are sequentially
-     * consistent. */
+    /* A handler that increments `looking` after this store finds the node empty, because both
+     * threads use sequentially consistent operations. */
     while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();
 }
 
@@ -80,8 +80,8 @@ void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at)
 }
 
 /* Map zero pages from the page of `at` to the map's end, so that a torn map faults only once. Mark
- * the map as torn first. So another thread, which reads these zeros without a fault of its own,
- * finds the mark. */
+ * the map as torn before that: other threads then read zeros without a fault, and must find the
+ * mark. */
 static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
 {
     sgt_guard_map *m = &g->maps[map];
@@ -94,7 +94,8 @@ static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* Return whether the fault was in one of our maps, so that its thread can continue. */
+/* If the address `at` is in one of our maps, map zeros there and return 1: the faulting thread can
+ * continue. Otherwise return 0. */
 static int mended(uintptr_t at)
 {
     int done = 0;
@@ -108,7 +109,7 @@ static int mended(uintptr_t at)
     return done;
 }
 
-/* Pass the signal on to the handler before ours. */
+/* Do with the signal what the handler that was installed before ours would have done. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     struct sigaction to = guard.before;
@@ -121,8 +122,8 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
         none.sa_handler = SIG_DFL;
         sigaction(SIGBUS, &none, NULL);
     }
-    /* A fault repeats by itself. A signal that was sent is sent again, and is delivered when this
-     * returns. */
+    /* In the special cases the default action, which ends the process, was restored above. A fault
+     * happens again when this handler returns; a signal that was sent must be raised again. */
     if (special) {
         if (!faulted) raise(number);
     } else if (to.sa_flags & SA_SIGINFO) {
@@ -137,13 +138,13 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     /* pairs with the release store in the function that installs the handler */
     int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
     (void)ready;
-    /* otherwise it was sent by a process, or only warns */
+    /* other signals were sent by a process, or report a memory error that no read has hit yet */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
 }
 
-/* the next call tries again */
+/* Fail, and allow the next call to install the handler. */
 static int give_up(sgt_error *err)
 {
     __atomic_store_n(&guard.claimed, 0, __ATOMIC_RELAXED);
@@ -158,7 +159,8 @@ int sgt_loader_guard_sigbus(sgt_error *err)
     if (sigaction(SIGBUS, NULL, &guard.before) < 0) return give_up(err);
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_sigbus;
-    /* the previous handler sees what it would have seen without ours */
+    /* block the same signals as the previous handler and use its flags, so that it runs as it would
+     * without ours */
     ours.sa_mask = guard.before.sa_mask;
     ours.sa_flags =
         SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));

@@ -30,9 +30,9 @@ typedef struct sgt_guarded {
     sgt_guard_map maps[];
 } sgt_guarded;
 
-sgt_guarded *sgt_guard_new(uint32_t count); /* malloc'd; NULL if out of memory */
-int sgt_guard_add(sgt_guarded *g);          /* 0, or -1: out of memory */
-void sgt_guard_remove(sgt_guarded *g);      /* one that was never added is fine */
+sgt_guarded *sgt_guard_new(uint32_t count); /* returns malloc'd memory; NULL if out of memory */
+int sgt_guard_add(sgt_guarded *g);          /* returns 0, or -1 if out of memory */
+void sgt_guard_remove(sgt_guarded *g);      /* does nothing if g was never added */
 
 /* Mark a map as torn, as the handler does, if the damage was found in another way. Safe in a signal
  * handler. */

@@ -1,7 +1,7 @@
-/* map_ahead.c: see map_ahead.h. A fault maps not only its own page but those of the page cache
- * around it: 16 pages, by default. Populating one page of each 16 therefore maps them all, in less
- * time than populating every page. If a kernel maps fewer pages around a fault, the others are left
- * to faults. */
+/* map_ahead.c: see map_ahead.h. A page fault maps the cached pages around the address too: 16
+ * pages, by default. Populating one page of each 16 therefore maps them all, in less time than
+ * populating every page. If a kernel maps fewer pages around a fault, the others are left to
+ * faults. */
 #include "loader/read/map_ahead.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@
 #define AROUND 16               /* pages that a fault maps */
 #define THREADS 3               /* most threads beside the caller's */
 #define WAIT_S .25              /* longest time that begin takes: a 5 GB set on one idle core */
-/* bytes from which a thread helps: smaller sets are mapped sooner than a thread starts */
+/* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
+ * thread */
 #define SMALL ((uint64_t)16 << 20)
 
 struct sgt_map_ahead {
@@ -64,7 +65,7 @@ int sgt_map_ahead_all(const sgt_map_ahead *m)
     return all && sgt_map_ahead_bytes(m) == all;
 }
 
-/* Claim the next piece. Return 0 if there is none. */
+/* Claim the next piece of the set to map. Return 0 if none is left. */
 static int claim(sgt_map_ahead *m, uint32_t *shard, size_t *at)
 {
     int found = 0;
@@ -83,18 +84,19 @@ static int claim(sgt_map_ahead *m, uint32_t *shard, size_t *at)
     return found;
 }
 
-/* Map a piece. Return 0 if this kernel cannot. */
+/* Map the cached pages of a piece. Return 0 if this kernel cannot do it. */
 static int map(char *from, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), around = AROUND * page;
     uintptr_t at = (uintptr_t)from, end = at + bytes;
     for (; at < end; at = (at | (around - 1)) + 1)
-        /* other errors concern this piece alone: the file was cut short, or memory is short */
+        /* EINVAL: the kernel is too old. Other errors concern only this piece: the file was cut
+         * short, or memory is short */
         if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
     return 1;
 }
 
-/* Map pieces until none is left, or for `seconds`; 0: no limit. */
+/* Map pieces until none is left, or until `seconds` have passed; 0: no time limit. */
 static void work(sgt_map_ahead *m, double seconds)
 {
     double end = sgt_now() + seconds;

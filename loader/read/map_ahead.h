@@ -6,8 +6,8 @@
  *     sgt_map_ahead_begin(m);      // before the first batch; later calls do nothing
  *     sgt_map_ahead_free(m);       // before the maps are removed
  *
- * Nothing is read from the disk, and no memory is taken but page tables: .2 % of the set. It is for
- * speed alone: where it cannot be done nothing happens, and pages are mapped by faults. */
+ * Nothing is read from the disk, and no memory is taken but page tables: .2 % of the set. It only
+ * saves time: if it cannot be done, faults map the pages. */
 #ifndef SGT_MAP_AHEAD_H
 #define SGT_MAP_AHEAD_H
 
@@ -29,7 +29,7 @@ void sgt_map_ahead_begin(sgt_map_ahead *m);
 /* Stop and free; NULL is fine. */
 void sgt_map_ahead_free(sgt_map_ahead *m);
 
-/* Return the bytes that were mapped so far; and whether these are all of the set. */
+/* Return how many bytes have been mapped so far; and whether that is the whole set. */
 uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m);
 int sgt_map_ahead_all(const sgt_map_ahead *m);
 

@@ -1,11 +1,10 @@
-/* mmap.c: every shard is mapped whole, once. What was read stays in the page cache, which other
- * processes share.
+/* mmap.c: each shard's whole file is mapped once. Pages that were read stay in the page cache,
+ * which other processes share.
  *
- * Random windows need two kinds of advice. Without MADV_RANDOM, each fault reads ahead
- * megabytes, of which a window uses two kilobytes. And faults wait for their pages one after
- * another; MADV_WILLNEED starts reading the windows of coming batches, all at once, and does not
- * wait. (For a set in memory this is enough: prefetching the first line of coming windows as
- * well made batches slower.)
+ * Random windows need two kinds of advice. MADV_RANDOM turns off readahead: a fault would read
+ * megabytes, and a window needs two kilobytes. MADV_WILLNEED starts reading the windows of coming
+ * batches, all at once and without waiting; faults would read them one after another. (For a set in
+ * memory this is enough: prefetching the first line of coming windows as well made batches slower.)
  *
  * Pages that are in the page cache already are mapped ahead, when the first cursor is opened:
  * map_ahead.h says why.
@@ -26,11 +25,12 @@
 #include "loader/read/map_ahead.h"
 #include "loader/read/reader.h"
 
-#define AHEAD 128 /* windows being read at once: more did not help the disk that was measured */
+/* windows announced ahead, and so reads in flight; more did not make the measured disk faster */
+#define AHEAD 128
 /* seconds between two checks of the sizes of a batch's shards; each is a system call */
 #define LOOK_S .01
-#define LOOK_BATCHES 8 /* seconds between two checks of what this thread has read from the disk */
-/* bytes per advice, if the neighbours of a window are needed soon too */
+#define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
+/* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
 #define CHUNKS 4096 /* chunks that a cursor remembers: 4 times a pool of `block` */
 #define PATIENCE_LEAST 4
@@ -38,7 +38,7 @@
 
 typedef struct file {
     const uint16_t *tokens;
-    dev_t device; /* identity of the mapped file: another may have its name by now */
+    dev_t device; /* identity of the mapped file; its name may belong to another file by now */
     ino_t inode;
 } file;
 
@@ -46,8 +46,9 @@ typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
     sgt_map_ahead *ahead; /* maps pages that are cached */
-    int random;           /* windows come in random order ... */
-    int chunks;           /* ... but many come from the same blocks */
+    int random;           /* windows come in random order */
+    /* sampling `block`: windows that are needed soon lie in the same blocks */
+    int chunks;
     uintptr_t page;       /* bytes */
     file files[];
 } reader;
@@ -55,19 +56,21 @@ typedef struct reader {
 typedef struct cursor {
     reader *r;
     double looked; /* when the sizes were last checked */
-    /* Advice is a system call per window: half of the time of a batch that is already in the page
-     * cache. So it is given only while it makes this thread read from the disk, which the kernel
-     * counts. It is given again as soon as a fault has read from the disk. */
+    /* whether to call madvise: it costs a system call per window, half of the time of a batch that
+     * is in the page cache. Advice ends when the kernel's counts show no reads by this thread, and
+     * resumes after a fault that read from the disk. */
     int advising;
-    unsigned batches; /* windows since the last check */
-    unsigned given;   /* advice given since then */
-    unsigned told;    /* number of batches expected */
-    unsigned idle;    /* consecutive checks without any reading */
-    /* after so many of them advice ends; grows each time that this was a mistake */
+    unsigned batches; /* batches since the last check of these counts */
+    unsigned given;   /* calls of madvise since the last check */
+    unsigned told;    /* number of batches that were announced and not yet fetched */
+    unsigned idle;    /* consecutive checks that found no reads although advice was given */
+    /* value of `idle` at which advice ends; doubled when a later fault shows that it ended too
+     * early */
     unsigned patience;
-    pthread_t thread;    /* the thread that the counts below belong to: */
-    long faults, blocks; /* pages that it waited for; all pages read for it, by advice too */
-    /* for chunks: those already requested, in a hash table by address */
+    pthread_t thread;    /* thread that `faults` and `blocks` were read for */
+    /* the thread's major page faults; blocks read from disk for it, also through advice */
+    long faults, blocks;
+    /* hash table of the chunks already requested: their addresses */
     uintptr_t asked[];
 } cursor;
 
@@ -104,13 +107,13 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
                       " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
                       h->path, size)
                 : sgt_fail_errno(err, "%s: mapping it", h->path);
-    close(fd); /* a map keeps its file open */
+    close(fd); /* the mapping keeps the file open */
     if (rc < 0) return rc;
     r->guarded->maps[shard].base = base;
     r->guarded->maps[shard].size = (size_t)size;
     r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data),
                              st.st_dev, st.st_ino};
-    /* only advice: if it is refused, reading is slower */
+    /* ignore errors: without this advice, reading is only slower */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -161,13 +164,13 @@ static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
-/* Mark a shard whose file has become shorter than its map. */
+/* If the shard's file is now shorter than its map, mark the map as torn at the file's end. */
 static void look_at_size(const reader *r, uint32_t shard)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     const file *f = &r->files[shard];
     struct stat st;
-    /* the map still has the old file */
+    /* do nothing if the path names another file: the map still has the old one */
     if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return;
     if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head))
         sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
@@ -189,8 +192,8 @@ static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
                     h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
 }
 
-/* Windows before the tear are whole, whichever cursor found it, so the earlier batches of a stream
- * do not fail because of a later one. */
+/* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
+ * a stream succeed even if a later batch has found the tear. */
 static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
@@ -203,7 +206,8 @@ static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt
     return SGT_OK;
 }
 
-/* Some cuts show only as zeros up to the end of the last page. */
+/* Check again for windows that end in id 0: after a cut, the rest of the file's last page reads as
+ * zeros, without a signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err)
 {
@@ -221,7 +225,7 @@ static void look_at_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    /* threads may hand a cursor over to each other */
+    /* a cursor may be used by several threads in turn */
     int known = pthread_equal(c->thread, pthread_self());
     int waited = used.ru_majflt != c->faults, reading = waited || used.ru_inblock != c->blocks;
     if (known && c->advising) {
@@ -244,9 +248,8 @@ static void advise(cursor *c, uintptr_t from, uintptr_t end)
     c->given++;
 }
 
-/* With `block`, windows come from one 64 MiB pool of blocks after another. So the chunks that a
- * window touches are read whole, once. Only the sampler knows which parts of them belong to blocks;
- * at most a quarter of what is read does not. */
+/* Request whole chunks, each once, because with `block` the windows of 64 MiB pools use most of a
+ * chunk. At most a quarter of what is read belongs to no block of the pool. */
 static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uintptr_t end)
 {
     uintptr_t first = (uintptr_t)m->base, last = first + m->size;
@@ -258,7 +261,8 @@ static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uin
     }
 }
 
-/* Advice covers whole pages, including the two in which a window begins and ends. */
+/* Request the pages of all windows, unless advice has ended. madvise takes whole pages, including
+ * those in which a window begins and ends. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -283,13 +287,14 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
 {
     cursor *c = p;
     double now = sgt_now();
-    if (now < c->looked || now - c->looked >= LOOK_S) { /* or the clock went back */
+    if (now < c->looked || now - c->looked >= LOOK_S) { /* now < looked: the clock went back */
         c->looked = now;
         for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
     }
     look_at_reads(c);
     if (c->told) c->told--;
-    else advise_all(c, windows, n); /* it was not announced: request at least its own pages now */
+    /* these windows were not announced: at least request all their pages at once */
+    else advise_all(c, windows, n);
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
     return find_torn(c->r, windows, n, err);

@@ -27,7 +27,7 @@
 
 #define DEPTH 32u    /* reads in flight: 8 MiB */
 #define PARTS 4u     /* extents per block, at most */
-#define PATIENCE 16u /* at most so many cursors may be left behind */
+#define PATIENCE 16u /* most cursors that may be left behind */
 #define NONE UINT64_MAX
 
 typedef struct block {
@@ -40,15 +40,15 @@ typedef struct block {
 } block;
 
 typedef struct half {
-    uint64_t pool, first; /* NONE: none yet; its first block, and its number of blocks */
+    uint64_t pool, first; /* pool: number of the pool, or NONE; first: its first block */
     uint32_t count, asked, landed;
-    uint32_t awaited; /* the lowest block that a cursor waits for */
+    uint32_t awaited; /* the lowest block that a cursor waits for; UINT32_MAX: none */
     uint32_t pins;
     block *blocks;
     char *memory;
 } half;
 
-/* A part of a block being read; or, in its place in the order, a block that is lost. */
+/* A part of a block being read. A lost block has one flight, without a read, to keep the order. */
 typedef struct flight {
     sgt_ring_read read;
     half *h;
@@ -60,7 +60,7 @@ struct sgt_pool {
     sgt_rings *rings;
     const sgt_set *set;
     const sgt_sampler *sampler;
-    uint32_t shard0; /* the sampler's first shard, in the set */
+    uint32_t shard0; /* index in `set` of the sampler's shard 0 */
     size_t room;     /* bytes of memory per block */
     uint64_t pools;  /* pools in an epoch */
     sgt_arena arena;
@@ -70,12 +70,12 @@ struct sgt_pool {
     pthread_t thread;
     pid_t pid;
     int running, closing;
-    int ended_early; /* the thread has failed: nothing will ever arrive */
-    int leaked;      /* it is unknown when the last read into the arena ends */
+    int ended_early; /* 1: the thread has failed, and no more blocks will arrive */
+    int leaked;      /* 1: the kernel may still write into the arena, so it must not be unmapped */
     half halves[2];
     uint64_t wanted, stray, blocks_read;
     uint32_t cursors, late;
-    /* used by the thread only */
+    /* used only by the filling thread */
     sgt_sampler_memo memo;
     flight *flights; /* DEPTH */
     uint64_t taken, ended;
@@ -125,7 +125,7 @@ static int is_spare(const sgt_pool *p, const half *h)
     return !is_wanted(p, h->pool) && !h->pins && h->asked == h->landed;
 }
 
-/* Give halves that can be spared to the wanted pools that have none. */
+/* Assign wanted pools without a half to halves that may be reused. */
 static void give_pools(sgt_pool *p)
 {
     for (uint64_t pool = p->wanted; is_wanted(p, pool); pool++) {
@@ -139,8 +139,8 @@ static void give_pools(sgt_pool *p)
     }
 }
 
-/* Return the half whose block is read next: the lower pool's first. A pool that is no longer wanted
- * is read only if a cursor waits for it. */
+/* Return the half to read the next block of, the lower pool's first; NULL if there is none. A pool
+ * that is no longer wanted is read only if a cursor waits for it. */
 static half *half_to_fill(sgt_pool *p)
 {
     half *best = NULL;
@@ -151,7 +151,7 @@ static half *half_to_fill(sgt_pool *p)
     return best;
 }
 
-/* Lay out the parts of a block one after the other. Return 0 if they do not fit. */
+/* Assign memory from `to` on to the parts of a block, in order. Return 0 if they do not fit. */
 static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
 {
     size_t align = sgt_rings_align(p->rings), used = 0;
@@ -169,7 +169,7 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
     return 1;
 }
 
-/* Start reading the next block of h, with a flight for each part. */
+/* Start reading block i of h, with a flight for each part; with too many parts it is lost. */
 static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
 {
     sgt_extent parts[PARTS];
@@ -190,12 +190,12 @@ static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
     p->taken += b->parts;
 }
 
-/* Finish the first of the flights. */
+/* Wait for the oldest read in flight, and store where its part lies. */
 static void land(sgt_pool *p, sgt_ring *r)
 {
     flight *f = &p->flights[p->ended++ % DEPTH];
     half *h = f->h;
-    /* a caller that needs one of its windows reads it itself, and gets the error then */
+    /* ignored: a caller that needs a window of this block reads it itself and gets the error */
     sgt_error err;
     if (f->read.bytes && sgt_ring_wait(r, &f->read, 1, &err) < 0) f->b->lost = 1;
     f->b->part[f->part].tokens = (const uint16_t *)(const void *)f->read.data;
@@ -209,8 +209,8 @@ static void land(sgt_pool *p, sgt_ring *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Start reads as long as there is room for a block's parts. Otherwise wait for the first flight, or
- * for work. */
+/* Start reads while a block's parts have free flights; else wait for the oldest read or for
+ * work. */
 static void keep_full(sgt_pool *p, sgt_ring *r)
 {
     pthread_mutex_lock(&p->lock);
@@ -257,8 +257,8 @@ static int start(sgt_pool *p, sgt_error *err)
 
 /* ---- opening ---- */
 
-/* After a fork, the child has a copy of the pool but not the thread that fills it. So it has no
- * pool. */
+/* Return whether this process is a child after fork. It has a copy of the pool but not the filling
+ * thread, so the pool must not be used. */
 static int is_childs(const sgt_pool *p) { return p->pid != getpid(); }
 
 static size_t room_of(const sgt_pool *p)
@@ -321,11 +321,11 @@ void sgt_pool_close(sgt_pool *p)
         pthread_join(p->thread, NULL);
         sgt_prefault_end(&p->prefault);
     }
-    /* otherwise the kernel may still write into it: rather leak it */
+    /* keep the arena mapped if the kernel may still write into it */
     if (!p->leaked) sgt_arena_unmap(&p->arena);
     for (int i = 0; i < 2; i++) free(p->halves[i].blocks);
     free(p->flights);
-    if (!child) { /* in the child this would wait for a copy of the thread */
+    if (!child) { /* in the child, destroying these could wait for a thread that it does not have */
         pthread_cond_destroy(&p->work);
         pthread_cond_destroy(&p->arrived);
         pthread_mutex_destroy(&p->lock);
@@ -370,8 +370,8 @@ void sgt_pool_cursor_close(sgt_pool_cursor *c)
 
 /* ---- fetching ---- */
 
-/* Wake the cursors that wait for the pool that was wanted until now, even if no half changes its
- * pool. */
+/* Make `pool` the wanted one. Wake the cursors that wait for the previous one, even if no half
+ * changes its pool. */
 static void want(sgt_pool *p, uint64_t pool)
 {
     p->wanted = pool;
@@ -382,7 +382,7 @@ static void want(sgt_pool *p, uint64_t pool)
     pthread_cond_broadcast(&p->arrived);
 }
 
-/* Account for a fetch whose windows are in pools `low` to `high`: see above. */
+/* Advance `wanted` for a fetch whose windows are in pools `low` to `high`, by the rules above. */
 static void steer(sgt_pool *p, uint64_t low, uint64_t high)
 {
     uint32_t others = p->cursors < PATIENCE ? p->cursors : PATIENCE;
@@ -392,15 +392,14 @@ static void steer(sgt_pool *p, uint64_t low, uint64_t high)
         return;
     }
     p->stray = NONE;
-    /* a cursor that is two pools behind counts as left behind */
+    /* the fetch is two pools ahead of the slowest cursor: leave that one behind */
     if (high == p->wanted + 2) want(p, p->wanted + 1);
     if (low == p->wanted) p->late = 0;
     else if (low == p->wanted + 1 && ++p->late >= others) want(p, low);
 }
 
-/* Wait until the wanted pools have halves, if they can have any. Pins and reads in flight may hold
- * the old pools for a moment. The caller holds no pin, so its waiting keeps no other cursor from
- * continuing. */
+/* Wait until the wanted pools among `low` and `high` have halves. Pins and reads in flight can hold
+ * old pools for a moment. The caller holds no pin, so no other cursor waits for it. */
 static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
 {
     while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) &&
@@ -433,7 +432,8 @@ static const uint16_t *find(const half *h, const sgt_window *w)
     return NULL;
 }
 
-/* Return where the windows are, as far as these two halves (NULL: none) hold them. */
+/* Set tokens[i] to window i if it has arrived in one of these halves (NULL: none). Return how many
+ * windows are missing. */
 static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n,
                        const uint16_t **tokens)
 {

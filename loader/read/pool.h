@@ -1,11 +1,11 @@
-/* pool.h: the blocks of `--sampling block`, each read whole and once: those of the pool in use and,
- * ahead of time in the background, those of the next pool. Windows are copied out of them. All
- * cursors of a reader share one; in a mix each set has one (blocks.h).
+/* pool.h: the blocks of `--sampling block`, each read whole and once. A thread reads the blocks of
+ * the pool in use, then those of the next pool. Windows are copied out of them. All cursors of a
+ * reader share one; in a mix each set has one (blocks.h).
  *
- * It exists for speed alone. What it does not have is left to the caller, who reads such windows
- * one by one and so finds out what is wrong with them: windows after a jump, of a block that could
- * not be read, or of one in too many pieces. A pool is begun when two fetches in a row ask for it,
- * so that occasional batches cost no more than their windows.
+ * It exists for speed alone. The caller reads windows that the pool does not have one by one, and
+ * so gets their errors: windows after a jump, and those of a block that could not be read or has
+ * too many parts. A pool is begun when two fetches in a row ask for it, so that occasional batches
+ * cost no more than their windows.
  *
  * Memory: two pools of 256 blocks, each of K = ceil(131072 / T) windows and the sectors around
  * them, in huge pages: 132 MiB at T = 1024, at most 260 MiB. Rows of more than 131,072 tokens are

@@ -1,6 +1,6 @@
-/* prefault.h: prefault memory by threads, ahead of the threads that fill it. The first access to a
- * page has to zero it, and in a virtual machine may make the host find memory. That can be slower
- * than the disk; two threads take half the time of one.
+/* prefault.h: threads that prefault memory ahead of the threads that fill it. At the first access
+ * to a page the kernel zeroes it, and a virtual machine's host may have to find memory for it. That
+ * can be slower than the disk; two threads take half the time of one.
  *
  *     sgt_prefault t;
  *     sgt_prefault_begin(&t, arena.base, arena.size);
@@ -21,10 +21,10 @@ typedef struct sgt_prefault {
     pthread_t threads[SGT_PREFAULT_THREADS];
 } sgt_prefault;
 
-/* Start prefaulting, in order, with one thread per core and at most SGT_PREFAULT_THREADS. It keeps
- * what is written to the memory meanwhile. If threads cannot be started, or before Linux 5.14,
- * nothing happens: it is for speed alone. */
+/* Start prefaulting [base, base + size) in order, with one thread per core, at most
+ * SGT_PREFAULT_THREADS. Data written to the memory meanwhile is kept. It only saves time: before
+ * Linux 5.14, or if threads cannot be started, it does nothing. */
 void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size);
-void sgt_prefault_end(sgt_prefault *t); /* Stop; the remaining pages are left alone. */
+void sgt_prefault_end(sgt_prefault *t); /* stop; pages not reached yet stay as they are */
 
 #endif

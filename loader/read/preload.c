@@ -1,9 +1,9 @@
-/* preload.c: the whole set in memory, in one block of huge pages, filled by large reads, many of
- * them in flight. After that nothing can fail. Ids are checked as they arrive, so a bad one ends
- * a run before it begins.
+/* preload.c: the whole set in memory, in one block of huge pages, filled at open by large reads,
+ * many of them in flight. Fetches cannot fail after that. Ids are checked as they arrive, so an
+ * invalid id is reported before a run begins.
  *
- * A shard's file lies in memory as it is, with its header, from a multiple of SGT_RING_ALIGN on.
- * So what is aligned in the file is aligned in memory, wherever its tokens begin. */
+ * A shard's whole file, with its header, starts at a multiple of SGT_RING_ALIGN in memory. So
+ * offsets that are aligned in the file are aligned in memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,29 +17,30 @@
 #include "loader/read/prefault.h"
 #include "loader/rows/rows.h"
 
-#define READ_BYTES ((size_t)1 << 20) /* bytes per read, and ... */
-/* ... reads in flight: more did not help the disk that was measured */
+#define READ_BYTES ((size_t)1 << 20) /* bytes per read */
+/* reads in flight; more did not make the measured disk faster */
 #define DEPTH 16u
 
 typedef struct reader {
     sgt_arena arena;
     char detail[288];
-    const uint16_t *tokens[]; /* where each shard lies in memory */
+    const uint16_t *tokens[]; /* address in the arena of each shard's first token */
 } reader;
 
-/* Pieces of shards, in order. Those from `landed` to `asked` are being read: number n in reads[n %
- * DEPTH]. */
+/* The shards' bytes are read in pieces, in order. Piece n uses reads[n % DEPTH]. Pieces `landed` to
+ * `asked` - 1 are in flight. */
 typedef struct filling {
     const sgt_set *set;
     const reader *r;
     const sgt_reader_fault *fault;
     sgt_ring *ring;
-    uint32_t shard; /* where the next piece begins */
+    uint32_t shard; /* shard and byte offset at which the next piece begins */
     uint64_t at;
     int fd; /* descriptor of that shard, through the page cache; -1: not open */
     uint64_t asked, landed;
     sgt_ring_read reads[DEPTH];
-    int here[DEPTH]; /* the piece was in the page cache */
+    /* 1: the piece was copied from the page cache, so there is no read to wait for */
+    int here[DEPTH];
 } filling;
 
 static void close_reader(void *p)
@@ -52,7 +53,8 @@ static void close_reader(void *p)
 
 /* ---- reading ---- */
 
-/* Return the bytes that a shard takes in memory, including what the read of its end may fill. */
+/* Return the bytes of memory that a shard's file takes, rounded up because its last read may fill
+ * whole units of SGT_RING_ALIGN. */
 static uint64_t image_size(const sgt_set_shard *h)
 {
     return (sgt_shard_bytes(&h->head) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
@@ -63,10 +65,10 @@ static char *image(const filling *f, uint32_t shard)
     return (char *)(uintptr_t)f->r->tokens[shard] - f->set->shards[shard].head.data;
 }
 
-/* Copy a piece from the page cache if it is there: this is faster than reading, and the disk
- * continues with earlier reads. A piece that is not there is read around the page cache: otherwise
- * it would be copied once more, and evict what others need. If copying fails (the file was cut
- * short, or the disk failed), the ring reads the piece and reports the error. */
+/* Copy the next piece from the page cache if it is there: this is faster, and the disk works on
+ * earlier reads meanwhile. Otherwise start a direct read, which saves a copy and evicts nothing
+ * from the page cache. If copying fails (the file was cut short, or the disk failed), the ring
+ * reads the piece and reports the error. */
 static int ask(filling *f, sgt_error *err)
 {
     const sgt_set_shard *h = &f->set->shards[f->shard];
@@ -131,7 +133,7 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
     sgt_prefault_end(&prefault);
-    /* rather leak the memory than let a late read write into it */
+    /* if reads may still be in flight, leak the memory that they write to */
     if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
     sgt_rings_close(rings);
     return rc;
@@ -148,7 +150,8 @@ static void lay_out(reader *r, const sgt_set *set)
     }
 }
 
-/* The kernel would grant the memory and kill the process when it is touched, so check now. */
+/* Check free memory before mapping: the kernel would grant the memory and kill the process when it
+ * is written. */
 static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
 {
     sgt_memory m;
@@ -183,7 +186,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
 
 static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
-/* A cursor needs nothing but the arena. */
+/* Open a cursor, which needs no state: all windows are in the arena. */
 static int open_cursor(void **cursor, void *p, sgt_error *err)
 {
     (void)err;

@@ -22,44 +22,49 @@
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
 typedef struct sgt_reader_fault {
-    int ring_error;       /* errno with which creating an io_uring fails ... */
-    unsigned rings_first; /* ... after this many were created */
-    /* errno with which an io_uring with SINGLE_ISSUER and DEFER_TASKRUN is refused */
+    /* errno with which creating an io_uring fails, after rings_first successes */
+    int ring_error;
+    unsigned rings_first;
+    /* errno with which creating an io_uring with SINGLE_ISSUER and DEFER_TASKRUN fails */
     int flags_error;
-    int enter_error;       /* errno with which every io_uring_enter fails ... */
-    unsigned enters_first; /* ... after this many */
+    int enter_error;       /* errno with which io_uring_enter fails, after enters_first successes */
+    unsigned enters_first;
     int files_error;       /* errno with which registering files fails */
     int pipe_error;        /* errno with which creating the pipe that reports a ring's end fails */
     int memory_error;      /* errno with which registering memory fails */
     int direct_error;      /* errno with which opening with O_DIRECT fails */
-    /* errno with which direct reads fail after reads_first, although opening succeeded */
+    /* errno with which direct reads fail, after reads_first successes, although opening with
+     * O_DIRECT succeeded */
     int direct_read_error;
     int align_unknown; /* statx reports no alignments */
-    /* most bytes that a read returns; direct reads return at least their alignment */
+    /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
+     * limit */
     size_t most_bytes;
     int first_error;       /* errno with which the first try of each read fails */
-    int read_error;        /* errno with which every read fails ... */
-    unsigned reads_first;  /* ... after this many */
-    unsigned ring_entries; /* entries of an io_uring, whatever its depth */
-    unsigned most_files;   /* most descriptors that stay open */
+    int read_error;        /* errno with which every read fails, after reads_first successes */
+    unsigned reads_first;
+    unsigned ring_entries; /* entries of an io_uring, instead of its depth; 0: its depth */
+    unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
     int no_cachestat;      /* the kernel has no cachestat */
     int cache_error;       /* not 0: reading from the page cache fails */
-    const char *memory;    /* root folder of the proc and sys that describe memory */
-    /* not 0: smaller blocks and pools for sampling `block`, which changes the order of windows */
+    /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
+    const char *memory;
+    /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;
+     * 0: the normal sizes */
     uint32_t block_tokens, pool_blocks;
 } sgt_reader_fault;
 
 typedef struct sgt_reader_options {
     sgt_sampling sampling;
-    const sgt_mix *mix; /* source of windows; outlives the reader */
+    const sgt_mix *mix; /* computes which windows a batch has; outlives the reader */
     uint32_t seq;       /* T: windows have at most T + 1 tokens */
     uint32_t windows;   /* most windows per fetch */
     sgt_notice notice;  /* called by one thread at a time */
     sgt_reader_fault fault;
 } sgt_reader_options;
 
-/* The functions of a reader. The set outlives the reader. Each call that can fail returns 0 or a
- * negative SGT_E* with *err filled in. */
+/* The functions of a reader. The set outlives it. Functions with an `err` return 0, or a negative
+ * SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     int (*open)(void **reader, const sgt_set *set, const sgt_reader_options *o, sgt_error *err);
     void (*close)(void *reader);
@@ -70,16 +75,16 @@ typedef struct sgt_reader_ops {
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
-    /* number of windows to announce ahead of the fetch; at least a batch unless expect is NULL */
+    /* how many windows to announce ahead of the fetch; at least a batch's, unless expect is NULL */
     uint32_t ahead;
-    /* Check, after their tokens were read, that the windows of the last fetch really held the
-     * files' tokens. NULL: no check is needed. */
+    /* Check the windows of the last fetch after the caller has copied their tokens: fail if these
+     * may not be the files'. NULL: no check is needed. */
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err);
 } sgt_reader_ops;
 
-/* The readers' names, in the order of sgt_reader; their functions are sgt_read_preload and so
- * on. */
+/* Calls X(name) for each reader, in the order of sgt_reader. The functions of reader `name` are in
+ * sgt_read_NAME. */
 #define SGT_READ_ALL(X) X(preload) X(mmap) X(uring)
 
 #define SGT_READ_DECLARE(name) extern const sgt_reader_ops sgt_read_##name;

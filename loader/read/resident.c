@@ -1,6 +1,6 @@
-/* resident.c: see resident.h. cachestat (Linux 6.5) counts without mapping anything; before it
- * there was mincore. Both tell only those who own the file or may write it: mincore claims to
- * others that everything is there. */
+/* resident.c: see resident.h. cachestat (Linux 6.5) counts cached pages without mapping the file;
+ * older kernels have mincore. Only users who own the file or may write to it get an answer:
+ * cachestat refuses others, and mincore tells them that every page is cached. */
 #include "loader/read/resident.h"
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
 {
-    /* cached, dirty, in writeback, evicted, recently evicted */
+    /* counts: pages cached, dirty, in writeback, evicted, recently evicted */
     uint64_t range[2] = {at, bytes}, counts[5] = {0};
     if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
     return counts[0] >= pages;
@@ -36,7 +36,7 @@ int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *faul
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
              pages = (before + bytes + page - 1) / page;
-    at -= before; /* maps begin there */
+    at -= before; /* mmap needs an offset that begins a page */
     bytes += (size_t)before;
     int all = fault->no_cachestat ? -1 : by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);

@@ -1,4 +1,4 @@
-/* resident.h: is an extent of a file in the page cache? */
+/* resident.h: test whether a part of a file is in the page cache. */
 #ifndef SGT_RESIDENT_H
 #define SGT_RESIDENT_H
 
@@ -7,8 +7,8 @@
 
 #include "loader/read/reader.h"
 
-/* Return 1 if all of the `bytes` from `at` seem to be in the page cache, else 0. The answer is only
- * a guess for speed: the kernel may drop or load pages at any time. */
+/* Return 1 if all of the `bytes` from offset `at` seem to be in the page cache, else 0. Use it only
+ * to choose the faster way: the kernel may drop or load pages at any time. */
 int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault);
 
 #endif

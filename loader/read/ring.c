@@ -1,10 +1,10 @@
-/* ring.c: reads in flight.
+/* ring.c: implements ring.h.
  *
- * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued. When
- * it comes back, `ended` either issues it again (it was interrupted, or only a part arrived) or
- * completes it. Slots record which reads the kernel has, so that all of them can be issued
- * again: to a ring that any thread may use, if a second thread arrives at a ring that only its
- * first thread may use; or to a thread pool, if the ring has failed. */
+ * A read waits in a list until fewer than `depth` reads are in flight; then it gets a slot and is
+ * issued. When the kernel returns it, `ended` completes it, or queues the rest of it if it was
+ * interrupted or short. Slots record which reads the kernel has, so that `move` can issue them all
+ * again. It does so if a second thread uses a ring that only its first thread may use, or if the
+ * ring fails. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@
 #define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
 
-/* ENDED: at the file's end. REFUSED: the file was not opened */
+/* state of a read. ENDED: the file ended before the read's last byte. REFUSED: the file could not
+ * be opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
 static const char *path_of(const sgt_ring *r, uint32_t shard)
@@ -28,8 +29,7 @@ static const char *path_of(const sgt_ring *r, uint32_t shard)
 
 static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
 
-/* Return the bytes to request next: all that is missing, up to the next multiple of the
- * alignment. */
+/* Return how many bytes to request next: all that are missing, rounded up to the alignment. */
 static size_t ask_bytes(const sgt_ring *r, const sgt_ring_read *d)
 {
     size_t most = r->all->fault.most_bytes ? r->all->fault.most_bytes : MOST_BYTES;
@@ -46,8 +46,8 @@ static int into_registered(const sgt_ring *r, const char *to, size_t bytes)
            (size_t)(to - r->memory) <= r->memory_bytes - bytes;
 }
 
-/* Find the descriptor, or the number of the file in the ring's table, and the offset of the
- * read. */
+/* Set the read's file, which is a descriptor or an index in the ring's table of registered files,
+ * and its alignment. Return 0 or a negative SGT_E*. */
 static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
 {
     d->registered = r->registered && r->registered[d->shard];
@@ -58,7 +58,7 @@ static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
         d->taken = 1;
         if (r->registered && io_uring_register_files_update(&r->ring, d->shard, &d->fd, 1) == 1) {
             r->registered[d->shard] = 1;
-            sgt_files_give(r->all->files, d->shard); /* the table keeps it open */
+            sgt_files_give(r->all->files, d->shard); /* the ring's table keeps the file open */
             d->taken = 0;
             d->registered = 1;
             d->fd = (int)d->shard;
@@ -99,7 +99,7 @@ static void shift(sgt_ring *r)
 
 /* ---- issuing ---- */
 
-/* Return 0 if there is no room for it now. */
+/* Give a read to the kernel or to the thread pool. Return 0 if the ring has no room for it now. */
 static int issue(sgt_ring *r, sgt_ring_read *d)
 {
     unsigned slot = r->slots[r->flying];
@@ -124,8 +124,8 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
     return 1;
 }
 
-/* Issue as many waiting reads as may be in flight. Return 0 if the ring has no room for one, or if
- * no descriptor is available while others are in flight. */
+/* Issue waiting reads until `depth` are in flight. Return 0 if the ring has no room for one, or if
+ * no descriptor is available for it while others are in flight. */
 static int issue_waiting(sgt_ring *r)
 {
     while (r->first && r->flying < r->depth) {
@@ -154,8 +154,8 @@ static int faulty(sgt_ring *r, sgt_ring_read *d, int result)
     return result;
 }
 
-/* Direct reads are refused, now or in another ring, and this ring's table still has the file opened
- * for them. Register it again, opened for other reads. */
+/* Queue a read again as a buffered one, because direct reads of its file are refused. Unregister
+ * the file, so that it is registered again, opened without O_DIRECT. */
 static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
 {
     if (d->align > 1) sgt_files_refuse(r->all->files, d->shard, EINVAL);
@@ -165,7 +165,8 @@ static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
     append(r, d);
 }
 
-/* A direct read that ends within its alignment has reached the file's end. */
+/* Handle the result of a read: complete it, or queue it again. A direct read whose length is no
+ * multiple of the alignment has reached the end of the file. */
 static void ended(sgt_ring *r, unsigned slot, int result)
 {
     sgt_ring_read *d = r->flights[slot].read;
@@ -178,7 +179,7 @@ static void ended(sgt_ring *r, unsigned slot, int result)
     } else if (result == 0 || d->done % d->align) {
         finish(r, d, ENDED);
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-        append(r, d); /* cancelled, because the thread that issued it has ended */
+        append(r, d); /* ECANCELED: the thread that issued the read has ended */
     } else if (result == -EINVAL && !d->turned) {
         read_otherwise(r, d);
     } else {
@@ -208,8 +209,8 @@ static void reap_pool(sgt_ring *r, unsigned wait)
     }
 }
 
-/* Issue everything in flight again: to a ring that any thread may use, because another thread uses
- * this one now; or to a thread pool, because the ring failed with this errno. */
+/* Issue all reads in flight again. error 0: to a ring that any thread may use, because another
+ * thread uses this one now. Otherwise to a thread pool, because the ring failed with this errno. */
 static void move(sgt_ring *r, int error)
 {
     if (!sgt_setup_leave_from_afar(r)) {
@@ -224,12 +225,13 @@ static void move(sgt_ring *r, int error)
         if (r->flights[i].read) append(r, r->flights[i].read);
         r->flights[i].read = NULL;
     }
-    /* the table that it was registered in is gone */
+    /* the closed ring's table of files is gone: release each read's file, so that it is opened
+     * again */
     for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d);
 }
 
-/* Return how many reads to wait for if `pending` are wanted. While other reads wait for a slot,
- * that is a quarter of the depth, so that they are issued before the disk runs out of work. */
+/* Return how many completions to wait for at once; `pending` reads are wanted. If reads wait for a
+ * slot, return at most a quarter of the depth, so that they are issued before the disk is idle. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->first ? (r->depth + 3) / 4 : r->flying;
@@ -305,7 +307,7 @@ uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n)
 
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
-    /* the latter belongs to the child, which waits for nothing */
+    /* ignore a read that is already waiting or in flight; in a child after fork it never ends */
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
     d->taken = d->tried = d->turned = d->error = 0;
@@ -342,7 +344,8 @@ static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path_of(r, d->shard), at);
 }
 
-/* A read whose file was not opened is tried again, now that no other read holds a descriptor. */
+/* Queue the REFUSED reads again: now that no other read holds a descriptor, open one more even
+ * above the limit. Return 1 if there were any, 0 if not, or the error of opening a file. */
 static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 {
     int again = 0;
@@ -350,7 +353,8 @@ static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error
         if (reads[i].state != REFUSED) continue;
         int fd = sgt_files_take(r->all->files, reads[i].shard, 1, err);
         if (fd < 0) {
-            /* the reads before it wait again by now, and no other call waits for them */
+            /* also drop the reads that this loop has queued, because no caller will wait for
+             * them */
             sgt_ring_drop(r, reads, i);
             return fd;
         }
@@ -384,7 +388,8 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* A child has copies of what its parent still uses. It drops them and waits for nothing. */
+/* Drop waiting reads and wait for those in flight. A child after fork only drops its copies. Return
+ * 1 if reads may still be in flight. */
 static int stop(sgt_ring *r)
 {
     int child = r->pid != getpid();

@@ -28,7 +28,7 @@
  * If a kernel, a container or a file system refuses a feature, the ring works without it. Each such
  * fallback is reported once per reader, in a notice and in sgt_rings_detail: SINGLE_ISSUER and
  * DEFER_TASKRUN, registered files, registered memory, O_DIRECT, io_uring itself. A ring that fails
- * later is replaced by threads too, which a notice says. A wait fails for that reason only if it is
+ * later is replaced by threads too, and a notice says so. That makes a wait fail only if it is
  * unknown when the ring's reads in flight will end. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
@@ -53,11 +53,11 @@ typedef struct sgt_ring_read {
 
     /* internal to the ring */
     int state, error, tried, turned;
-    /* fd: a descriptor (`taken`: to be given back) or an index in the ring's table
-     * (`registered`) */
+    /* fd: a descriptor, or an index in the ring's table if `registered` is set. taken: the
+     * descriptor must be given back */
     int fd, taken, registered;
     unsigned align; /* alignment of the read, in bytes */
-    /* bytes read before `at` for alignment; bytes that have arrived so far */
+    /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */
     size_t skip, done;
     struct sgt_ring_read *next;
 } sgt_ring_read;
@@ -96,10 +96,10 @@ int sgt_ring_close(sgt_ring *r);
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
-/* Cancel those of these reads that are not in flight yet; the others end normally. */
+/* Cancel those of these reads that are still queued. Reads in flight are not cancelled. */
 void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n);
 
-/* Return how many of these reads have not ended, as far as the ring has looked. */
+/* Return how many of these reads are queued or in flight, without looking for new completions. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
 /* Wait until all of these reads have ended and the ring has no pointer to them. Returns 0 or the

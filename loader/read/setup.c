@@ -1,11 +1,11 @@
-/* setup.c: make rings with every available feature that makes them fast, and leave them.
+/* setup.c: make rings with all fast features that this machine allows, and close them.
  *
- * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the
- * ring. The kernel then does the work of a completion when that thread asks for completions,
- * without interrupting it. If another thread arrives (or closes the ring), or the ring fails,
- * the reads in flight cannot be waited for through the ring. But the kernel releases a ring's
- * registered files when its last read has ended. So one end of a pipe is registered with each
- * ring; once the ring is closed, the other end tells when no read is in flight. */
+ * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring.
+ * The kernel then does the work of a completion when that thread asks for completions, without
+ * interrupting it. If another thread arrives (or closes the ring), or the ring fails, the reads in
+ * flight cannot be waited for through the ring. But the kernel releases a ring's registered files
+ * when its last read has ended. So one end of a pipe is registered with each ring; once the ring is
+ * closed, the other end tells when no read is in flight. */
 #include "loader/read/setup.h"
 
 #include <errno.h>
@@ -21,9 +21,10 @@
 
 #include "loader/base/arena.h"
 
-#define USUAL_DEPTH 128u  /* flags of the ring that is tried first */
-#define POOL_THREADS 16u  /* threads used instead of an io_uring */
-#define PATIENCE_MS 10000 /* seconds to wait for reads in flight after their ring was closed */
+/* depth of the ring that is made at open, to find out which features are available */
+#define USUAL_DEPTH 128u
+#define POOL_THREADS 16u  /* threads of the pool that replaces an io_uring */
+#define PATIENCE_MS 10000 /* milliseconds to wait for reads in flight after their ring was closed */
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)
@@ -59,7 +60,7 @@ static int make_ring(sgt_ring *r, unsigned flags)
     int rc =
         io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
     if (rc < 0) return rc;
-    /* plain reads need Linux 5.6 */
+    /* IORING_OP_READ needs Linux 5.6 */
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
     int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
     if (probe) io_uring_free_probe(probe);
@@ -68,9 +69,8 @@ static int make_ring(sgt_ring *r, unsigned flags)
         return -ENOSYS;
     }
     __atomic_fetch_add(&all->made, 1, __ATOMIC_RELAXED);
-    /* The kernel may give this ring the memory of one that another thread closed, and only the
-     * kernel knows their order. This load acquires what sgt_setup_leave released, for the thread
-     * sanitizer, which knows only atomics. */
+    /* For the thread sanitizer, which sees only atomics: the kernel may give this ring memory that
+     * another thread's ring had. This operation acquires what sgt_setup_leave released. */
     __atomic_fetch_add(&all->order, 1, __ATOMIC_ACQUIRE);
     r->has_ring = 1;
     r->flags = flags;
@@ -93,7 +93,7 @@ static int make_table(sgt_ring *r, unsigned n)
 {
     struct rlimit limit;
     if (r->all->fault.files_error && n > 1) return -r->all->fault.files_error;
-    /* newer kernels return this too */
+    /* newer kernels check this limit themselves and return EMFILE */
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE;
     return io_uring_register_files_sparse(&r->ring, n);
 }
@@ -111,7 +111,8 @@ static int put_pipe(sgt_ring *r, unsigned at)
     return rc == 1 ? 0 : rc < 0 ? rc : -EINVAL;
 }
 
-/* If there are too many shards for a table, register the pipe alone: FLAGS need it. */
+/* Register a table with a slot for each shard, and the pipe. If there are too many shards, register
+ * the pipe alone, which rings with FLAGS need. */
 static int register_files(sgt_ring *r)
 {
     char buf[128];
@@ -143,7 +144,8 @@ static void register_memory(sgt_ring *r)
                       r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
 }
 
-/* Make the best ring available; one for any thread if `plain`. Return 0, or a negative errno. */
+/* Make the best ring that the machine allows; `plain`: one that any thread may use. Return 0, or a
+ * negative errno. */
 static int get_ring(sgt_ring *r, int plain)
 {
     char buf[128];
@@ -160,7 +162,7 @@ static int get_ring(sgt_ring *r, int plain)
                 &r->all->once, SAID_FLAGS,
                 "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
                 strerror_r(-refused, buf, sizeof buf));
-        register_files(r); /* without a table or a pipe it still works */
+        register_files(r); /* ignore errors: the ring also works without a table or a pipe */
     }
     register_memory(r);
     return 0;
@@ -195,7 +197,8 @@ int sgt_setup_replace(sgt_ring *r, int error)
 
 /* ---- using and leaving one ---- */
 
-/* Call io_uring_enter directly: liburing 2.3 declares it and leaves it out of its library. */
+/* Make the system call directly: liburing 2.3 declares io_uring_enable_rings, but its library does
+ * not export it. */
 int sgt_setup_enable(sgt_ring *r)
 {
     if (r->enabled) return 0;
@@ -238,7 +241,8 @@ static void describe(sgt_rings *all, int error)
         }
 }
 
-/* Make a ring once, to find out what is available. */
+/* Make and close a ring with memory for reads of `bytes` bytes, to find out which features are
+ * available. */
 static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
 {
     sgt_arena memory = {0};

@@ -17,16 +17,17 @@ struct sgt_rings {
     sgt_reader_fault fault;
     sgt_warn_once once;
     sgt_files *files;
-    /* shard 0's at open; it stays the bound for all shards if direct reads are refused later */
+    /* alignment in bytes of shard 0's reads at open; no shard gets a larger one, even if direct
+     * reads are refused later */
     size_t align;
-    int pread;                    /* 1: use pread; decided at open */
-    int plain;                    /* 1: no FLAGS (setup.c); decided at open */
-    unsigned made, reads, enters; /* atomic counts, for faults */
+    int pread;                    /* 1: read by pread in threads; decided at open */
+    int plain;                    /* 1: make rings without FLAGS (setup.c); decided at open */
+    unsigned made, reads, enters; /* atomic counts, for injected faults */
     unsigned order;               /* atomic: see make_ring in setup.c */
     char detail[256];
 };
 
-/* A read in flight, in the kernel or the thread pool; NULL: none. */
+/* A read in flight, in the kernel or in the thread pool. read NULL: the slot is free. */
 typedef struct flight {
     sgt_ring_read *read;
     sgt_thread_pool_job job;
@@ -37,22 +38,22 @@ struct sgt_ring {
     struct io_uring ring;
     int has_ring, enabled;
     unsigned flags; /* the ring's IORING_SETUP flags */
-    /* its end reports that a closed ring has no reads in flight; -1: there is no pipe */
+    /* end of a pipe that reports when a closed ring has no reads in flight; -1: no pipe */
     int pipe;
     /* (shards): 1 if the shard is registered; NULL: files are not registered */
     uint8_t *registered;
     char *memory;
     size_t memory_bytes;
     int memory_registered;
-    sgt_thread_pool *pool; /* used instead of the ring ... */
-    int error;             /* ... because of this errno */
-    int ruined;            /* errno with which the ring failed, if nothing can replace it */
+    sgt_thread_pool *pool; /* replaces the ring if it is not NULL */
+    int error;             /* errno because of which the pool replaces the ring */
+    int ruined;            /* errno with which the ring failed, if nothing can replace it; else 0 */
     int closing;
     pid_t pid;
     unsigned depth, flying;
     sgt_ring_read *first, **end; /* queue of reads that wait for a flight */
     flight *flights;             /* (depth) */
-    /* (depth): the last depth - flying of them are the free flights */
+    /* (depth): indices of flights; slots[flying .. depth-1] are the free ones */
     unsigned *slots;
 };
 
@@ -69,8 +70,8 @@ int sgt_setup_enable(sgt_ring *r);
 
 void sgt_setup_leave(sgt_ring *r);
 
-/* Close the ring from a thread other than its own, and wait until no read is in flight. Returns 0
- * if it is unknown when that is. */
+/* Close the ring, from a thread that may not wait for its completions, and wait until no read is in
+ * flight. Return 0 if it cannot be known when that is. */
 int sgt_setup_leave_from_afar(sgt_ring *r);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct sgt_thread_pool_job {
     void *to;
     size_t bytes;
     uint64_t at;
-    int result; /* bytes, or a negative errno */
+    int result; /* bytes read, or a negative errno */
     struct sgt_thread_pool_job *next;
 } sgt_thread_pool_job;
 

@@ -1,9 +1,9 @@
 /* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The
- * windows of the expected batches are being read while the rows of the batch before them are
- * made, straight from where the disk has put them.
+ * windows of announced batches are read while the rows of the current batch are made. Rows are made
+ * straight from the memory that the disk has written to.
  *
- * A cursor has a ring of places, each for the windows of one fetch. The current one belongs to
- * the last fetch; the ones after it hold the expected windows, in order. */
+ * A cursor has a circular list of places, each for the windows of one fetch. The current place
+ * belongs to the last fetch; the places after it hold the announced windows, in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,18 @@
 #include "loader/read/blocks.h"
 #include "loader/read/ring.h"
 
-/* reads in flight, at most: more did not help the disk that was measured */
+/* most reads in flight; more did not make the measured disk faster */
 #define DEPTH 128
-/* windows: DEPTH are in flight even while a batch of 32 is waited for */
+/* windows announced ahead: enough to keep DEPTH reads in flight while a batch of 32 is waited
+ * for */
 #define AHEAD 160
-#define MOST_AHEAD ((size_t)64 << 20) /* bytes of windows that are read ahead; at least a batch */
+#define MOST_AHEAD ((size_t)64 << 20) /* most bytes of windows read ahead, but at least a batch */
 
 typedef struct reader {
     sgt_rings *rings;
     sgt_blocks *blocks; /* for sampling `block`, else NULL */
     const sgt_set *set;
-    uint32_t windows; /* windows of a fetch */
+    uint32_t windows; /* most windows that one fetch asks for */
     uint32_t places;
     size_t room;
     char detail[288];
@@ -39,7 +40,8 @@ typedef struct cursor {
     sgt_ring *ring;
     sgt_blocks_cursor *blocks; /* NULL if the reader has none */
     sgt_arena memory;
-    uint32_t used, known; /* the place of the last fetch; the number of expected fetches after it */
+    /* used: the place of the last fetch; known: how many announced fetches come after it */
+    uint32_t used, known;
     sgt_window *windows;
     sgt_ring_read *reads;
     place places[];
@@ -85,7 +87,7 @@ static void close_cursor(void *p)
     cursor *c = p;
     if (!c) return;
     sgt_blocks_cursor_close(c->blocks);
-    /* otherwise rather leak the memory than let a late read write into it */
+    /* if reads may still be in flight, leak the memory that they write to */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->windows);
     free(c->reads);
@@ -155,7 +157,7 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
-    if (c->blocks) return 1; /* the blocks need no announcement */
+    if (c->blocks) return 1; /* the pools of blocks read ahead by themselves */
     if (!n) {
         for (; c->known; c->known--)
             sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);

@@ -1,4 +1,5 @@
-/* warn_once.c: a bit a kind, under a lock that the notice is said under too. */
+/* warn_once.c: one bit per kind of notice. The lock is held while a notice is given, so that
+ * notices come one at a time. */
 #include "loader/read/warn_once.h"
 
 #include <stdarg.h>

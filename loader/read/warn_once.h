@@ -9,12 +9,12 @@
 typedef struct sgt_warn_once {
     sgt_notice notice;
     pthread_mutex_t lock;
-    unsigned said; /* a bit per kind */
+    unsigned said; /* one bit per kind of notice that was given */
 } sgt_warn_once;
 
 void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice);
 void sgt_warn_once_free(sgt_warn_once *o);
-/* Give the notice unless one of this kind has been given. */
+/* Give a notice, unless one of the same kind was given before. */
 void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 #endif

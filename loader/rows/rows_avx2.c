@@ -1,7 +1,8 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector
  * is stored at the row's beginning, the next at the following multiple of 32 bytes, so that all
  * stores but the first and the last are aligned. Where two of them overlap they write the same ids.
- * There are no non-temporal stores: half a cache line at a time, they were slower. */
+ * Non-temporal stores are not used: AVX2 writes half a cache line at a time, and they were
+ * slower. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
@@ -10,7 +11,7 @@
 static uint16_t top_of(__m256i v)
 {
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    /* minpos finds the smallest, here of the complements */
+    /* minpos returns the smallest of 8 values, so complement them to find the largest */
     m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
@@ -119,8 +120,7 @@ static uint16_t widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *s
     return t;
 }
 
-/* vpmovzxwq takes its 4 ids from memory, which saves the shuffles that would take them from a
- * vector. */
+/* vpmovzxwq loads its 4 ids from memory. Taking them from a vector would need shuffles. */
 static inline void store4(int64_t *dst, const uint16_t *src)
 {
     store(dst, _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)src)));

@@ -1,22 +1,22 @@
 /* rows_avx512.c: 32 ids at a time. The first vector is stored at the row's beginning, the next at
  * the following cache line, so that all stores but the first and the last are aligned. Where two of
  * them overlap they write the same ids. Rows of fewer than 32 ids use a mask. Masked stores are
- * slow (32 rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores a
- * mask is better, because a line that is written both through the caches and past them takes as
- * long as two. loader/NOTES.md has more. */
+ * slow (32 rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores
+ * the ends use masks all the same: a line written by both kinds of store takes as long as two
+ * lines. loader/NOTES.md has more. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Return the mask of the first n < 32 ids. */
+/* Return the mask that selects the first n < 32 ids. */
 static __mmask32 first(size_t n) { return (__mmask32)((1ull << n) - 1); }
 
 static uint16_t top_of(__m512i v)
 {
     __m256i h = _mm256_max_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-    /* minpos finds the smallest, here of the complements */
+    /* minpos returns the smallest of 8 values, so complement them to find the largest */
     m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
@@ -46,7 +46,7 @@ static inline void store(void *dst, __m512i v, int past)
     else _mm512_storeu_si512(dst, v);
 }
 
-/* Return how many items of `size` bytes come before the next cache line, at most n. */
+/* Return how many items of `size` bytes lie between p and the next cache line, at most n. */
 static size_t to_line(const void *p, size_t size, size_t n)
 {
     size_t left = (-(uintptr_t)p & 63) / size;
@@ -69,7 +69,7 @@ static inline __m512i copy32(uint16_t *dst, const uint16_t *src, int past)
     return v;
 }
 
-/* Copy as many whole vectors as there are, from id *i on: four loads, then four stores. */
+/* Copy all whole vectors from id *i on, and advance *i. Four loads come before four stores. */
 static inline __m512i copy_whole(uint16_t *dst, const uint16_t *src, size_t *i, size_t n, int past)
 {
     __m512i top = _mm512_setzero_si512();
@@ -152,7 +152,7 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
 
 static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
 {
-    /* the two outputs' lines begin at different places */
+    /* the two outputs are aligned differently, so their stores cannot both be aligned */
     if (((uintptr_t)inputs ^ (uintptr_t)targets) & 63) return widen(inputs, targets, src, n);
     size_t i = to_line(inputs, sizeof *inputs, n);
     __m512i top = _mm512_maskz_set1_epi16(1, (short)src[0]);
@@ -171,7 +171,7 @@ static inline __m512i load8(const uint16_t *src)
     return _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)src));
 }
 
-/* Widen n < 32 ids, and return the targets' ids. */
+/* Widen n < 32 ids to int64, and return the ids of the targets. */
 static __m512i widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -184,8 +184,7 @@ static __m512i widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *sr
     return _mm512_maskz_loadu_epi16(first(n), src + 1);
 }
 
-/* vpmovzxwq takes its 8 ids from memory, which saves the shuffles that would take them from a
- * vector. */
+/* vpmovzxwq loads its 8 ids from memory. Taking them from a vector would need shuffles. */
 static inline __m512i widen64_32(int64_t *inputs, int64_t *targets, const uint16_t *src, int past)
 {
     for (size_t i = 0; i < 32; i += 8) {

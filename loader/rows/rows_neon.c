@@ -1,6 +1,5 @@
 /* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. Non-temporal stores
- * (stnp) are a hint there that compilers do not emit from C and that cores may ignore, so plain
- * stores serve. */
+ * (stnp) are not used: compilers do not emit them from C, and cores may ignore the hint. */
 #include "loader/rows/rows.h"
 
 #if defined(__aarch64__)

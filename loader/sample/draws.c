@@ -11,7 +11,7 @@ static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t
 
 static uint32_t fold(uint64_t z) { return (uint32_t)(z >> 32) ^ (uint32_t)z; }
 
-/* v + F(other) modulo m */
+/* Return (v + F(other)) mod m: a round of the Feistel network in sampler.h. */
 static uint32_t feistel_round(uint32_t v, uint32_t other, uint32_t key, uint32_t m)
 {
     uint32_t u = fold((uint64_t)(other ^ key) * 0xD2511F53u);

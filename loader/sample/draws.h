@@ -1,14 +1,14 @@
-/* draws.h: what sampler.c computes for many rows at once, in plain C and in vectors, with identical
- * results (tests/loader/test_draws.c). One row at a time is a chain of multiplications, each of
- * which waits for the one before. Microseconds for a batch of 32 rows of 20 shards, one row at a
- * time and then all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`; AMD EPYC Zen 4,
- * one thread, 2026-11-21):
+/* draws.h: the arithmetic of sampler.c for many rows at once, in plain C and in vectors, with
+ * identical results (tests/loader/test_draws.c). For a single row, each multiplication has to wait
+ * for the one before it. Microseconds for a batch of 32 rows of 20 shards, one row at a time and
+ * then all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`; AMD EPYC Zen 4, one
+ * thread, 2026-11-21):
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95
  *     block      6.02    4.09    1.98    1.67
  *
- * Making the rows themselves takes 7 (rows.h). */
+ * Copying the tokens of such a batch takes 7 microseconds (rows.h). */
 #ifndef SGT_DRAWS_H
 #define SGT_DRAWS_H
 
@@ -29,7 +29,7 @@ typedef struct sgt_draws {
 } sgt_draws;
 
 const sgt_draws *sgt_draws_best(void);
-/* level: an sgt_cpu_level. NULL if sgt_cpu() does not allow it. */
+/* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */
 const sgt_draws *sgt_draws_level(int level);
 
 extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for draws.c */

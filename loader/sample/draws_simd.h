@@ -1,7 +1,7 @@
 /* draws_simd.h: draws.h in vectors of 64-bit lanes. The including file defines vec, LANES and MUL
- * (the product of the lower 32 bits of each lane). Products ignore the upper halves of their
- * operands, so these may hold anything and need no mask. Two vectors are computed side by side, so
- * that the products of one overlap the latency of the other's. */
+ * (the product of the lower 32 bits of each lane). MUL ignores the upper half of each lane, so that
+ * half may hold anything and need not be masked. Two vectors are computed side by side, to hide the
+ * latency of the products. */
 #include <string.h>
 
 #include "loader/sample/draws.h"

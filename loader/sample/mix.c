@@ -1,4 +1,4 @@
-/* mix.c: implements the definition in mix.h, with its names. */
+/* mix.c: implements the definition in mix.h, and uses its names. */
 #include "loader/sample/mix.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 enum { TURN = 7, SET = 8 }; /* purposes of draws, after those of the samplers */
 
-/* Row numbers are below 2^64 and shares add up to at most 2^63, so products have at most 127
+/* Row numbers are below 2^64, and the sum of all shares is below 2^63, so their products fit 127
  * bits. */
 __extension__ typedef unsigned __int128 wide;
 
@@ -22,7 +22,8 @@ int sgt_mix_weight(double weight)
 
 uint64_t sgt_mix_billionths(double weight)
 {
-    return (uint64_t)(weight * 1e9 + 0.5); /* at most 10^15, where a double is exact to halves */
+    /* at most 10^15; doubles of this size are exact to 1/2, which rounding needs */
+    return (uint64_t)(weight * 1e9 + 0.5);
 }
 
 uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
@@ -77,7 +78,7 @@ int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
         rc = sgt_sampler_init(&m->samplers[i], sampling, own, seq, sets[i].tokens, sets[i].shards,
                               err);
         if (rc < 0) break;
-        m->windows += m->samplers[i].windows; /* both at most 2^63 */
+        m->windows += m->samplers[i].windows; /* no overflow: both summands are at most 2^63 */
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
@@ -112,15 +113,16 @@ void sgt_mix_memo_free(sgt_mix_memo *memo)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* Of `rows` rows of sets first .. end-1, return how many belong to the first half. */
+/* Return how many of `rows` rows of the sets first ... end-1 belong to the first half of these
+ * sets. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* Write rows from .. to-1 of sets first .. end-1, at most one turn, into memo from place `at` on,
- * set after set. Halves without a row in the range are skipped. */
+/* List rows from ... to-1 of the sets first ... end-1, set after set, in memo from place `at` on;
+ * at most one turn. Halves of the sets without a row in the range are skipped. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -138,11 +140,11 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* The rows of a set keep their order: the number of a row within its set is the number of places
- * before its own, in the shuffled list, that belong to the set. */
+/* Shuffle a turn that list_rows has filled in set by set. The rows of each set keep their order: a
+ * set's k-th place in the shuffled turn takes its k-th row. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    /* for each place: the place where the rows of its set begin before the shuffle */
+    /* indexed by place: the set there; and where the rows of that set began before the shuffle */
     uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN];
     uint8_t place[SGT_MIX_TURN];
     uint64_t row[SGT_MIX_TURN];
@@ -206,7 +208,8 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Up to SOME rows. Rows of one set are consecutive among its own rows, and are drawn at once. */
+/* Draw at most SOME consecutive rows. They take consecutive rows of each set, which are drawn in
+ * one call per set. */
 static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n,
                       sgt_window *windows)
 {
@@ -238,7 +241,7 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     } else if (step == 1) {
         for (uint32_t done = 0; done < n; done += SOME)
             draw_some(m, memo, row + done, n - done < SOME ? n - done : SOME, windows + done);
-    } else { /* with several ranks, the rows of a set are not consecutive */
+    } else { /* with several ranks, step is above 1, and the rows of a set are not consecutive */
         for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
     }
 }

@@ -1,5 +1,5 @@
-/* mix.h: several sets in one order: which set row `row` of a run comes from, and which of that
- * set's own rows it is. Like sampler.h it is arithmetic alone: no search, no counters, no stored
+/* mix.h: the order of rows of several sets: which set row `row` of a run comes from, and which of
+ * that set's own rows it is. Like sampler.h it only computes: no search, no counters, no stored
  * rows.
  *
  *     sgt_mix m;
@@ -10,10 +10,11 @@
  *     sgt_mix_memo_free(&memo);
  *     sgt_mix_free(&m);
  *
- * The definition. Like sampler.h's it may never change silently. A single set is used as it is:
- * rows and seed are its sampler's. With two or more sets, set i has a share p_i, an integer: its
- * weight times 10^9, rounded; or, without weights, the windows of its epoch, so that all epochs end
- * together. All shares are divided by their greatest common divisor. N is their sum.
+ * The definition. Like sampler.h's it must never change silently. A single set has the rows that
+ * its sampler gives for the run's seed. With two or more sets, set i has a share p_i, an integer:
+ * its weight times 10^9, rounded. Without weights p_i is the number of windows of its epoch, so
+ * that all epochs end together. All shares are divided by their greatest common divisor. N is their
+ * sum.
  *
  * Sets i ... j-1 have count(i ... j, r) of the first r rows. For all sets together that is r. A
  * range of more than one set is halved at h = floor((i + j) / 2). With P the sum of the shares in
@@ -44,8 +45,8 @@
 
 #define SGT_MIX_TURN 64u
 #define SGT_MIX_SETS 4096u /* most sets */
-#define SGT_MIX_LEAST 1e-9 /* smallest weight ... */
-#define SGT_MIX_MOST 1e6   /* ... and largest, so that the sum of all shares has 62 bits */
+#define SGT_MIX_LEAST 1e-9 /* smallest weight */
+#define SGT_MIX_MOST 1e6   /* largest weight; the sum of all shares then fits 62 bits */
 
 typedef struct sgt_mix_set {
     double weight;          /* 0 in all sets: shares by number of windows */
@@ -63,13 +64,14 @@ typedef struct sgt_mix {
     uint64_t windows;        /* sum of the windows of all sets' epochs */
 } sgt_mix;
 
-/* Values that neighbouring rows share, kept so that they are not computed again. */
+/* Values that neighbouring rows share. A thread keeps them, so that they are not computed for every
+ * row. */
 typedef struct sgt_mix_memo {
     sgt_sampler_memo *samplers; /* (sets), or NULL: samplers compute theirs again */
     uint64_t turn;
     int ready;
     uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
-    uint64_t row[SGT_MIX_TURN]; /* its number among that set's rows */
+    uint64_t row[SGT_MIX_TURN]; /* number of each row of the turn among its set's rows */
 } sgt_mix_memo;
 
 /* Initialise m for 1 ... SGT_MIX_SETS sets. Returns SGT_EUSAGE for an invalid weight (callers that
@@ -81,17 +83,17 @@ void sgt_mix_free(sgt_mix *m);
 /* Return whether `weight` is a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
 int sgt_mix_weight(double weight);
 uint64_t sgt_mix_billionths(double weight); /* weight times 10^9, rounded */
-/* Return the greatest common divisor; of 0 and a number, the number. */
+/* Return the greatest common divisor; if one number is 0, the other one. */
 uint64_t sgt_mix_divisor(uint64_t a, uint64_t b);
 
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err);
 void sgt_mix_memo_free(sgt_mix_memo *memo);
 
-/* Return the set of row `row`; *own is its number among that set's rows. */
+/* Return which set row `row` comes from, and set *own to its number among that set's rows. */
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
-/* Return the window of row `row`; its shard is counted through all sets' shards. For `documents`,
- * see sgt_sampler_window. */
+/* Return the window of row `row`; its shard is an index into the shards of all sets. For
+ * `documents`, see sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row);
 
 /* Fill in the windows of n rows: row, row + step, ..., as sgt_mix_window returns them. memo must

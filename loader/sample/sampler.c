@@ -1,4 +1,4 @@
-/* sampler.c: implements the definition in sampler.h, with its names. */
+/* sampler.c: implements the definition in sampler.h, and uses its names. */
 #include "loader/sample/sampler.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include "loader/base/philox.h"
 #include "loader/sample/draws.h"
 
-/* purposes of draws: the draws of different purposes never coincide */
+/* purposes of `draw`: different purposes never share random numbers */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
@@ -67,7 +67,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Return the number of windows of a shard with n tokens, or n documents. */
+/* Return the number of windows of a shard with n tokens; for documents, n is the number of
+ * documents. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (s->sampling == SGT_SAMPLING_DOCUMENTS) return n;
@@ -110,8 +111,8 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the shard that holds item `item`. The binary search has no branch that could be
- * mispredicted. */
+/* Return the shard that holds item `item` (a start, window or document, by s->before). The binary
+ * search has no branch that could be mispredicted. */
 static uint32_t shard_of(const sgt_sampler *s, uint64_t item)
 {
     uint32_t first = 0, n = s->shards;
@@ -150,8 +151,8 @@ static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uin
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* Return the place in the order of the block that position `at` is in: as if all blocks were whole,
- * corrected for the gap that the short one leaves. */
+/* Return the place in the order of the block that holds position `at` of the epoch. Compute it as
+ * if all blocks had K windows, then correct for those that the short block lacks. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -159,14 +160,15 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return the block, numbered as in the set, at this place of the order. */
+/* Return the block at this place of the order, numbered as blocks lie in the set. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Make the pool of position i the one in m; return where it starts. */
+/* Set up m for the pool that holds position i of the epoch; return the position at which that pool
+ * starts. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -180,7 +182,7 @@ static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i
     return start;
 }
 
-/* Return the i-th window of the epoch, and the place of its block. */
+/* Return the i-th window of the epoch, and set *place to the place of its block in the order. */
 static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i, uint64_t *place)
 {
     uint64_t start = ready_pool(s, m, i), at = start + sgt_permute(&m->within, i - start);
@@ -253,11 +255,11 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch: `at` is turned step by step from their numbers into those of windows. The
- * arrays are computed up to a whole vector; what is beyond n is not used. */
+/* Rows of one epoch. `at` is transformed step by step from row numbers to window numbers. The
+ * arrays are computed up to a whole vector; entries from n on are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
-    uint32_t n, wide; /* n; the next multiple of a vector's lanes */
+    uint32_t n, wide; /* n: the number of rows; wide: n rounded up to whole vectors */
 } rows;
 
 static void rows_init(rows *r, uint64_t first, uint64_t step, uint32_t n)
@@ -285,7 +287,7 @@ static void random_rows(const sgt_sampler *s, rows *r, sgt_window *windows)
     }
 }
 
-/* The same as `phased`, for many rows. */
+/* Do the same as `phased`, for many rows. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -317,7 +319,8 @@ static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sg
     }
 }
 
-/* The same as block_window, for rows in the pool that m holds, which starts at `start`. */
+/* Do the same as block_window, for rows in the pool that m holds, which starts at position
+ * `start`. */
 static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r,
                        sgt_window *windows)
 {
@@ -330,15 +333,16 @@ static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
-    if (s->windows >= K) permute_rows(r, &m->order); /* otherwise the short block is the only one */
+    /* s->windows < K: the short block is the only one */
+    if (s->windows >= K) permute_rows(r, &m->order);
     for (uint32_t k = 0; k < r->n; k++)
         r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
     phase_rows(s, m->epoch, r, windows);
     for (uint32_t k = 0; k < r->n; k++) windows[k].block = m->epoch * blocks + places[k];
 }
 
-/* Return how many of the n rows first, first + step, ... are below `end` and fit into the
- * arrays. */
+/* Return how many of the n rows first, first + step, ... can be computed at once: they must be
+ * below `end` and fit the arrays. */
 static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
 {
     uint64_t left = (end - first - 1) / step + 1;
@@ -346,7 +350,7 @@ static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
     return left < n ? (uint32_t)left : n;
 }
 
-/* Compute some of the n rows; return how many. */
+/* Compute the first of the n rows, as many as one pass can; return how many. */
 static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step,
                           uint32_t n, sgt_window *windows)
 {

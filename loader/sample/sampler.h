@@ -1,6 +1,6 @@
-/* sampler.h: which window of which shard row `row` of a run is. It is arithmetic alone: no state,
- * no files, and only two stored numbers per shard. Row numbers run through the whole run: batch k
- * of B rows is rows k*B ... k*B + B-1.
+/* sampler.h: compute which window of which shard row `row` of a run is. It keeps no state, reads no
+ * files, and stores only two numbers per shard. Row numbers run through the whole run: batch k of B
+ * rows is rows k*B ... k*B + B-1.
  *
  *     sgt_sampler s;
  *     if (sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, seed, T, tokens, shards, &err) < 0) ...;
@@ -8,9 +8,10 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It may never change silently (runs resume by it): tests/loader/test_sampler.c
- * checks fixed values, and compares with a slow model. Shard s has n_s > T tokens. A window has T+1
- * tokens and windows advance by T, since a window's last token is only a target.
+ * The definition. It must never change silently, because runs resume by it:
+ * tests/loader/test_sampler.c checks fixed values, and compares with a slow model. Shard s has n_s
+ * > T tokens. A window has T+1 tokens and windows advance by T, since a window's last token is only
+ * a target.
  *
  *     draw(purpose, a, b) = the first 64 bits of philox (base/philox.h)
  *                           with key: seed, counter: (a, b * 256 + purpose)
@@ -57,15 +58,16 @@
 
 #include "loader/sgt_loader.h"
 
-/* 256 KiB of 16-bit ids: large enough that a disk's request rate no longer matters */
+/* 256 KiB of 16-bit ids: reads of this size reach a disk's full throughput */
 #define SGT_BLOCK_TOKENS 131072u
-#define SGT_POOL_BLOCKS 256u /* 64 MiB or more: what a reader of `block` holds at a time */
+/* blocks in a pool: 64 MiB or more, which a reader of `block` keeps in memory */
+#define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
 
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* T+1; fewer for documents and pieces of them */
+    uint32_t tokens; /* T+1; fewer for documents and their pieces */
     uint64_t block;  /* for `block`: place of its block in the order, counted through all epochs */
 } sgt_window;
 
@@ -83,7 +85,7 @@ typedef struct sgt_permutation {
 
 void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n); /* 1 <= n <= 2^63 */
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i);              /* i < n */
-/* Permute without cycle walking: the result may be n or above. */
+/* Permute once, without cycle walking: the result may be n or more. */
 uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i);
 
 typedef struct sgt_sampler {
@@ -91,15 +93,17 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    uint64_t windows; /* windows in an epoch (for `random`, shuffle's number) or documents */
-    /* (shards + 1): starts (random), windows or documents in the shards before this one */
+    /* windows in an epoch; for documents, their number. `random` counts windows as shuffle does */
+    uint64_t windows;
+    /* (shards + 1): number of starts (random), windows or documents in all earlier shards */
     uint64_t *before;
-    uint32_t *phases; /* (shards): number of phases of each shard (shuffle, block) */
-    /* as defined above; tests make them smaller before the first window */
+    uint32_t *phases; /* (shards), for shuffle and block: how many values phase(e, s) can have */
+    /* as defined above; tests may lower them before the first window is drawn */
     uint32_t block_tokens, pool_blocks;
 } sgt_sampler;
 
-/* Values that all rows of an epoch or a pool share, kept so that they are not computed again. */
+/* Values that all rows of an epoch or a pool share. A thread keeps them, so that they are not
+ * computed for every row. */
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
@@ -109,14 +113,15 @@ typedef struct sgt_sampler_memo {
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. tokens: of each shard, all above seq; for `documents` the number of documents that
- * begin in each shard, at least one in all. Returns SGT_EUSAGE for more than 2^63 windows. */
+/* Initialise s. tokens[i] is the number of tokens of shard i, more than `seq`. For `documents` it
+ * is the number of documents that begin in shard i, and at least one shard has one. Returns
+ * SGT_EUSAGE for more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
 /* Return the window of row `row`. For `documents`, offset is the document's number within its
- * shard, and tokens is 0 (see documents.h). */
+ * shard, and tokens is 0; documents.h turns that into a window. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
 /* Fill in the windows of n rows: row, row + step, ..., as sgt_sampler_window returns them, but
@@ -124,10 +129,10 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step,
                          uint32_t n, sgt_window *windows);
 
-/* For `block`. Return the number of blocks in an epoch (every pool_blocks of them form a pool; the
- * last pool may be smaller), and of windows in a block (an epoch's short block has fewer).
- * sgt_sampler_block returns how many extents a block (numbered as in windows) consists of, and
- * writes the first `most` of them, in the order of its windows. */
+/* For `block`. Return the number of blocks in an epoch; and of windows in a block, of which the
+ * short block has fewer. Every pool_blocks blocks form a pool; the last pool may be smaller.
+ * sgt_sampler_block returns how many extents a block (numbered as in sgt_window) has. It writes the
+ * first `most` of them, in the order of the block's windows. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,

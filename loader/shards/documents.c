@@ -22,7 +22,8 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
         d->starts = more;
         d->room = room;
     }
-    d->starts[d->count++] = (uint32_t)start; /* find_in has checked it */
+    /* fits 32 bits: find_in has checked the shard's size */
+    d->starts[d->count++] = (uint32_t)start;
     return SGT_OK;
 }
 
@@ -46,7 +47,7 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
     char *bytes;
     size_t n;
     uint64_t at, last = 0;
-    /* every document has at least one token */
+    /* an .idx file has 8 bytes per document, and every document has at least one token */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err);
     if (rc < 0) return rc;
     if (n % 8)
@@ -158,7 +159,7 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
     uint32_t shard = w->shard;
     if (n + 1 < d->before[shard + 1]) {
         tokens = d->starts[n + 1] - start;
-    } else { /* the shard's last document: continue to the next start, in whichever shard it is */
+    } else { /* the last document of the shard ends at the next start, in whichever shard that is */
         tokens = set->shards[shard++].head.tokens - start;
         for (; shard < end && tokens < most && !sgt_documents_in(d, shard); shard++)
             tokens += set->shards[shard].head.tokens;
@@ -170,7 +171,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
 
 enum { RUN = 64 };
 
-/* Without a branch, so that the compiler can vectorize it. */
+/* Return whether `id` is among the tokens of a run. The loop has no branch, so that the compiler
+ * can vectorize it. */
 static int has_id(const uint16_t *tokens, uint16_t id)
 {
     uint16_t any = 0;
@@ -178,7 +180,8 @@ static int has_id(const uint16_t *tokens, uint16_t id)
     return any;
 }
 
-/* Look at one run of tokens after another; most of them have no start. */
+/* Store where `id` occurs in tokens[n]. Test whole runs of tokens first, because most of them have
+ * no document start. */
 static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32_t *starts)
 {
     uint32_t count = 0;
@@ -191,8 +194,8 @@ static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32
     return count;
 }
 
-/* Return the first start of a shard at or after `offset`. The binary search has no branch that
- * could be mispredicted. */
+/* Return the first of the starts in [first, end) that is not below `offset`, or end. The binary
+ * search has no branch that could be mispredicted. */
 static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
 {
     for (size_t n = (size_t)(end - first); n > 1;) {

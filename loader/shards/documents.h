@@ -1,5 +1,5 @@
-/* documents.h: where the documents of a set are, for the sampling that makes one row of each. A
- * document is the tokens from its start to the next one's, across as many shards as that takes.
+/* documents.h: find where the documents of a set are, for sampling documents (one row per
+ * document). A document extends to the start of the next one, across as many shards as that takes.
  * The set's last document ends with its last shard.
  *
  *     sgt_documents d;
@@ -23,7 +23,8 @@ typedef struct sgt_documents {
     uint64_t count, room;
     uint32_t *starts; /* (count): offsets in tokens within their shards, shard after shard */
     uint64_t *before; /* (shards + 1): number of documents that start in earlier shards */
-    /* (shards): 1 if no .idx lists the shard's documents and its tokens were not searched */
+    /* (shards): 1 if the starts are unknown: the shard has no .idx file, and its tokens were not
+     * searched */
     uint8_t *unlisted;
     uint32_t unlisted_count;
 } sgt_documents;

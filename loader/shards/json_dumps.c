@@ -1,11 +1,11 @@
-/* json_dumps.c: see json_dumps.h. The first pass counts, the second writes. */
+/* json_dumps.c: see json_dumps.h. A first pass counts the bytes, a second pass writes them. */
 #include "loader/shards/json_dumps.h"
 
 #include <stdlib.h>
 
 char *sgt_json_dumps(const json_t *json, size_t flags)
 {
-    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: the value cannot be written */
+    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: JSON cannot express the value */
     char *text = n ? malloc(n + 1) : NULL;
     if (!text) return NULL;
     if (json_dumpb(json, text, n, flags) != n) {

@@ -1,6 +1,5 @@
-/* json_dumps.h: JSON as text. jansson's json_dumps leaves a name out if memory runs out while it is
- * written, and reports no error. This one counts the bytes first, then writes into memory that it
- * has. */
+/* json_dumps.h: JSON as text. If memory runs out, jansson's json_dumps may leave a name out without
+ * an error. This function counts the bytes first, allocates them, and then writes. */
 #ifndef SGT_JSON_DUMPS_H
 #define SGT_JSON_DUMPS_H
 
@@ -10,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Return malloc'd text, as json_dumps does; NULL if json is NULL, if it holds what JSON cannot, or
- * if memory runs out. */
+/* Return malloc'd text, as json_dumps does. Return NULL if json is NULL, if it holds a value that
+ * JSON cannot express, or if memory runs out. */
 char *sgt_json_dumps(const json_t *json, size_t flags);
 
 #ifdef __cplusplus

@@ -9,10 +9,11 @@
 #include "loader/shards/megatron.h"
 #include "loader/shards/shard.h"
 
-/* The order in which kinds of names are tried. */
+/* The kinds of file names, in the order in which they are tried: "SPLIT_*.bin"; names that contain
+ * SPLIT as a word; Megatron-LM's. */
 typedef enum naming { OURS, NAMED, MEGATRON, NAMINGS } naming;
 
-/* Return where "_WORD_" or "_WORD." occurs in `name`, or NULL. */
+/* Return the position of "_WORD_" or "_WORD." in `name`, or NULL. */
 static const char *find_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -21,7 +22,7 @@ static const char *find_word(const char *name, const char *word)
     return NULL;
 }
 
-/* Return whether WORD is one of the words of the name. */
+/* Return whether WORD is one of the words in the file name. */
 static int says(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -39,7 +40,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     return rc;
 }
 
-/* Return 1 or 0, or a negative SGT_E*. */
+/* Return 1 if the file is a shard of the split under this kind of name, 0 if not, or a negative
+ * SGT_E*. */
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
 {
@@ -50,7 +52,7 @@ static int is_shard(naming how, const char *folder, const char *name, const char
     return is_megatron(folder, name, split, err);
 }
 
-/* Names that differ before the split's word belong to two sets. */
+/* Fail if the names differ before the split's word: they would belong to different sets. */
 static int one_name(char *const *paths, size_t n, const char *folder, const char *split,
                     sgt_error *err)
 {

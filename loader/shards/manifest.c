@@ -1,6 +1,6 @@
-/* manifest.c: read and write manifest.json with jansson. JSON numbers cannot hold every 64-bit
- * number, so checksums and the fingerprint are strings of 16 hex digits. The order of names is
- * fixed, so the same content gives the same bytes. */
+/* manifest.c: read and write manifest.json with jansson. Checksums and the fingerprint are strings
+ * of 16 hex digits, because JSON numbers cannot hold every 64-bit number. The order of names is
+ * fixed, so the same content always gives the same bytes. */
 #include "loader/shards/manifest.h"
 
 #include <inttypes.h>
@@ -16,11 +16,12 @@
 #include "loader/shards/shard.h"
 
 #define VERSION 1
-/* bytes: a larger manifest is refused; a million shards take 130 MB */
+/* largest manifest in bytes; a million shards take 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* bytes per value, on average: sgt's files have 21, and without white space 13 */
+/* fewest bytes of a manifest per JSON value, on average: sgt writes 21, and without white space
+ * 13 */
 #define FEWEST_BYTES 12
-#define SOME_VALUES 65536 /* values, whatever the file's size */
+#define SOME_VALUES 65536 /* JSON values allowed in a file of any size */
 
 /* ---- writing ---- */
 
@@ -44,13 +45,14 @@ static json_t *shard_object(const sgt_manifest_shard *s)
     return o;
 }
 
-/* Parse `text` as JSON of the given kind. An error names the caller's field. */
+/* Parse `text` as a JSON object, or an array if `array` is set. An error names the caller's
+ * field. */
 static int embedded(json_t **out, const char *text, int array, const char *field, const char *path,
                     sgt_error *err)
 {
     json_error_t why;
     json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (!v) /* or memory ran out, which jansson does not always report differently */
+    if (!v) /* v is also NULL if memory ran out, which jansson does not always report as such */
         return sgt_fail(err, SGT_EFORMAT, "%s: field %s: not JSON: %s", path, field,
                         *why.text ? why.text : "out of memory");
     *out = v;
@@ -60,8 +62,8 @@ static int embedded(json_t **out, const char *text, int array, const char *field
     return SGT_OK;
 }
 
-/* jansson's setters take ownership and report failure. Count the names to find out whether all of
- * them succeeded. */
+/* Build the manifest's JSON. jansson's setters take ownership of a value even if they fail. So
+ * count the names at the end, to find out whether all setters succeeded. */
 static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
 {
     json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(),
@@ -115,7 +117,7 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
         goto done;
     }
     size_t n = strlen(text);
-    text[n] = '\n'; /* replaces the NUL, which sgt_file_put does not need */
+    text[n] = '\n'; /* replace the NUL by a newline: sgt_file_put takes a length */
     rc = sgt_file_put(path, text, n + 1, err);
 done:
     json_decref(options);
@@ -203,7 +205,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    /* n objects came from at most MAX_BYTES of text, so this cannot overflow */
+    /* no overflow: each of the n objects took at least a byte of a text of at most MAX_BYTES */
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {

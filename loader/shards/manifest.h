@@ -21,24 +21,26 @@ typedef struct sgt_manifest_shard {
 typedef struct sgt_manifest {
     char *options;        /* JSON object, as text: the options that change the output */
     char vocabulary[64];  /* "gpt2" */
-    uint64_t fingerprint; /* fingerprint of the vocabulary */
+    uint64_t fingerprint; /* identifies the vocabulary: vocab.h defines it */
     uint32_t vocab, eot;
     sgt_manifest_shard *shards;
     size_t count;
     uint64_t tokens, documents, bytes, files; /* totals over all splits */
-    uint64_t invalid_utf8;                    /* maximal ill-formed subparts found */
-    /* JSONL lines left out, and lone surrogates; not written if 0 */
+    /* ill-formed UTF-8 sequences (maximal subparts) found in the input */
+    uint64_t invalid_utf8;
+    /* JSONL lines left out; lone surrogates in JSONL. Not written if 0 */
     uint64_t bad_lines, lone_surrogates;
     uint64_t duplicates; /* documents left out as duplicates; not written if 0 */
     /* files left out because they are not text; not written if 0 */
     uint64_t skipped;
-    /* JSON array, as text: the first ill-formed places, {path, offset}; NULL: none */
+    /* JSON array, as text: {path, offset} of the first ill-formed UTF-8 sequences; NULL: none */
     char *invalid;
 } sgt_manifest;
 
-/* Read and check OUT/manifest.json. A shard is named by a plain file name in the folder. It may be
- * a symbolic link, for example to another disk: it is read, and never written through. Takes at
- * most 30 times the file's size in memory, plus 24 MiB. Free it with sgt_manifest_free. */
+/* Read and check OUT/manifest.json. A shard is named by its file name in the folder, without a
+ * slash. It may be a symbolic link, for example to another disk; sgt reads through it and never
+ * writes through it. Takes at most 30 times the file's size in memory, plus 24 MiB. Free it with
+ * sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Write OUT/manifest.json atomically. The same content gives the same bytes. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);

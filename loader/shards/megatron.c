@@ -15,7 +15,7 @@
 
 #include "loader/base/file.h"
 
-#define MAGIC "MMIDIDX\0" /* plus the NUL that C adds */
+#define MAGIC "MMIDIDX\0" /* C adds one NUL more */
 #define OLD "TNTIDX\0"
 enum {
     VERSION_AT = 9,
@@ -36,7 +36,7 @@ typedef struct megatron_index {
 static uint64_t get64(const unsigned char *p)
 {
     uint64_t v;
-    memcpy(&v, p, sizeof v); /* little-endian, as this machine is */
+    memcpy(&v, p, sizeof v); /* the file is little-endian, like this machine */
     return v;
 }
 
@@ -156,11 +156,11 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
 
 /* ---- its columns ---- */
 
-/* A column of numbers of `width` bytes. */
+/* A column of the .idx: numbers of `width` bytes, read chunk by chunk. */
 typedef struct column {
     uint64_t at, end; /* offsets in the file: the next read, and the end of the column */
     size_t width, next, have;
-    uint64_t hash; /* hash of what was read so far, chunk by chunk */
+    uint64_t hash; /* hash of all chunks read so far */
     unsigned char bytes[CHUNK];
 } column;
 
@@ -185,16 +185,16 @@ static int next_number(column *c, const megatron_index *x, uint64_t *v, sgt_erro
     return SGT_OK;
 }
 
-/* Return the offset of the number that was read last. */
+/* Return the file offset of the number that was read last. */
 static uint64_t place(const column *c) { return c->at - c->have + c->next - c->width; }
 
 typedef struct walk {
     const megatron_index *x;
     column *tokens, *begins, *bounds;
     uint64_t size;  /* tokens of the .bin */
-    uint64_t read;  /* numbers read so far from the documents' column */
-    uint64_t bound; /* the last of these: first sequence of a document */
-    uint64_t from;  /* byte of the .bin where the last document begins */
+    uint64_t read;  /* numbers read so far from the column of documents */
+    uint64_t bound; /* the last number read from that column: the first sequence of a document */
+    uint64_t from;  /* byte of the .bin at which the last document begins */
     uint64_t documents;
     int (*start)(void *ctx, uint64_t token, sgt_error *err);
     void *ctx;
@@ -217,8 +217,8 @@ static int next_bound(walk *w, sgt_error *err)
         w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
 }
 
-/* Take note that sequence i begins at byte `at` of the .bin. The documents whose first sequence is
- * i begin there too, and the document before them ends there. */
+/* Handle the fact that sequence i begins at byte `at` of the .bin. Documents whose first sequence
+ * is i begin there too, and the document before them ends there. */
 static int bounds_at(walk *w, uint64_t i, uint64_t at, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,14 +1,14 @@
-/* megatron.h: Megatron-LM's PREFIX.bin and PREFIX.idx. The .bin holds only ids. The .idx says
- * where sequences and documents are in it:
+/* megatron.h: Megatron-LM's PREFIX.bin and PREFIX.idx. The .bin holds only ids. The .idx says where
+ * sequences and documents are in it:
  *
  *   byte 0   "MMIDIDX\0\0"            byte 26  D + 1, for D documents
  *   byte 9   1 (u64)                  byte 34  tokens of each sequence (S int32)
  *   byte 17  type: 8 uint16, 3 int16          byte where each begins in the .bin (S int64)
  *   byte 18  S sequences (u64)                first sequence of each document, and S (D + 1 int64)
  *
- * A byte per sequence may follow (modes of multimodal sets); it is ignored. Sequences lie one
- * after the other and fill the .bin, so the .bin is a shard without a header. The whole .idx is
- * checked, with little memory. */
+ * A column of one byte per sequence may follow (modes of multimodal sets); it is ignored. Sequences
+ * lie one after the other and fill the .bin, so the .bin can be read as a shard without a header.
+ * The whole .idx is checked, with little memory. */
 #ifndef SGT_MEGATRON_H
 #define SGT_MEGATRON_H
 
@@ -20,16 +20,17 @@
 extern "C" {
 #endif
 
-/* Return 1 if an .idx of Megatron-LM lies beside "x.bin", else 0. Return a negative SGT_E* if it
- * cannot be read or has an unsupported version or token type, which the message names. */
+/* Return 1 if an .idx of Megatron-LM lies beside the shard "x.bin", else 0. Return a negative
+ * SGT_E* if it cannot be read, or if its version or token type, which the message names, is
+ * unsupported. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
-/* Return a malloc'd "x.bin" if `path` is "x" or "x.idx" and x.idx begins as Megatron-LM's do; else
- * NULL. */
+/* Return malloc'd "x.bin" if `path` is "x" or "x.idx" and x.idx begins like an .idx of Megatron-LM;
+ * else NULL. */
 char *sgt_megatron_shard(const char *path);
 
 typedef struct sgt_megatron {
-    uint64_t sequences, documents; /* number of documents that have a token */
+    uint64_t sequences, documents; /* documents counts those that have at least one token */
     uint64_t hash;                 /* hash of the .idx */
 } sgt_megatron;
 

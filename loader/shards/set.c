@@ -16,7 +16,7 @@
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256
 #define MANIFEST_MAX ((size_t)1 << 30)
-/* bytes at each end of a shard that are hashed in place of all its tokens */
+/* bytes at each end of a shard that are hashed instead of the whole shard */
 #define ENDS ((size_t)4096)
 
 static const char *base_name(const char *path)
@@ -25,7 +25,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Make empty shards with the given paths. Takes ownership of the paths. */
+/* Make a shard for each path, with nothing else filled in. Takes ownership of the paths, on failure
+ * too. */
 static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
 {
     s->shards = n < UINT32_MAX ? calloc(n + 1, sizeof *s->shards) : NULL;
@@ -52,8 +53,8 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a folder without a manifest ---- */
 
-/* sgt-tokenize works in OUT/.work and writes the manifest last. OUT/.work without a manifest means
- * that shards are missing. */
+/* Fail if sgt-tokenize did not finish: it works in OUT/.work, and writes the manifest last. So
+ * OUT/.work without a manifest means that shards are missing. */
 static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
@@ -65,7 +66,7 @@ static int check_finished(const char *folder, sgt_error *err)
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
-/* nanoGPT's folders hold train.bin and val.bin. */
+/* Open nanoGPT's SPLIT.bin (train.bin, val.bin) in a folder without other shards. */
 static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
     char name[256];
@@ -126,7 +127,8 @@ static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const
     return paths ? take_paths(s, paths, n, folder, err) : sgt_fail_memory(err, folder);
 }
 
-/* Manifest and headers were written together. If they differ, a shard was replaced by another. */
+/* Check that shards agree with the manifest. Both were written together, so a difference means that
+ * a shard was replaced. */
 static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest,
                  sgt_error *err)
 {
@@ -162,8 +164,8 @@ static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
     XXH3_64bits_update(hash, bytes, sizeof bytes);
 }
 
-/* If no header has a checksum, hash the tokens at both ends of each shard. This distinguishes sets
- * of equal names and sizes without reading them. */
+/* Hash the tokens at both ends of a shard whose header has no checksum. That tells sets with equal
+ * names and sizes apart without reading them. */
 static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_error *err)
 {
     uint8_t bytes[ENDS];
@@ -178,7 +180,8 @@ static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_err
     return SGT_OK;
 }
 
-/* Check Megatron-LM's .idx whatever the sampling is: it must agree with the .bin. */
+/* Read and check Megatron-LM's whole .idx, for every sampling, because it must agree with the
+ * .bin. */
 static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
 {
     sgt_megatron m;
@@ -244,7 +247,8 @@ static int same_vocabulary(const sgt_set *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* An id must be below both the data's vocabulary and the caller's. */
+/* Return the vocabulary size that every id must be below: the smallest of the headers' sizes and
+ * the caller's. */
 static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
 {
     uint32_t vocab = asked;
@@ -259,7 +263,7 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
                            sgt_error *err)
 {
     uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
-    sgt_set_shard longest = {0}; /* the longest of the shards that are too short */
+    sgt_set_shard longest = {0}; /* longest of the shards that are too short for a window */
     for (uint32_t i = 0; i < all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;
@@ -332,7 +336,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
 {
     sgt_set got = {0};
     struct stat st;
-    char *shard = NULL; /* `path` is Megatron-LM's PREFIX, which is not a file, or PREFIX.idx */
+    /* the .bin file, if `path` is Megatron-LM's PREFIX (which is not a file) or PREFIX.idx */
+    char *shard = NULL;
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder) shard = sgt_megatron_shard(path);
     if (!folder && !shard && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
@@ -354,7 +359,7 @@ void sgt_set_close(sgt_set *s)
     *s = (sgt_set){0};
 }
 
-/* Return the first shard whose header names the vocabulary of its ids. */
+/* Return the first shard whose header has a vocabulary fingerprint, or NULL. */
 static const sgt_set_shard *marked(const sgt_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -389,7 +394,7 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
     s->skipped += more->skipped;
     s->tokens += more->tokens;
     if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-    /* Each shard is compared with this when it is opened again. */
+    /* -1 lets sgt_set_open_shard open files with and without a header: the mix has both */
     if (s->raw != more->raw) s->raw = -1;
     free(more->shards);
     *more = (sgt_set){0};

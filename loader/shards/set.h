@@ -1,6 +1,6 @@
-/* set.h: find and check the shards that a loader draws from (Megatron-LM's .idx to its end). Leaves
- * out shards that are too short for one window. When sampling documents, leaves out only empty
- * shards, because a document may continue in a shard of any size. */
+/* set.h: find and check the shards that a loader draws from (for Megatron-LM, also the whole .idx).
+ * Shards that are too short for one window are left out. When sampling documents, only empty shards
+ * are left out, because a document may continue in a shard of any size. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -15,7 +15,8 @@ typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
-    dev_t device;       /* identity of the file, and when it was written: */
+    /* identity of the file, and when it was last written: see sgt_set_open_shard */
+    dev_t device;
     ino_t inode;
     struct timespec written;
 } sgt_set_shard;
@@ -28,7 +29,7 @@ typedef struct sgt_set {
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
      * tokens at the ends of shards whose header has no checksum */
     uint64_t hash;
-    int raw; /* the argument of sgt_shard_open */
+    int raw; /* argument `raw` of sgt_shard_open, to open the shards again */
 } sgt_set;
 
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
@@ -36,21 +37,21 @@ typedef struct sgt_set {
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
-/* Append the shards of `more` to those of s. `more` is left empty, after a failure too. Ids must
- * then be below both vocabularies. SGT_EFORMAT if the headers name different vocabularies. s keeps
- * its hash. */
+/* Move the shards of `more` to the end of those of s. `more` is left empty, after a failure too.
+ * Ids must then be below both vocabulary sizes. SGT_EFORMAT if headers name different vocabularies.
+ * s keeps its hash. */
 int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
 
-/* Open a shard again for reading. Checks that it is still the same file, with the same size, header
- * and time of writing. Returns a descriptor, or a negative SGT_E*. Any number of threads may call
- * it. */
+/* Open a shard again for reading, and check that it is still the same file, with the same size,
+ * header and time of last writing. Returns a descriptor, or a negative SGT_E*. Any number of
+ * threads may call it. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 
-/* Return the id that begins a document of a shard: the header's, or GPT-2's. */
+/* Return the id that begins a document in a shard: the header's end-of-text id, or GPT-2's. */
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
-/* Return SGT_EFORMAT: "out/train_000003.bin: token 17 (byte 1058): id 60000, expected below
- * 50257". */
+/* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id
+ * 60000, expected below 50257". */
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* shard.c: the shard format. The header is checked against the file's size before anything else
- * uses it. Ids and the checksum need the whole file; sgt_shard_verify checks them. The loader also
- * checks ids as it reads them. */
+ * uses it. sgt_shard_verify also checks ids and the checksum, which takes reading the whole file.
+ * The loader checks ids as it reads them. */
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
@@ -15,9 +15,10 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-/* bytes per read of sgt_shard_verify: still in the L2 cache when they are checked */
+/* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
-#define VERIFY_AHEAD ((uint64_t)8 << 20) /* bytes of readahead requested meanwhile */
+/* bytes of readahead that sgt_shard_verify requests at a time */
+#define VERIFY_AHEAD ((uint64_t)8 << 20)
 
 static void put32(uint8_t *bytes, int word, uint32_t v)
 {
@@ -67,7 +68,8 @@ static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_
     return SGT_OK;
 }
 
-/* A file that does not have our magic number, and need not have it. */
+/* Fill in the header of a file that does not begin with sgt's magic number: a raw file, if `raw`
+ * allows one, or Megatron-LM's .bin. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path,
                           int raw, sgt_error *err)
 {
@@ -87,7 +89,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, co
     return rc;
 }
 
-/* Read the words beyond llm.c's, if the header says that it has them. */
+/* Read sgt's words of the header, beyond llm.c's three, if its revision says that it has them. */
 static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path,
                           sgt_error *err)
 {
@@ -156,8 +158,8 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* Check the kind of file before open(), which would wait for a writer on a FIFO. read_header
-     * checks the opened file again. */
+    /* open() would wait for a writer if the path is a FIFO, so look at the kind of file first.
+     * read_header checks the opened file again. */
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
@@ -171,10 +173,11 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-/* Return the index of the first of ids[n] that is not below `vocab`, or n. */
+/* Return the index of the first id in ids[n] that is not below `vocab`, or n if there is none. */
 static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
 {
-    enum { BLOCK = 4096 }; /* a constant length, which compilers vectorize at -O2 too */
+    /* a constant number of ids: gcc -O2 vectorizes loops of constant length */
+    enum { BLOCK = 4096 };
     size_t i = 0;
     for (; n - i >= BLOCK; i += BLOCK) {
         uint16_t most = 0;
@@ -185,8 +188,8 @@ static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
     return i;
 }
 
-/* Request readahead of the next extent while this one is checked, and drop the previous one from
- * the page cache. */
+/* Every VERIFY_AHEAD bytes, request readahead of the next bytes, and drop those already checked
+ * from the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;

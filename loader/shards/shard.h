@@ -4,7 +4,7 @@
  *   word 0  20240520                 word 4    vocabulary size (0: unknown)
  *   word 1  1                        word 5    end-of-text id
  *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: unknown)
- *   word 3  header revision (0: a foreign file with words 0-2 alone; ours 1)
+ *   word 3  header revision (sgt writes 1; 0: written by another program, only words 0-2 are valid)
  *                                  word 8-9  XXH3-64 of the token bytes, low word first (0: unknown)
  *
  * Words 0-2 are llm.c's layout, so llm.c's readers, and numpy.memmap(path, '<u2', 'r',
@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 #define SGT_SHARD_MAGIC 20240520
-/* llm.c's magic number for Llama 3's 32-bit ids, which are unsupported */
+/* magic number of llm.c's shards for Llama 3, with 32-bit ids, which are unsupported */
 #define SGT_SHARD_LLMC_WIDE 20240801
 #define SGT_SHARD_HEADER 1024 /* bytes */
 #define SGT_SHARD_MAX_TOKENS 2147483647u
@@ -46,11 +46,11 @@ typedef struct sgt_shard_header {
     uint32_t vocab; /* 0: unknown */
     uint32_t eot;
     uint64_t fingerprint; /* fingerprint of the vocabulary; 0: unknown */
-    uint64_t xxh3;        /* of the token bytes; 0: unknown */
+    uint64_t xxh3;        /* checksum of the token bytes (XXH3-64); 0: unknown */
     uint64_t data;        /* byte offset of the first token: 1024, or 0 for a raw file */
 } sgt_shard_header;
 
-/* bytes of the whole file */
+/* Return the size in bytes of the whole file. */
 static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 {
     return h->data + 2 * h->tokens;
@@ -59,33 +59,33 @@ static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Read the header of the file at `fd` and check it against the file's size. SGT_EFORMAT, with both
- * sizes, if the file is not header + 2*tokens bytes long. raw: 1: there is no header, every byte
- * belongs to a token; 0: there must be a header, or Megatron-LM's .idx beside the file (only its
- * beginning is checked); -1: either. */
+ * sizes, if the file is not header + 2*tokens bytes long. raw 1: the file has no header, only ids.
+ * raw 0: there must be a header, or Megatron-LM's .idx beside the file, of which only the beginning
+ * is checked. raw -1: with or without a header. */
 int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err);
 
 /* Open and check a shard. Returns the descriptor (>= 0) or a negative SGT_E*. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Called with all tokens of a shard in turn: ids[n], beginning with token number `first`, before
- * the checksum is known to be right. If it returns a negative SGT_E*, with *err filled in, reading
- * ends. */
+/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets ids[n],
+ * of which the first is token number `first`. Reading ends if it returns a negative SGT_E*, with
+ * *err filled in. */
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
 } sgt_shard_visitor;
 
 /* Read the whole shard. Compares its checksum with the header's, if there is one, and checks that
- * every id is below `vocab`. Requests readahead, and drops what was read from the page cache.
- * visitor may be NULL. */
+ * every id is below `vocab`. Requests readahead, and drops pages that were read from the page
+ * cache. visitor may be NULL. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
-/* List the shards of a folder in the order of their names: "SPLIT_*.bin"; else those of other
- * programs: "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any
- * *.bin with such an .idx. Of the latter, names with the word val, valid or validation are the
- * split "val", those with test are in no split, and all others are "train". *paths and each entry
- * are malloc'd. Finding none is not an error. */
+/* List the shards of a split in a folder, in the order of their names. The first kind of name that
+ * occurs is used: "SPLIT_*.bin"; "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all;
+ * any *.bin with Megatron-LM's .idx beside it. Of Megatron-LM's, names with the word val, valid or
+ * validation are the split "val"; names with test are in no split; all others are "train". *paths
+ * and each entry are malloc'd. Finding none is not an error. */
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
                    sgt_error *err);
 void sgt_shard_list_free(char **paths, size_t count);
