@@ -1,7 +1,7 @@
-/* dry_run.c: estimate from samples. Places are spread evenly over all bytes on disk. The tokens
- * that they give, divided by the bytes on disk that they cover, are the tokens per byte (a ratio
- * estimate: sum of tokens over sum of bytes). How far single places differ from that ratio gives
- * its error. */
+/* dry_run.c: estimate from samples. Sampled places are spread evenly over all bytes on disk. The
+ * tokens found at all places, divided by the bytes on disk that the places cover, estimate the
+ * tokens per byte (a ratio estimate). How far single places differ from that ratio gives its
+ * error. */
 #include "tokenize/dry_run.h"
 
 #include <fcntl.h>
@@ -25,9 +25,10 @@
 
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)
-#define UNPACKED 268435456. /* bytes to which packed files are unpacked, in all, ... */
-#define PACKED 1048576.     /* ... at least this many for each file, ... */
-#define LEAST_UNITS 4       /* ... and at least this many pieces of each are encoded */
+#define UNPACKED 268435456. /* most bytes of text unpacked from all packed files together */
+/* least bytes of text unpacked from each packed file, if it has so many */
+#define PACKED 1048576.
+#define LEAST_UNITS 4       /* least number of pieces encoded of each packed file */
 /* minimum number of files read only in part from which an error can be estimated */
 #define BEGUN 16
 #define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
@@ -39,7 +40,9 @@
 /* The result of one place. */
 typedef struct sample {
     double bytes;     /* bytes on disk that it covers */
-    double tokens;    /* without the end of text of each text file, as the files are counted */
+    /* number of tokens, without the end-of-text ids of text files, which follow from the number of
+     * files */
+    double tokens;
     double documents; /* JSONL documents */
 } sample;
 
@@ -51,11 +54,11 @@ typedef struct dry_run {
     sgt_unit unit;
     sample *samples;
     size_t count, room;
-    /* seconds to read `seen` bytes on disk, and to encode what `encoded` of them hold */
+    /* seconds spent reading `seen` bytes on disk, and encoding the text of `encoded` of them */
     double read_seconds, encode_seconds;
     double seen, encoded;
     double packed; /* bytes on disk of all files that are packed or come from a command */
-    size_t begun;  /* number of these files that were not read to their end */
+    size_t begun;  /* number of these files that were read only in part */
     sgt_dry_run_result *r;
 } dry_run;
 
@@ -89,7 +92,7 @@ static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
-/* Drop the bytes of a character that began before the sampled place. */
+/* Drop the remaining bytes of a character that began before the sampled place. */
 static void trim_character(sgt_unit *u)
 {
     sgt_part *p = &u->parts[0];
@@ -173,10 +176,11 @@ static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, 
 
 /* ---- files that are packed or come from a command ---- */
 
-/* The progress through one such file. */
+/* How far a packed file has been read. */
 typedef struct unpacking {
-    double text, raw;           /* bytes of text, and the bytes on disk they came from ... */
-    double text_from, raw_from; /* ... and both after the first unit */
+    /* bytes of text read so far, and bytes on disk that they came from */
+    double text, raw;
+    double text_from, raw_from; /* the same two numbers after the first unit */
     int ended;
 } unpacking;
 
@@ -243,7 +247,7 @@ static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weigh
     double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
     double wanted = weight < LEAST_UNITS ? LEAST_UNITS : weight;
     if (most < PACKED) most = PACKED;
-    /* in units; text packs to about a quarter */
+    /* number of units to expect, if text is packed to a quarter of its size */
     double expected = (4 * size < most ? 4 * size : most) / (double)PIECE;
     size_t stride = expected > wanted ? (size_t)(expected / wanted) : 1, first = d->count, parts;
     unpacking p = {0};
@@ -299,7 +303,7 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
     return sgt_text_feed_open(f, &o, err);
 }
 
-/* Sample place `at` of file i, which stands for `weight` places. */
+/* Sample byte `at` of file i. The sample stands for `weight` of the evenly spread places. */
 static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_error *err)
 {
     const sgt_corpus_file *file = &d->corpus->files[i];
@@ -332,7 +336,7 @@ static int take_places(dry_run *d, sgt_error *err)
     for (int k = 0, next; k < PLACES; k = next) {
         while (i + 1 < c->count && before + c->files[i].size <= place(c, k))
             before += c->files[i++].size;
-        /* a packed file is sampled once, for all places in it */
+        /* a packed file is sampled once, for all places that fall into it */
         for (next = k + 1; !sgt_corpus_sought(&c->files[i]) && next < PLACES; next++)
             if (place(c, next) >= before + c->files[i].size) break;
         int rc = take_place(d, i, place(c, k) - before, next - k, err);
@@ -370,9 +374,10 @@ static int take_samples(dry_run *d, int *exact, sgt_error *err)
 
 /* ---- estimates ---- */
 
-/* Add up all places, and set *error to twice the standard error of the tokens of all inputs. For a
- * ratio estimate with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 / (sum
- * bytes)^2. What was read has no error, which `left` allows for. */
+/* Return the sums over all samples, and set *error to twice the standard error of the tokens of all
+ * inputs. For a ratio estimate with n places, the variance is n / (n - 1) * sum (tokens - ratio *
+ * bytes)^2 / (sum bytes)^2. Text that was read has no error, so the factor `left` counts only the
+ * rest. */
 static sample sum_up(const dry_run *d, uint64_t *error)
 {
     sample all = {0};

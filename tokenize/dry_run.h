@@ -27,10 +27,11 @@
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes; /* of the inputs, as stored on disk */
     uint64_t skipped;      /* files left out because they are not text */
-    /* text files are counted, one document each; JSONL documents are estimated ... */
+    /* text files, one document each, are counted; JSONL documents are estimated unless
+     * documents_exact is set */
     uint64_t documents;
-    int documents_exact; /* ... unless everything was read */
-    /* including duplicates, and an end of text for each document */
+    int documents_exact; /* 1: everything was read, so `documents` is exact */
+    /* estimate, including duplicates and an end-of-text id for each document */
     uint64_t tokens;
     /* twice the standard error of `tokens`; 0: exact; SGT_NOT_KNOWN: there was one sample, or only
      * the beginnings of a few packed files */
@@ -38,19 +39,20 @@ typedef struct sgt_dry_run_result {
     uint64_t samples, sample_bytes, sample_tokens; /* what was encoded; bytes of text and of JSON */
     uint64_t bad_lines, invalid_utf8;              /* found in the samples */
     uint64_t shards, disk;                         /* disk: bytes of the complete OUT */
-    /* further bytes until then: parts of ranks, of --shuffle or of --dedup */
+    /* further bytes on disk while the set is made: parts of ranks, of --shuffle or of --dedup */
     uint64_t disk_meanwhile;
     uint64_t disk_free;  /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
     uint64_t disk_there; /* bytes of OUT already on disk from an earlier run */
-    double seconds;      /* on this machine, at the speed of the samples */
+    /* estimated duration on this machine, at the speed measured on the samples */
+    double seconds;
 } sgt_dry_run_result;
 
 /* Estimate what sgt_tokenize(o) would give; o->out may be NULL. JSONL lines at which sgt_tokenize
  * would fail are counted. Standard input is refused, because the samples would use it up. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
-/* Do the same for a corpus that is listed, without standard input, and a vocabulary that is
- * loaded. */
+/* Estimate as sgt_dry_run does, for a corpus that is already listed (without standard input) and a
+ * loaded vocabulary. */
 int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                        sgt_dry_run_result *r, sgt_error *err);
 

@@ -9,7 +9,7 @@
 /* Return 0, or SGT_EUSAGE, which names the wrong field. */
 int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err);
 
-/* Do the same for a call that writes OUT. */
+/* Check the options of a call that writes OUT, as sgt_tokenize_options_check does. */
 int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err);
 
 #endif

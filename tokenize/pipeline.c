@@ -23,14 +23,16 @@
 #include "tokenize/vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
-#define KEEP ((size_t)1 << 20)    /* a page of Parquet: a unit's memory that is not given back */
+/* bytes of a unit's memory kept for reuse if there are Parquet inputs: enough for a usual page */
+#define KEEP ((size_t)1 << 20)
 #define SHARD_TOKENS 100000000u
 
 typedef struct place {
     sgt_unit unit;
-    /* a thread has taken it, and it is not yet written; guarded by `lock`, as is `done` */
+    /* 1: a thread uses this place for a unit that is not yet written; guarded by `lock`, like
+     * `done` */
     int taken;
-    int done; /* its unit is encoded, or failed, and is not yet written */
+    int done; /* 1: its unit was encoded, or has failed, and is not yet written */
     int rc;   /* 0; 1: the end of the feed; or an error */
     sgt_error err;
 } place;
@@ -50,7 +52,7 @@ typedef struct pipeline {
     pthread_cond_t changed;
     place *places; /* unit number t is in places[t % place_count] */
     size_t place_count;
-    /* asks the threads to end; set under `lock`, for threads that wait on `changed` */
+    /* requests that the threads end; set under `lock`, because threads wait on `changed` */
     sgt_stop cancelled;
 
     pthread_t *threads;
@@ -78,7 +80,7 @@ static place *take_place(pipeline *p, uint64_t t)
     return over ? NULL : at;
 }
 
-/* Return the next unit of the feed, in its place; NULL at the end. */
+/* Read the next unit of the feed into its place, and return the place; NULL at the end. */
 static place *next_unit(pipeline *p)
 {
     pthread_mutex_lock(&p->feed_lock);
@@ -124,7 +126,7 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
         *w = (worker){p, p->encoders[p->running]};
         if ((failed = sgt_thread_start(&p->threads[p->running], encode_units, w)) == 0) continue;
         free(w);
-        break; /* the system allows no more threads: continue with those that run */
+        break; /* the system allows no more threads: go on with those that run */
     }
     if (!rc && !p->running) {
         errno = failed;
@@ -219,7 +221,8 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                                .from = {from->file, from->offset, from->hashed, from->hash}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
-    /* one being written, and for each thread one being encoded and one ready */
+    /* one place for the unit being written, and two per thread: a unit being encoded and one
+     * ready */
     p.place_count = 2 * threads + 1;
     pthread_cond_init(&p.changed, NULL);
     pthread_mutex_init(&p.lock, NULL);

@@ -6,8 +6,8 @@
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* Make the set of the corpus in o->out, or resume it; o->inputs are ignored. `options`: JSON text
- * for the manifest, which must also match when the set is resumed. */
+/* Make the set in o->out from the corpus, or resume it; o->inputs are ignored. `options`: JSON text
+ * for the manifest, which must be the same when the set is resumed. */
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                       const char *options, sgt_tokenize_result *result, sgt_error *err);
 

@@ -28,7 +28,8 @@ uint64_t sgt_space_free(const char *out)
     return n;
 }
 
-/* Return the bytes on disk of everything below `folder`. What cannot be read is left out. */
+/* Return the bytes on disk of all files below `folder`. Folders that cannot be read are left
+ * out. */
 static uint64_t bytes_below(const char *folder)
 {
     uint64_t bytes = 0;

@@ -18,17 +18,17 @@ uint64_t sgt_space_free(const char *out);
 /* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
 uint64_t sgt_space_used(const char *out);
 
-/* Return whether a set of `need` bytes, of which `there` are already written, does not fit into
- * `avail` free bytes. */
+/* Return whether a set of `need` bytes does not fit into `avail` free bytes. `there` of its bytes
+ * are already written. */
 int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
 
-/* Return SGT_EIO, with both numbers, if OUT needs more than is free. Return SGT_OK if o->force is
- * set, OUT is complete, or an input is standard input, and on every connected rank but the
- * first. */
+/* Return SGT_EIO, with both numbers, if OUT needs more bytes than are free. Return SGT_OK without a
+ * check if o->force is set, OUT is complete, or an input is standard input. Of connected ranks,
+ * only rank 0 checks. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* Return the SGT_EIO failure itself, with the numbers for `out`. */
+/* Fail with SGT_EIO and a message that gives these numbers for `out`. */
 int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avail, sgt_error *err);
 
 #endif

@@ -3,9 +3,9 @@
 #include "tokenize/out/out_compare.h"
 #include "tokenize/space.h"
 
-/* bytes of text assumed per byte of a packed file: the most in practice, not the most possible */
+/* bytes of text assumed per byte of a packed file: as much as occurs in practice */
 #define UNPACKED 32
-/* bytes per file: its line of sources.jsonl, a document, an offset */
+/* bytes that each file adds: a line of sources.jsonl, an end-of-text id, an offset */
 #define EACH_FILE 512
 #define ALWAYS (32u << 20) /* bytes for vocabulary, manifest and journal */
 #define COPIES 3           /* copies of the tokens, with ranks, --shuffle and --dedup */
@@ -34,7 +34,7 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     sgt_error why;
     int rc = sgt_dry_run_corpus(o, c, v, &r, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    /* The run itself will report an error in the inputs, after the work it can do. */
+    /* Ignore errors in the inputs: the run reports them, after the work that it can do. */
     if (rc < 0) return SGT_OK;
     if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, avail)) return SGT_OK;
     return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, avail, err);

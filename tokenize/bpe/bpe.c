@@ -90,7 +90,8 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 
 /* ---- text ---- */
 
-/* Encode words that start too near the text's end for 16 bytes to be read there. */
+/* Encode words at the end of the text, where fewer than 16 bytes can be read after a word's
+ * start. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           uint16_t *ids)
 {
@@ -124,7 +125,7 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
                                : sgt_encode_long(&e->longs, s, n, ids);
 }
 
-/* Split by GPT-2's rule or another of ours, and encode to ids in merge order. */
+/* Split by GPT-2's rule or another rule of rules.h, and encode to ids in merge order. */
 static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;

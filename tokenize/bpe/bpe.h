@@ -10,16 +10,16 @@
 extern "C" {
 #endif
 
-/* most bytes that sgt_bpe_scan takes; at about this length the other ways are as fast */
+/* most bytes that sgt_bpe_scan takes; longer pieces are encoded faster by the other functions */
 #define SGT_BPE_SCAN_MAX 64
 
-/* the fastest way for this n */
+/* Encode a piece by the fastest method for its length. */
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* the definition, in quadratic time */
+/* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
-/* linear time, by steps (runs.h) */
+/* Encode a piece in linear time by steps (runs.h). */
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* linear time, by windows and steps, and faster (runs.h) */
+/* Encode a piece in linear time by windows and steps (runs.h), faster than by steps alone. */
 size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
 #ifdef __cplusplus

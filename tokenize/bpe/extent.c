@@ -17,7 +17,7 @@ typedef struct extent {
     const sgt_rule *rule;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before it */
-    size_t n;         /* bytes of the piece in sight; it may be longer */
+    size_t n;         /* bytes of the piece in the text at hand; the piece may go on after them */
     size_t longest;   /* bytes of the longest token */
     uint16_t *ids;    /* (n): room for the ids of the piece */
 } extent;
@@ -36,7 +36,7 @@ static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* only continuation bytes: the last one belongs to no lead byte, so it is a unit of its own */
+    /* all four are continuation bytes: the last one has no lead byte, so it is a unit of its own */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
@@ -93,7 +93,7 @@ size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, s
     size_t ahead;
     x.n = longest_piece(x.rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* the text behind a piece of white space may take its last character */
+    /* a piece of white space may lose its last character to the text that follows it */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;

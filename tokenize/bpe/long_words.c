@@ -1,5 +1,5 @@
-/* long_words.c: words that are too long for the table of words.h, and the table of those of up to
- * 126 bytes. */
+/* long_words.c: encode words that are too long for the table of words.h. Words of up to 126 bytes
+ * are cached in a table of their own. */
 #include "tokenize/bpe/long_words.h"
 
 #include <string.h>
@@ -8,9 +8,10 @@
 #include "tokenize/bpe/runs.h"
 
 #define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
-#define LONG_BYTES 126 /* most bytes of a word that is kept */
+#define LONG_BYTES 126 /* most bytes of a word that the table holds */
 #define LONG_IDS 64
-#define RUN_BYTES 512 /* above this length the fixed costs of runs.h are small */
+/* longer words are not cut: for them the fixed costs of runs.h do not matter */
+#define RUN_BYTES 512
 
 typedef struct long_word {
     uint8_t n, count; /* number of bytes (0: empty), and of ids */
@@ -24,7 +25,7 @@ static size_t encode_apart(const sgt_long_words *l, const uint8_t *s, size_t n, 
                                  : sgt_runs_encode(l->runs, s, n, ids);
 }
 
-/* Encode in parts that no token spans. */
+/* Encode a word in parts: cut it wherever no token spans the cut. */
 static size_t encode_parts(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
 {
     size_t count = 0;

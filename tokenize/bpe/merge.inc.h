@@ -58,8 +58,8 @@ INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Do one merge of word j. Return 1, and change nothing, if none is left. Position 0 is the lowest
- * only if all ranks are equal. */
+/* Do one merge of word j. Return 1, and change nothing, if there is none left: then position 0,
+ * which never merges, has the lowest rank too. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     __m256i r = g->ranks[j];
@@ -91,7 +91,7 @@ INLINE void merge_end(const merging *g, int j, uint16_t *ids)
 {
     const uint16_t *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the end */
+        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
 }
 
 /* Merge keys[j] to the ids out[j]. Set a bit in starts[j] for each byte where a token starts, and

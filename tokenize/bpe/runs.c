@@ -6,12 +6,15 @@
 
 #include "tokenize/bpe/bpe.h"
 
-/* most bytes merged at once where two windows do not fit: the rest of one and all of the next */
+/* most bytes merged at once where two windows share no token: the rest of one and all of the
+ * next */
 #define REPAIR 40
 #define TAIL 60 /* most bytes merged at once after the last window */
-/* bytes encoded by steps when windows fail, doubled each time: repetitive text is soon all steps */
+/* bytes encoded by steps after windows fail; doubled at each failure, so that repetitive text is
+ * soon encoded by steps alone */
 #define STEPS_FIRST 64
-/* upper bound of that doubling; random text, where windows work, does not get there */
+/* most bytes encoded by steps before windows are tried again; random text, where windows work, does
+ * not reach this */
 #define STEPS_MOST ((size_t)1 << 20)
 
 /* ---- steps ---- */
@@ -20,8 +23,8 @@
 typedef struct laid {
     const uint8_t *s;
     size_t n, at, count;
-    /* At least this many tokens come from windows, so longer tokens were not tried in their
-     * places. */
+    /* The first by_windows tokens come from windows: longer tokens were not tried in their places,
+     * so a dead end must try them. */
     size_t by_windows;
     uint16_t *ids;
 } laid;
@@ -77,8 +80,8 @@ typedef struct window {
 
 static inline uint64_t below(unsigned bit) { return ((uint64_t)1 << bit) - 1; }
 
-/* Return the number of set bits. Code for any x86-64 would call a function for the compiler's
- * builtin. */
+/* Return the number of set bits. The compiler's builtin would call a function if compiled for any
+ * x86-64. */
 static inline unsigned ones(uint64_t x)
 {
     x -= x >> 1 & 0x5555555555555555u;
@@ -97,8 +100,8 @@ static inline void lay(laid *l, const window *w, unsigned to)
     l->at = w->from + to;
 }
 
-/* Move from `w`, which holds the last token laid, to `next`: append w's tokens up to and including
- * one that `next` holds too. Returns 0 if there is no such token. */
+/* Move from window `w`, which holds the last token appended, to window `next`: append w's tokens up
+ * to and including one that `next` holds too. Returns 0 if there is no such token. */
 static inline int change(laid *l, const window *w, const window *next)
 {
     unsigned on = (unsigned)(next->from - w->from);
@@ -115,9 +118,9 @@ static inline int change(laid *l, const window *w, const window *next)
     return 0;
 }
 
-/* Merge the bytes from the last token laid up to `end` into ids, which has room for 8 more than
- * `most`. Returns 0 if they are more than `most` bytes, or if the first token is not the last one
- * laid: then bytes further left are needed. */
+/* Merge the bytes from the last token appended up to `end` into ids, which has room for 8 more than
+ * `most`. Return 0 if they are more than `most` bytes. Also return 0 if the first merged token is
+ * not the last one appended: then bytes further left must be merged too. */
 static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, window *w,
                   uint16_t *ids)
 {
@@ -133,7 +136,7 @@ static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, win
     return 1;
 }
 
-/* Repair; if the last token does not fit, take back up to four tokens and try again. */
+/* Call repair. If it fails, remove the last token and try again, up to four times. */
 static int repair_further(const sgt_runs *r, laid *l, size_t end, window *w, uint16_t *ids)
 {
     for (int back = 0; back < 4; back++) {
@@ -144,7 +147,7 @@ static int repair_further(const sgt_runs *r, laid *l, size_t end, window *w, uin
     return 0;
 }
 
-/* Encode by windows as far as they fit; to the very end, unless one fails. */
+/* Encode by windows until one fails, or to the end of the piece. */
 static void by_windows(const sgt_runs *r, laid *l)
 {
     enum { GROUP = 16, LAST = 4 }; /* windows merged at a time */

@@ -34,10 +34,10 @@ extern "C" {
 typedef struct sgt_runs {
     const sgt_vocab *v;
     const sgt_words_level *level;
-    /* (SGT_RUN_MARKS): places from which no tokens lead to the end, counted over the encoder's
-     * life */
+    /* (SGT_RUN_MARKS): places from which no tokens lead to the end of a piece. Places count the
+     * bytes of all pieces that this encoder has met */
     uint64_t *marks;
-    uint64_t place; /* place of the current piece's first byte; starts at 1 */
+    uint64_t place; /* place of the first byte of the current piece; the first is 1 */
 } sgt_runs;
 
 /* Encode s[0..n), any bytes, into ids, which has room for n. Return the number of ids. */

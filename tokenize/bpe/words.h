@@ -66,11 +66,11 @@ struct sgt_words {
     const sgt_long_words *longs; /* for words that are too long for the table */
     uint8_t *table;              /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
-    uint32_t places[SGT_WORDS];       /* byte offsets of their lines in the table */
-    const uint16_t *found[SGT_WORDS]; /* their ids: in the table, or in `merged` */
-    /* numbers of their ids; 0: the word is too long for the table */
+    uint32_t places[SGT_WORDS];       /* (word): byte offset of its line in the table */
+    const uint16_t *found[SGT_WORDS]; /* (word): its ids, in the table or in `merged` */
+    /* (word): number of its ids; 0: the word is too long for the table */
     uint16_t counts[SGT_WORDS];
-    uint16_t missing[SGT_WORDS];    /* indices of the words that were not found */
+    uint16_t missing[SGT_WORDS];    /* indices of the words that the table does not hold */
     sgt_word_ids merged[SGT_WORDS]; /* ids of word missing[i] */
 };
 

@@ -96,7 +96,8 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* Look all words up in the first places, and return the number of missing ones. */
+/* Look all words up in the first places of their lines. Return the number of words not found
+ * there. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
     size_t missing = 0;
@@ -137,8 +138,8 @@ INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sg
     return (const uint16_t *)(const void *)(p + 8);
 }
 
-/* Look the missing words up in the second places, and copy the ids of those found to `merged`.
- * Store the indices in `missing` of those not found in left, and return their number. */
+/* Look the missing words up in the second places of their lines, and copy the ids of those found to
+ * `merged`. Store in `left` the indices in `missing` of the others, and return their number. */
 INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
     size_t count = 0;
@@ -203,7 +204,8 @@ INLINE void keep(sgt_words *w, size_t missing)
         if (n == 0 || n > most) continue;
         uint64_t tagged[2] = {k->low, k->high};
         tagged[k->high != 0] |= (uint64_t)n << COUNT_SHIFT;
-        if (!memcmp(p, tagged, size / 2)) continue; /* the batch held it twice */
+        /* the batch held the word twice, and it is already stored */
+        if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);
         memcpy(p + size / 2, w->found[i], size / 2);

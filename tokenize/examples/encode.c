@@ -39,7 +39,7 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
 int main(int argc, char **argv)
 {
     static char line[1 << 16];
-    static uint16_t ids[sizeof line]; /* never more ids than bytes */
+    static uint16_t ids[sizeof line]; /* a text never has more ids than bytes */
     sgt_vocab *vocab = NULL;
     sgt_encoder *encoder = NULL;
     sgt_error err;

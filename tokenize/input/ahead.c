@@ -1,7 +1,7 @@
 /* ahead.c: a ring of slots in corpus order, one slot for each file that is packed or filtered. A
  * thread takes the next of these files whose slot is free and reads it to its end. The slot holds a
  * ring of the file's bytes, written by that thread and read by the caller. Files are taken in
- * order, so the file whose turn it is always has a thread. */
+ * order, so a thread is always at work on the file that the caller reads next. */
 #include "tokenize/input/ahead.h"
 
 #include <errno.h>
@@ -13,21 +13,21 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/source.h"
 
-#define CHUNK ((size_t)256 << 10) /* most bytes unpacked before the caller is told */
+#define CHUNK ((size_t)256 << 10) /* bytes unpacked at a time, before the caller can read them */
 
 typedef struct slot {
     uint8_t *bytes;      /* (SGT_AHEAD_BYTES); byte i of the stream lies at i % SGT_AHEAD_BYTES */
     uint64_t made, used; /* bytes of the stream written and read */
     uint64_t raw;
-    int ended; /* its thread has finished: the stream is complete, or rc says why not */
+    int ended; /* 1: its thread has finished. Then the stream is complete, or rc is the error */
     int rc;
     sgt_error err;
 } slot;
 
 struct sgt_ahead {
     sgt_ahead_options o;
-    sgt_source *source; /* source of the caller's file, if it is read as it is */
-    slot *slot;         /* slot of the caller's file otherwise */
+    sgt_source *source; /* source of the caller's file, if it is neither packed nor filtered */
+    slot *slot;         /* slot of the caller's file, if it is packed or filtered */
     uint64_t raw;       /* bytes of that file read from disk, when the slot was last checked */
 
     pthread_mutex_t lock; /* guards all fields below, and the numbers in slots */
@@ -121,7 +121,7 @@ static void *read_files(void *arg)
 static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 {
     const sgt_corpus *c = a->o.corpus;
-    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* file `first` needs one */
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one thread for file `first` */
     int failed = 0;
     for (uint64_t i = first + 1; i < c->count && threads < most; i++)
         threads += sgt_corpus_made(&c->files[i]) != 0;
@@ -133,7 +133,7 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
     while (a->running < threads &&
            !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
         a->running++;
-    if (a->running) return SGT_OK; /* a limit on threads: fewer threads do as well */
+    if (a->running) return SGT_OK; /* the system may refuse threads: one is enough */
     errno = failed;
     return sgt_fail_errno(err, "cannot start a thread");
 }
@@ -183,7 +183,8 @@ int sgt_ahead_seek(sgt_ahead *a, uint64_t at, sgt_error *err)
     return sgt_source_seek(a->source, at, err);
 }
 
-/* Wait until the slot has bytes or has ended. *made: bytes of the stream it has received. */
+/* Wait until the slot has bytes that the caller has not read, or has ended. Set *made to the bytes
+ * of the stream written so far. */
 static int wait_bytes(sgt_ahead *a, slot *s, uint64_t *made, int *ended, sgt_error *err)
 {
     int over = 0;

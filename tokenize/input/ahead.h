@@ -28,7 +28,7 @@
 typedef struct sgt_ahead_options {
     const sgt_corpus *corpus;
     size_t threads;                /* threads that read ahead; 0: one */
-    const sgt_stop *stop, *cancel; /* either ends every wait (SGT_ESTOPPED) */
+    const sgt_stop *stop, *cancel; /* requesting either ends every wait with SGT_ESTOPPED */
 } sgt_ahead_options;
 
 typedef struct sgt_ahead sgt_ahead;
@@ -39,8 +39,8 @@ void sgt_ahead_free(sgt_ahead *a); /* NULL is allowed */
 /* Turn to file `file`: any file at first, and the next one from then on. The threads start at the
  * first file that is packed or filtered. */
 int sgt_ahead_begin(sgt_ahead *a, uint64_t file, sgt_error *err);
-/* Continue at byte `at`. Only right after sgt_ahead_begin, and only for a file that is read as it
- * is. */
+/* Continue the current file at byte `at`. Allowed only right after sgt_ahead_begin, for a file that
+ * is neither packed nor filtered. */
 int sgt_ahead_seek(sgt_ahead *a, uint64_t at, sgt_error *err);
 /* Do what sgt_source_read and sgt_source_raw do, for the current file. */
 int sgt_ahead_read(sgt_ahead *a, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);

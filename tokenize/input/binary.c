@@ -45,8 +45,8 @@ static int is_ill_formed(const uint8_t *p, size_t n, int whole)
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* An ill-formed unit that reaches the end is the beginning of a character, which later bytes
-     * may complete. */
+    /* An ill-formed unit at the end of the prefix may be the beginning of a character that later
+     * bytes complete. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -55,7 +55,7 @@ const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines
 {
     const sgt_binary *known = find(magics, sizeof magics / sizeof *magics, p, n);
     if (known || lines) return known;
-    /* UTF-16 has units of 16 bits */
+    /* a whole file with an odd number of bytes is not UTF-16 */
     if (!(whole && n % 2)) known = find(marks, sizeof marks / sizeof *marks, p, n);
     if (known) return known;
     return memchr(p, 0, n) && is_ill_formed(p, n, whole) ? &bytes_of_no_text : NULL;

@@ -22,8 +22,8 @@ typedef struct sgt_binary {
 } sgt_binary;
 
 /* Return what the file that begins with p[n] is, or NULL if it is text. whole: p[n] is the entire
- * file. lines: the file is JSONL; only magic numbers are looked for, because the parser finds wrong
- * bytes. */
+ * file. lines: the file is JSONL; only magic numbers are looked for, because the JSON parser
+ * reports invalid bytes. */
 const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
 #endif

@@ -17,10 +17,12 @@
 #include "tokenize/input/binary.h"
 #include "tokenize/input/source.h"
 
-/* this many files that are not text get a notice of their own; one more notice counts the rest */
+/* number of files that are not text for which a notice names the file; one more notice counts the
+ * rest */
 #define SKIPPED_SAID 5
 
-/* The folders that lead to the one being read: a link back to any of them is a loop. */
+/* The chain of folders from the INPUT to the one being read. A link back to any of them is a
+ * loop. */
 typedef struct chain {
     const struct chain *up;
     const char *path;
@@ -34,7 +36,7 @@ typedef struct walk {
     int out_exists;
     struct stat out_stat;
     char *out_real; /* OUT with links resolved; NULL: unknown */
-    size_t base;    /* offset of the relative name in the paths below this INPUT */
+    size_t base;    /* offset in a path at which the name below this INPUT begins */
     uint64_t odd;   /* number of entries that are neither files nor folders */
     char *first_odd;
     uint64_t hidden; /* number of names below this INPUT that begin with a dot */
@@ -110,7 +112,8 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
     return rc;
 }
 
-/* Return whether a file that begins with p[n] also ends as Parquet does. */
+/* Return whether a file that begins with the bytes p[n] is Parquet, which begins and ends with
+ * "PAR1". */
 static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p, size_t n)
 {
     char end[4] = "";
@@ -124,7 +127,7 @@ static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p,
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work.
- * Return 1 if it is not text and is left out. `named`: the file is an INPUT itself. */
+ * Return 1 if it is left out because it is not text. `named`: the file itself is an INPUT. */
 static int look_at(walk *w, sgt_corpus_file *f, int named)
 {
     size_t n;
@@ -179,7 +182,8 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     return SGT_OK;
 }
 
-/* Compare whole paths in byte order: below a folder, every path continues with a slash. */
+/* Order for qsort: by the bytes of whole paths. A folder's name counts with a slash after it, as in
+ * the paths below it. */
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -233,7 +237,7 @@ static int pass_hidden(walk *w, const char *folder, const char *name)
     return SGT_OK;
 }
 
-/* Read the entries of a folder in order. The folder is closed again, so depth costs no
+/* Read the entries of a folder in order. The folder is closed at once, so nested folders take no
  * descriptors. */
 static int read_folder(walk *w, listing *l, const char *path)
 {
@@ -357,7 +361,7 @@ static int list_path(walk *w, const char *input)
 /* List the paths in the file called `list`, read from f. */
 static int list_lines(walk *w, const char *list, FILE *f)
 {
-    char line[PATH_MAX + 2]; /* room for a newline and a NUL */
+    char line[PATH_MAX + 2]; /* room for a path, a newline and a NUL */
     size_t n, number = 0, found = 0;
     sgt_error *err = w->err, why;
     int rc = SGT_OK;

@@ -41,12 +41,12 @@ typedef struct sgt_corpus_file {
     const char *name;
     uint64_t size;            /* bytes; 0 for standard input */
     int64_t mtime;            /* seconds since 1970; 0 for standard input */
-    int stream;               /* the file is standard input */
+    int stream;               /* 1: the file is standard input */
     sgt_pack pack;            /* compression of the bytes on disk */
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
-    /* JSONL, one document per line; otherwise the file is one document of text */
+    /* 1: JSONL, one document per line; otherwise the file is one document of text */
     int lines;
-    int rows; /* Parquet, one document per row */
+    int rows; /* 1: Parquet, one document per row */
     /* a text file that goes to the val split whatever its hash says (sgt_text_feed_choose) */
     int val;
 } sgt_corpus_file;
@@ -60,11 +60,12 @@ typedef struct sgt_corpus {
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */
     uint64_t skipped; /* files left out because they are not text */
-    int skip_binary;  /* from the request; standard input can be checked only when it is read */
-    /* one file is standard input: `size` and `bytes` leave it out, and the run cannot be resumed */
+    int skip_binary;  /* from the request: standard input is checked later, when it is read */
+    /* 1: one file is standard input. `size` and `bytes` leave it out, and the run cannot be
+     * resumed */
     int stream;
-    /* a file is standard input, packed, filtered or Parquet: `bytes` does not tell how much text
-     * there is */
+    /* 1: a file is standard input, packed, filtered or Parquet, so `bytes` does not tell how much
+     * text there is */
     int unsized;
 } sgt_corpus;
 
@@ -80,21 +81,22 @@ typedef struct sgt_corpus_request {
     const sgt_stop *stop;
 } sgt_corpus_request;
 
-/* Return whether the stream is made from the bytes on disk instead of being those bytes. Such a
- * stream cannot be sought in. */
+/* Return whether the file's stream is made by unpacking or by a filter. Such a stream can only be
+ * read from its beginning. */
 static inline int sgt_corpus_made(const sgt_corpus_file *f)
 {
     return f->pack != SGT_PACK_NONE || f->filter;
 }
 
-/* Return whether positions in the file are bytes on disk, from any of which it can be read on. */
+/* Return whether positions in the file are byte offsets on disk, at any of which reading can
+ * begin. */
 static inline int sgt_corpus_sought(const sgt_corpus_file *f)
 {
     return !sgt_corpus_made(f) && !f->rows;
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
-/* List the inputs of these options. */
+/* List the inputs that options of sgt_tokenize name. */
 int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);
 

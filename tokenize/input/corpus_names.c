@@ -29,7 +29,8 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
     char *field = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
-    size_t n = strlen(name), room = 4 * n + 1; /* each byte takes at most the four of \xNN */
+    /* each byte takes at most the four characters of \xNN */
+    size_t n = strlen(name), room = 4 * n + 1;
     int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
     if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;

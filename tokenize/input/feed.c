@@ -1,5 +1,5 @@
-/* feed.c: read files one after the other and cut them into units. No other file knows how documents
- * lie in files. */
+/* feed.c: read files one after the other and cut them into units. Only this file knows how
+ * documents lie in files. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
-/* bytes of text without a place to cut from which on tokens are examined */
+/* text that has no other place to cut for so many bytes is cut between tokens */
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
@@ -22,11 +22,11 @@
 struct sgt_text_feed {
     sgt_text_feed_options o;
     uint64_t file;   /* index of the current or next file */
-    uint64_t offset; /* offset in its stream of the first byte not yet delivered */
+    uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     sgt_ahead *inputs;
     sgt_parquet *rows;  /* `file`, if it is open and Parquet */
-    int opened;         /* `file` is open */
-    int split;          /* split of the current text */
+    int opened;         /* 1: `file` is open */
+    int split;          /* split of the current text: 0 train, 1 val */
     XXH3_state_t *hash; /* hash of the stream up to `offset`, if the stream cannot be sought in */
     uint8_t *carry;     /* bytes already read but not delivered */
     size_t carried, carry_room;
@@ -34,7 +34,7 @@ struct sgt_text_feed {
     sgt_error failure;    /* code 0: none */
 };
 
-/* The position is the seed: XXH3 mixes it with the name's bytes. */
+/* Return a hash of a file's name and a position in it. The position is XXH3's seed. */
 static uint64_t hash_of(const char *name, uint64_t position)
 {
     return XXH3_64bits_withSeed(name, strlen(name), position);
@@ -151,7 +151,7 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     u->used = at + n;
     f->offset += n;
     if (made) XXH3_64bits_update(f->hash, u->text + at, n);
-    /* the last line must end in a newline, as the others do */
+    /* the unit's last line must end in a newline too */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (!closes) return;
     close_file(f);
@@ -185,10 +185,10 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut in text where only tokens tell where to cut. A literal `special` that begins at the
- * end of the text lies behind these cuts, and sgt_unit_cut has found whole literals. Normal forms
- * keep ASCII as it is after any text; text that follows changes only the last character, which also
- * lies behind these cuts. */
+/* Find a cut between tokens, in text without another place to cut. What follows the text cannot
+ * change the tokens before this cut. A literal `special` begun at the end lies after the cut, and
+ * sgt_unit_cut has found whole literals. In normalized text, what follows changes only the last
+ * character, which lies after the cut too. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const char *special = f->o.special;
@@ -202,8 +202,8 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good to the bytes of text[n] that can be cut off as a part; 0: none yet. The first `seen`
- * bytes hold no cut. */
+/* Set *good to the number of bytes that can be cut off text[n] as a part; 0: none yet. The first
+ * `seen` bytes were searched before and have no cut. */
 static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                sgt_error *err)
 {
@@ -219,7 +219,8 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
-/* Check standard input. Unlike files, it cannot be examined before it is read. */
+/* Check that standard input is text. Files are checked when they are listed; standard input only
+ * when it is read. */
 static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end,
                         sgt_error *err)
 {
@@ -230,8 +231,7 @@ static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, i
                     "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
 }
 
-/* Add the next part of the open file after what the unit holds. Return 1 if the unit takes no
- * more. */
+/* Append the next part of the open file to the unit. Return 1 if the unit is full. */
 static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
@@ -264,7 +264,7 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     return 1;
 }
 
-/* Add the next rows of the open Parquet file. Return 1 if the unit takes no more. */
+/* Append the next rows of the open Parquet file to the unit. Return 1 if the unit is full. */
 static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     const size_t at = u->used;
@@ -319,8 +319,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
         if (!rc) rc = f->rows ? take_rows(f, u, &f->failure) : take_part(f, u, &f->failure);
     }
-    /* Deliver what was read before an error first, so that the cuts do not change where a run
-     * fails. */
+    /* Deliver what was read before an error as a unit first. So a run fails at the same place,
+     * however text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code) return 1;
     if (err) *err = f->failure;

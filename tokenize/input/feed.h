@@ -43,14 +43,14 @@ typedef struct sgt_text_feed_options {
     /* text is normalized before it is split, and cut only where that is safe */
     int normalized;
     double val_fraction;           /* fraction of documents that go to the val split */
-    const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
+    const sgt_stop *stop, *cancel; /* requesting either ends the wait for a stream */
     /* vocabulary whose merges may cut long pieces; NULL: do not cut them */
     const sgt_vocab *vocab;
     int replaced; /* ill-formed bytes become U+FFFD before the text is encoded */
-    /* length in bytes from which on text without a place to cut is cut between tokens of `vocab`;
-     * 0: 1 MiB */
+    /* text that has no other place to cut for so many bytes is cut between tokens of `vocab`; 0: 1
+     * MiB */
     size_t long_piece;
-    size_t extent;  /* maximum bytes without a cut; 0: 1 GiB */
+    size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
     size_t threads; /* threads that unpack and filter in parallel; 0: one */
     sgt_text_feed_from from;
 } sgt_text_feed_options;
@@ -59,14 +59,14 @@ typedef struct sgt_text_feed sgt_text_feed;
 
 /* Open a feed; *o is copied. */
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err);
-/* Fill in u's text and parts with what comes next. Return 0; 1 at the end; or a negative SGT_E*,
+/* Fill in u's text and parts with the next unit. Return 0; 1 at the end; or a negative SGT_E*,
  * which every further call returns again. */
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_text_feed_close(sgt_text_feed *f);
 
-/* Return the split of a document of the file called `name`: 0 train, 1 val. Nothing else decides.
- * Position: the byte of the file's stream where the document begins; for JSONL, where its line
- * begins; for text 0. */
+/* Return the split of a document, 0 train or 1 val, which depends only on the arguments. `name`:
+ * its file's name. `position`: the byte of the file's stream at which the document, or its JSONL
+ * line, begins; 0 for text. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
 /* If c holds two or more files, all of them text on disk, and none falls into the val split, choose

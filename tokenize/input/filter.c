@@ -18,8 +18,8 @@
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* Copy the word at *at into out (room for all of it). Return 0, or -1 for an unclosed quote or a
- * final backslash. */
+/* Copy the next word of the command at *at to `out`, which must have room. Return 0, or -1 for an
+ * unclosed quote or a final backslash. */
 static int take_word(const char **at, char *out)
 {
     char quote = 0;
@@ -41,7 +41,8 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
     size_t n = strlen(command);
     char *word = malloc(n + 1);
     int rc = SGT_OK;
-    f->words = calloc(n / 2 + 2, sizeof *f->words); /* each word but the last also takes a space */
+    /* at most n / 2 + 1 words, as white space separates them, and a NULL */
+    f->words = calloc(n / 2 + 2, sizeof *f->words);
     if (!word || !f->words) rc = sgt_fail_memory(err, said);
     while (!rc) {
         while (is_space(*command)) command++;
@@ -63,7 +64,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
     const char *equals = strchr(said, '='), *command = equals ? equals + 1 : "";
     const char *ext = *said == '.' ? said + 1 : said;
     *f = (sgt_filter){.lines = lines};
-    /* it is written to the manifest */
+    /* the text is written to the manifest, which is JSON */
     if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said))
         return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
     if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))

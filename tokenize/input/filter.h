@@ -23,11 +23,11 @@ typedef struct sgt_filter {
     char *ending; /* ending of its files: ".pdf" */
     char **words; /* words of the command, NULL after the last */
     size_t count;
-    int lines; /* the command prints JSONL */
+    int lines; /* 1: the command prints JSONL */
 } sgt_filter;
 
-/* Parse `said`. lines: whether the command prints JSONL if `said` does not tell. Return 0 or
- * SGT_EUSAGE. */
+/* Parse a filter's text `said`. lines: 1 if the command prints JSONL unless `said` tells. Return 0
+ * or SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
 /* Return whether `path` has the filter's ending; case is ignored. */
@@ -38,10 +38,11 @@ typedef struct sgt_child {
     int fd;    /* read end of its standard output */
 } sgt_child;
 
-/* Start the command for `path`, in its own process group, with default signals. Nothing is open but
- * an empty standard input, its output, and our standard error. */
+/* Start the command for `path`, in its own process group, with default signals. Its standard input
+ * is empty, its standard output is child->fd, and standard error is ours. It inherits no other
+ * descriptor. */
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err);
-/* Wait until the command ends, after the end of its output. Return an error unless its exit code is
+/* Wait for the command to end, once its output has ended. Return an error unless its exit code is
  * 0. */
 int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, const sgt_stop *stop,
                    const sgt_stop *cancel, sgt_error *err);

@@ -78,10 +78,11 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* why the line is bad; NULL: it is not */
     size_t depth;    /* number of open objects and arrays */
-    size_t matched;  /* number of them, from the outermost, that the path leads through */
+    /* number of open containers, from the outermost, that the path leads through */
+    size_t matched;
     found found;     /* kind of the field's value */
     uint8_t *text, *text_end;
-    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit for each open container: it is an object */
+    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit per open container; 1: an object, 0: an array */
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -172,7 +173,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 }
 
 /* Decode the escapes of text[n], which has been checked, and return the new length. The result is
- * never longer, but copying 16 bytes at a time does not work in place. */
+ * never longer. It goes through `scratch`, because copying 16 bytes at a time does not work in
+ * place. */
 static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -259,7 +261,7 @@ static void close_container(scan *c)
     c->s++;
 }
 
-/* Read a member's name and its colon. Return 1 if the path leads to its value. */
+/* Read a member's name and the colon after it. Return 1 if the path leads to its value. */
 static int read_name(scan *c)
 {
     uint8_t *name, *end;
@@ -276,7 +278,7 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value. For a container, read only its opening and return 1. */
+/* Read a value. Of an object or array, read only the opening bracket and return 1. */
 static int read_value(scan *c, int on_path)
 {
     size_t depth = c->depth;
@@ -332,7 +334,9 @@ static int read_object(scan *c)
 
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
 {
-    scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
+    /* the member `objects` is not initialized: it has 8 KiB, and only bits that were set are
+     * read */
+    scan c;
     c.s = line;
     c.scratch = scratch;
     c.path = p;

@@ -25,7 +25,7 @@ extern "C" {
 
 #define SGT_JSON_NAMES 16    /* maximum number of names in a path */
 #define SGT_JSON_DEPTH 65536 /* maximum nesting of objects and arrays */
-/* readable bytes needed after the newline, and writable ones after n bytes of scratch */
+/* bytes that must be readable after the line's newline, and writable after n bytes of scratch */
 #define SGT_JSON_PAD 16
 #define SGT_JSON_NOWHERE SIZE_MAX
 
@@ -43,7 +43,7 @@ typedef struct sgt_json_text {
     /* extent of the text in the line; for a bad line, `at` is the byte of the error, or
      * SGT_JSON_NOWHERE */
     size_t at, length;
-    uint64_t surrogates; /* surrogates without the other half, each replaced by U+FFFD */
+    uint64_t surrogates; /* number of surrogates without the other half, each replaced by U+FFFD */
 } sgt_json_text;
 
 /* Find the string at the end of the path. The line must be one object in UTF-8 and end in a

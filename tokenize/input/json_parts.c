@@ -15,11 +15,11 @@ typedef struct unfolding {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
     sgt_json_path path;
-    int valid;     /* the whole part is known to be UTF-8 */
+    int valid;     /* 1: the whole part is known to be UTF-8 */
     sgt_part next; /* the lines after the last document, until one of them holds a document */
 } unfolding;
 
-/* Begin a part where the last one ended. */
+/* Begin a part where the part before it ends. */
 static void begin_next(sgt_part *next)
 {
     next->offset = next->end;
@@ -83,7 +83,7 @@ static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
     f->next.end = p->offset;
     begin_next(&f->next);
     for (size_t at = 0; at < p->length && !rc;) {
-        /* a newline follows a file's last line, too */
+        /* a newline was added after a file's last line if it had none */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
         size_t n = (size_t)(newline - (text + at)),
                after = at + n < p->length ? at + n + 1 : p->length;

@@ -10,17 +10,19 @@
 #include "tokenize/input/raw.h"
 
 #define MARK 4                          /* "PAR1", at both ends */
-#define TAIL 8                          /* length of the metadata, and the mark */
+/* bytes at the file's end: the length of the metadata, and the mark */
+#define TAIL 8
 #define META ((uint64_t)256 << 20)      /* maximum bytes of the metadata */
-#define WINDOW ((size_t)64 << 10)       /* bytes read at a page's head ... */
-#define LONGEST_HEAD ((size_t)16 << 20) /* ... and the most, as statistics may hold long strings */
+#define WINDOW ((size_t)64 << 10)       /* bytes read at first for a page's head */
+/* most bytes of a page's head; its statistics may hold long strings */
+#define LONGEST_HEAD ((size_t)16 << 20)
 
 struct sgt_parquet {
     sgt_parquet_request r;
     sgt_raw raw;
     sgt_parquet_meta meta;
     size_t group;   /* the current row group */
-    uint64_t at;    /* where its next page begins */
+    uint64_t at;    /* file offset of its next page */
     uint64_t row;   /* the first row of that page */
     uint64_t taken; /* rows of that page that are done */
     sgt_parquet_dictionary *dictionary;
@@ -34,7 +36,7 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
 }
 
-/* Read bytes at ... at + n - 1. */
+/* Read n bytes of the file from offset `at` on. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
@@ -161,8 +163,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Set *from to bytes at ... at + n - 1 of the file, which stay until the next call. n is at most the
- * window's room. */
+/* Set *from to the n bytes of the file at offset `at`, which stay valid until the next call. n is
+ * at most the window's room. */
 static int look(sgt_parquet *p, uint64_t at, size_t n, const uint8_t **from, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -198,7 +200,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_erro
     }
 }
 
-/* Copy n bytes of the file, from `at` on, of which the window may hold the first. */
+/* Copy n bytes of the file from offset `at` on. The window may hold the first of them. */
 static int copy_bytes(sgt_parquet *p, uint64_t at, size_t n, uint8_t *to, sgt_error *err)
 {
     size_t have = 0;
@@ -276,7 +278,7 @@ static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, ui
     return *rows > 0;
 }
 
-/* At the end of the file: it must still be the one that was opened. */
+/* After the last row, check that the file is still the one that was opened. */
 static int finish(sgt_parquet *p, sgt_error *err)
 {
     size_t n = 0;

@@ -6,9 +6,9 @@
  *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
  *     sgt_parquet_close(p);
  *
- * Read are data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings, packed by
- * snappy, zstd, gzip, lz4_raw or nothing. The column may lie in groups ("page.text"), but not in
- * lists. A position in a file is the number of a row, so a run can begin at any row. Memory: the
+ * It reads data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings. Pages may
+ * be packed by snappy, zstd, gzip or lz4_raw. The column may lie in groups ("page.text"), but not
+ * in lists. A position in a file is the number of a row, so a run can begin at any row. Memory: the
  * metadata (at most 256 MiB), a dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H

@@ -15,7 +15,7 @@
 #define OTHER "write it with zstd or snappy, or --filter reads it through a command"
 #define REBUILD(package) "build sgt again where the package " package " is installed"
 
-/* most bytes that a packed byte becomes, by the formats themselves */
+/* most bytes that one packed byte can become in each format */
 #define SNAPPY_MOST 32
 #define GZIP_MOST 1040
 #define LZ4_MOST 256
@@ -56,7 +56,8 @@ int sgt_parquet_codec_may(int codec, const uint8_t *in, size_t n, size_t size)
     case SGT_PARQUET_LZ4_RAW: return size / LZ4_MOST <= n;
     default: {
         const unsigned long long most = ZSTD_decompressBound(in, n);
-        return most == ZSTD_CONTENTSIZE_ERROR || size <= most; /* an error is told in unpacking */
+        /* if so, unpacking reports the error */
+        return most == ZSTD_CONTENTSIZE_ERROR || size <= most;
     }
     }
 }
@@ -64,7 +65,7 @@ int sgt_parquet_codec_may(int codec, const uint8_t *in, size_t n, size_t size)
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
-    int rc = inflateInit2(&z, 15 + 32); /* either header, gzip's or zlib's */
+    int rc = inflateInit2(&z, 15 + 32); /* accept gzip's header and zlib's */
     if (rc != Z_OK) return SIZE_MAX;
     z.next_out = out;
     z.avail_out = (uInt)size;

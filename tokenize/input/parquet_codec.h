@@ -16,11 +16,12 @@ enum {
     SGT_PARQUET_LZ4_RAW = 7
 };
 
-/* Return NULL if this build unpacks the codec. Otherwise return its name, and in *todo what to
- * do. */
+/* Return NULL if this build can unpack the codec. Otherwise return its name, and set *todo to what
+ * the user can do. */
 const char *sgt_parquet_codec_lacks(int codec, const char **todo);
 
-/* Return whether in[n] can unpack to `size` bytes at all, so that a lying length gets no memory. */
+/* Return whether in[n] can unpack to `size` bytes. Callers ask before they allocate memory, because
+ * a damaged file may state any size. */
 int sgt_parquet_codec_may(int codec, const uint8_t *in, size_t n, size_t size);
 
 /* Unpack in[n] to exactly `size` bytes. Return NULL, or what is wrong. Any number of threads may

@@ -4,7 +4,8 @@
 
 #define RLE 3
 
-/* The fields of DataPageHeader and DictionaryPageHeader that matter have the same numbers. */
+/* Read a DataPageHeader or a DictionaryPageHeader: the fields needed here have the same numbers in
+ * both. */
 static void read_data(sgt_thrift *t, sgt_parquet_head *h, int64_t *rows)
 {
     int type;

@@ -30,10 +30,11 @@ typedef struct walk {
     const sgt_json_path *path;
     size_t left;   /* elements that follow */
     size_t leaf;   /* columns so far */
-    size_t column; /* the column asked for */
+    size_t column; /* index of the column asked for; NONE: not found */
     int64_t type;
     unsigned levels;
-    int list, group;    /* its path has a repeated element; its path names a group of columns */
+    /* list: its path has a repeated element; group: its path names a group of columns */
+    int list, group;
     char names[LISTED]; /* columns of strings, for a message */
     size_t used;
 } walk;
@@ -100,7 +101,7 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     w->left = sgt_thrift_list(w->t, &type);
     if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 1, 0);
-    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller tells */
+    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
     if (w->column != NONE && !w->list && w->type == BYTE_ARRAY) return SGT_OK;
     if (w->group || (w->column != NONE && w->list))
         return sgt_fail(err, SGT_EFORMAT,
@@ -188,7 +189,7 @@ static int check_chunk(const chunk *c, const sgt_parquet_where *w, size_t group,
 static int add_group(sgt_parquet_meta *m, const chunk *c, int64_t rows, size_t *room,
                      const sgt_parquet_where *w, sgt_error *err)
 {
-    if (!rows) return SGT_OK; /* an empty group may have no bytes */
+    if (!rows) return SGT_OK; /* an empty row group may have no bytes */
     int rc = check_chunk(c, w, m->count, err);
     if (rc < 0) return rc;
     if (rows < 0 || (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)

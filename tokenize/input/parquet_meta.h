@@ -19,14 +19,15 @@ typedef struct sgt_parquet_meta {
     sgt_parquet_group *groups;
     size_t count;
     uint64_t rows;
-    unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
+    /* definition level of a string; a lower level is a null row; 0: no row is null */
+    unsigned levels;
 } sgt_parquet_meta;
 
-/* Where the metadata are from, for messages and checks. */
+/* The file that the metadata come from, for messages and checks. */
 typedef struct sgt_parquet_where {
     const char *path;
-    uint64_t size;   /* of the file */
-    uint64_t offset; /* of the metadata in it */
+    uint64_t size;   /* size of the file in bytes */
+    uint64_t offset; /* offset of the metadata in the file */
     const char *field;
 } sgt_parquet_where;
 

@@ -86,7 +86,8 @@ void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
     free(d);
 }
 
-/* Find n strings of PLAIN, from *at on, in text[end]. Positions are counted from `text`. */
+/* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
+ * `text`. */
 static const char *take_plain(const uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
                               size_t n)
 {
@@ -142,15 +143,16 @@ static const char *ready_dictionary(sgt_parquet_dictionary *d)
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* the bytes of PLAIN and delta strings left, in the unit's text */
+    size_t at, end; /* bytes left of PLAIN and delta strings, in the unit's text */
     const sgt_parquet_dictionary *dictionary;
     sgt_runs levels, indices;
     sgt_deltas prefixes, lengths;
-    size_t made; /* bytes of strings put behind the unpacked page */
+    size_t made; /* bytes of strings written behind the unpacked page */
     sgt_parquet_string last;
 } decoder;
 
-/* Begin the strings, which lie in u's text from `at` to `end`. count: the most there can be. */
+/* Begin to read the strings, which lie in u's text from `at` to `end`. count: the most strings
+ * there can be. */
 static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t count)
 {
     const uint8_t *text = d->u->text, *p = text + at;
@@ -213,7 +215,7 @@ static void move_pointer(const uint8_t **p, ptrdiff_t by)
     if (*p) *p += by;
 }
 
-/* The unit's text has moved by `by` bytes, and all that is read from it with it. */
+/* Adjust the decoder's pointers and offsets, because the unit's text has moved by `by` bytes. */
 static void move_all(decoder *d, ptrdiff_t by)
 {
     sgt_deltas *deltas[] = {&d->prefixes, &d->lengths};
@@ -242,7 +244,7 @@ static const char *make_room(decoder *d, size_t n)
     return NULL;
 }
 
-/* Each string begins as the one before. */
+/* Take n strings of DELTA_BYTE_ARRAY. Each begins with a prefix of the string before it. */
 static const char *take_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t prefix[BATCH], length[BATCH];

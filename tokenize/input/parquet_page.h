@@ -17,18 +17,19 @@
 
 /* What the head of a page says. */
 typedef struct sgt_parquet_head {
-    int kind;           /* SGT_PARQUET_DATA ..., or another that is skipped */
-    size_t size;        /* of the head itself, in bytes */
-    size_t packed;      /* bytes that follow it */
-    size_t unpacked;    /* and what they unpack to */
-    uint64_t rows;      /* of a dictionary: its strings */
-    int encoding;       /* of the strings */
-    int level_encoding; /* of definition levels; data pages version 1 only */
+    int kind;           /* SGT_PARQUET_DATA ...; pages of any other kind are skipped */
+    size_t size;        /* bytes of the head itself */
+    size_t packed;      /* bytes of the page, packed; they follow the head */
+    size_t unpacked;    /* bytes of the page, unpacked */
+    uint64_t rows;      /* number of rows; in a dictionary, of strings */
+    int encoding;       /* encoding of the strings */
+    int level_encoding; /* encoding of the definition levels; only in data pages of version 1 */
     size_t levels;      /* version 2: bytes of definition levels before the packed strings */
-    int repeats;        /* version 2: there are repetition levels, which one string a row lacks */
-    int is_packed;      /* version 2: the strings are packed */
+    /* version 2: 1 if the page has repetition levels; a column with one string per row has none */
+    int repeats;
+    int is_packed;      /* version 2: 1 if the strings are packed */
     int has_crc;
-    uint32_t crc; /* CRC-32 of the bytes that follow */
+    uint32_t crc; /* CRC-32 of the packed page */
 } sgt_parquet_head;
 
 enum {
@@ -38,14 +39,15 @@ enum {
     SGT_PARQUET_DATA2 = 3
 };
 
-/* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if it may lie in bytes
- * after these. */
+/* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if more bytes than n
+ * may complete the head. */
 const char *sgt_parquet_head_read(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more);
 
 /* The dictionary of a column in a row group, which the pages that use it share. */
 typedef struct sgt_parquet_dictionary sgt_parquet_dictionary;
 
-/* Make a dictionary of a page, whose packed bytes (malloc'd) it owns. offset: of the page. */
+/* Make a dictionary from a page. It takes ownership of the malloc'd `packed` bytes. offset: the
+ * page's offset in the file. */
 int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
                                uint8_t *packed, uint64_t offset, sgt_error *err);
 sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d); /* NULL is allowed */
@@ -54,9 +56,9 @@ void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d);                   /
 /* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
-    uint64_t offset; /* of the page in the file */
+    uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
-    size_t at; /* in the unit's text */
+    size_t at; /* offset of the packed bytes in the unit's text */
     int codec;
     unsigned levels; /* definition level of a string */
     sgt_parquet_dictionary *dictionary;
@@ -68,12 +70,13 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. path: of
- * the file, for errors. Any number of threads may call this, each with its own unit. */
+/* Decode the page's rows: write their positions to rows[p->count], and their bytes into u's text
+ * after u->used. path: the file's, for errors. Any number of threads may call this, each with its
+ * own unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Let go of the unit's pages; the unit can be filled again. */
+/* Release the unit's pages, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);
 
 #endif

@@ -7,7 +7,8 @@
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
-/* Return why the row is no document, and the byte; NULL if it is one. */
+/* Return why the row is not a document, and set *byte to the byte of its string that is wrong; NULL
+ * if it is one. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, uint64_t *byte)
 {
     *byte = 0;

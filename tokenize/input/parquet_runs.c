@@ -5,7 +5,7 @@
 
 #include "tokenize/input/parquet_thrift.h"
 
-/* Return `width` bits from bit `bit` of p on. end: no byte from there on is read. */
+/* Return the `width` bits from bit number `bit` of p on. Bytes from `end` on are not read. */
 static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const uint8_t *end)
 {
     const uint8_t *at = p + bit / 8;
@@ -163,7 +163,7 @@ int sgt_deltas_take(sgt_deltas *d, uint32_t *out, size_t n)
             d->in_mini--;
         }
         d->begun = 1;
-        /* numbers are of 32 bits and wrap; a length is not negative */
+        /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
         if ((uint32_t)d->last > INT32_MAX) return -1;
         *out++ = (uint32_t)d->last;
     }

@@ -1,8 +1,8 @@
 /* parquet_runs.h: Parquet's two ways to write numbers in few bits. One thread at a time.
  *
  * Runs (the RLE and bit-packed hybrid): levels and the indices of a dictionary. Deltas
- * (DELTA_BINARY_PACKED): lengths. Both give numbers in order, any many at a time, so no length
- * in a file decides how much memory is taken. */
+ * (DELTA_BINARY_PACKED): lengths. Both are read in order, any number at a time, so no length in a
+ * file decides how much memory is allocated. */
 #ifndef SGT_PARQUET_RUNS_H
 #define SGT_PARQUET_RUNS_H
 
@@ -16,14 +16,15 @@ typedef struct sgt_runs {
     int packed;     /* the run is packed bits, from bit `bit` of `at`, to `after` */
     uint64_t bit;
     const uint8_t *after;
-    uint32_t value; /* the run repeats this */
+    uint32_t value; /* the number that a run of equal numbers repeats */
 } sgt_runs;
 
 /* Take the next n numbers. Return 0, or -1 if the bytes have ended. */
 int sgt_runs_take(sgt_runs *r, uint32_t *out, size_t n);
 /* Skip n numbers. Return like sgt_runs_take. */
 int sgt_runs_skip(sgt_runs *r, uint64_t n);
-/* Set *value to the number that the next *n numbers equal; return 0 if the next run is packed. */
+/* Set *value to the number of the current run and *n to how often it still repeats. Return 0 if the
+ * run is packed bits instead. */
 int sgt_runs_repeats(sgt_runs *r, uint32_t *value, uint64_t *n);
 
 typedef struct sgt_deltas {
@@ -36,7 +37,8 @@ typedef struct sgt_deltas {
     uint64_t in_mini;      /* numbers left in it */
     uint64_t least;        /* smallest delta of the block */
     const uint8_t *widths; /* bits of the numbers of each miniblock */
-    const uint8_t *bits;   /* where the miniblock's bits begin, and the next bit */
+    /* where the miniblock's bits begin; the next bit is counted from there */
+    const uint8_t *bits;
     uint64_t bit;
 } sgt_deltas;
 

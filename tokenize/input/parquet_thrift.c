@@ -85,7 +85,8 @@ static void skip_map(sgt_thrift *t, int depth)
     }
 }
 
-/* in_list: a boolean takes a byte there; as a field it is in the type. */
+/* Skip a value. in_list: 1 if it is an element of a list. There a boolean takes a byte; a boolean
+ * field is part of the field's type. */
 static void skip(sgt_thrift *t, int type, int in_list, int depth)
 {
     size_t n;

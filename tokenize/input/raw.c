@@ -10,7 +10,8 @@
 
 #define DROP ((uint64_t)8 << 20) /* pages are dropped this many bytes at a time */
 
-/* Return whether the middle of the file is in the page cache: another program may want it there. */
+/* Return whether the middle of the file is in the page cache: then another program may use it, and
+ * its pages are kept. */
 static int is_cached(const sgt_raw *r)
 {
     char byte;
@@ -68,7 +69,7 @@ static int wait_stream(const sgt_raw *r, int fd, sgt_error *err)
             return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
-    return SGT_OK; /* read will report an error of poll */
+    return SGT_OK; /* if poll failed, the read that follows reports it */
 }
 
 static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
@@ -87,7 +88,8 @@ static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt
     return SGT_OK;
 }
 
-/* Check, at the last expected byte or an early end, that this is still the file that was opened. */
+/* Check that this is still the file that was opened. Called at the last expected byte, and at an
+ * early end. */
 static int check_end(sgt_raw *r, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = r->file;

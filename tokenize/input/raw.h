@@ -17,12 +17,12 @@
 
 typedef struct sgt_raw {
     const sgt_corpus_file *file;
-    const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
+    const sgt_stop *stop, *cancel; /* requesting either ends the wait for a stream */
     int fd;                        /* descriptor of the file, or of standard input */
     sgt_child child;               /* the file's filter, whose output is read instead of the file */
     uint64_t at;                   /* bytes read */
     struct stat opened;
-    int passing;      /* drop pages from the page cache once they are read */
+    int passing;      /* 1: drop pages from the page cache once they are read */
     uint64_t dropped; /* bytes whose pages were dropped */
 } sgt_raw;
 
@@ -31,8 +31,8 @@ typedef struct sgt_raw {
 int sgt_raw_open(sgt_raw *r, sgt_error *err);
 /* Continue at byte `at`; not for standard input and filters. */
 int sgt_raw_seek(sgt_raw *r, uint64_t at, sgt_error *err);
-/* Read on into p[*n ... want), as much as there is. Set *end to 1 once the last byte is known to be
- * the last. */
+/* Read into p[*n ... want) as much as is available, and advance *n. Set *end to 1 once no byte can
+ * follow. */
 int sgt_raw_read(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 void sgt_raw_close(sgt_raw *r);
 

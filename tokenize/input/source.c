@@ -12,7 +12,7 @@
 
 struct sgt_source {
     sgt_raw raw;
-    sgt_unpack *unpack; /* NULL: the stream is the raw bytes */
+    sgt_unpack *unpack; /* NULL: the file is not packed */
     uint8_t *in;        /* packed bytes */
     size_t in_at, in_size;
     int in_end; /* 1: the file has no bytes after those in `in` */
@@ -51,7 +51,8 @@ void sgt_source_close(sgt_source *s)
 uint64_t sgt_source_raw(const sgt_source *s)
 {
     uint64_t size = s->raw.file->size;
-    /* how far a filter has read is unknown, so estimate it by the length of its output */
+    /* how much of the file a filter has read is unknown, so assume as many bytes as it has
+     * printed */
     if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size;
     return s->raw.at - (s->in_size - s->in_at);
 }

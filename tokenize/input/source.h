@@ -27,8 +27,9 @@ void sgt_source_close(sgt_source *s); /* NULL is allowed */
 /* Continue at byte `at`; only for a file that is read as it is. */
 int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
 
-/* Read on into p[*n ... want), with fewer bytes only at the end. Set *end to 1 once the stream is
- * known to have ended, which may take another call. On failure, p[0 ... *n) is still valid. */
+/* Read into p[*n ... want) and advance *n; to less than `want` only at the end. Set *end to 1 once
+ * the stream is known to have ended, which may take another call. On failure, p[0 ... *n) is still
+ * valid. */
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 
 /* Return the bytes of the file on disk that have been read so far. */

@@ -82,7 +82,7 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     const char *kind = f->rows ? "row" : "line";
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    /* where the line is valid JSON, another field may hold the text */
+    /* byte 0: the line is valid JSON, but another field may hold the text */
     return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
                     f->path, kind, line, at, b->why,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
@@ -139,7 +139,7 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const
     return SGT_OK;
 }
 
-/* Return the length of the longest end of text[n] that could begin the literal. */
+/* Return the length of the longest end of text[n] that may be the beginning of the literal. */
 static size_t begun_literal(const uint8_t *text, size_t n, const char *special, size_t bytes)
 {
     size_t k = n < bytes - 1 ? n : bytes - 1;

@@ -25,24 +25,26 @@ typedef struct sgt_part {
      * rows of the file */
     uint64_t offset, end;
     uint64_t hashed,
-        /* XXH3-64 of the first `hashed` bytes of the stream: all bytes before this part, or before
-         * the lines it was read with; both are 0 for a file that is read as it is */
+        /* hash: XXH3-64 of the first `hashed` bytes of the stream, which are those before this part
+         * or before the lines it was read with. Both are 0 for a file that is neither packed nor
+         * filtered */
         hash;
-    /* bytes of the file on disk read by then; for progress only */
+    /* bytes read from the file on disk when the part ends; for progress only */
     uint64_t raw;
     uint64_t line;       /* JSONL: lines that end in the part; Parquet: rows */
-    uint64_t bad;        /* bad lines among them, left out */
+    uint64_t bad;        /* number of bad lines among them, which are left out */
     uint64_t surrogates; /* lone surrogates in it that became U+FFFD */
     size_t at, length;   /* extent of its text in the unit's text */
     /* extent of its ids in the unit's ids; a document's first part begins with the end-of-text
      * id */
     size_t first_id, ids;
     uint64_t invalid; /* ill-formed units of UTF-8 in it (utf8.h) */
-    int valid;        /* the text is known to be UTF-8 */
-    /* position in its document; a part with neither flag and no text stands for no document */
+    int valid;        /* 1: the text is known to be UTF-8 */
+    /* 1 for the first and last part of a document; a part with neither flag and no text stands for
+     * no document */
     int first, last;
-    int closes;  /* it is the last part of its file */
-    int folded;  /* it holds lines of JSONL, or a page of Parquet, as they were read */
+    int closes;  /* 1: it is the last part of its file */
+    int folded;  /* 1: it holds lines of JSONL, or a page of Parquet, as they were read */
     size_t page; /* of a page of Parquet: 1 + its index in the unit's pages; 0: no page */
     int split;   /* 0 train, 1 val */
 } sgt_part;
@@ -63,10 +65,11 @@ typedef struct sgt_invalid_at {
 
 typedef struct sgt_unit {
     uint8_t *text;
-    size_t used, room;        /* bytes of text, and allocated */
-    sgt_part *parts, *folded; /* folded: the parts as they were read, once lines are unfolded */
+    size_t used, room;        /* bytes of text; bytes allocated for it */
+    /* folded: the parts as they were read, before lines were divided into documents */
+    sgt_part *parts, *folded;
     size_t count, part_room, folded_room; /* each room is at least SGT_UNIT_PARTS */
-    struct sgt_parquet_page *pages;       /* parquet_page.h; of the folded parts */
+    struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet_page.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
     uint16_t *ids;
@@ -74,8 +77,9 @@ typedef struct sgt_unit {
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
     uint8_t *scratch;
     size_t scratch_room;
-    sgt_normalizer normal;                      /* the text in the normal form asked for */
-    sgt_invalid_at invalid[SGT_INVALID_LISTED]; /* the first ones in this unit, in order */
+    sgt_normalizer normal;                      /* holds the text in the requested normal form */
+    /* places of the first ill-formed UTF-8 in this unit, in order */
+    sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count;
     sgt_bad_line bad;
 } sgt_unit;
@@ -83,30 +87,30 @@ typedef struct sgt_unit {
 int sgt_unit_new(sgt_unit *u, sgt_error *err);
 /* Make room for `bytes` of text and SGT_UNIT_PAD. */
 int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
-/* Do the same for the scratch buffer; its content is lost. */
+/* Make room for `bytes` bytes and SGT_UNIT_PAD in the scratch buffer; its content is lost. */
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Make room for one more page. */
 int sgt_unit_reserve_page(sgt_unit *u, sgt_error *err);
-/* Append a part, without SGT_UNIT_PARTS as a limit. */
+/* Append a part; the unit may grow beyond SGT_UNIT_PARTS parts. */
 int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err);
 /* Free buffers that are far larger than text of `bytes` bytes needs. */
 void sgt_unit_trim(sgt_unit *u, size_t bytes);
 void sgt_unit_free(sgt_unit *u);
 
-/* Return the text of a part before the split in *text of *n bytes. It lies in the unit's text or
- * scratch, until the next call. Ill-formed units are counted, treated as *o says, and the first
- * ones of the unit are recorded. The error does not name the file. */
+/* Set *text and *n to the text of a part, in which ill-formed units were treated as *o says. It
+ * lies in the unit's text or scratch, and is valid until the next call. Ill-formed units are
+ * counted, and the first ones of the unit are recorded. The error does not name the file. */
 int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
                   size_t *n, sgt_error *err);
 
-/* Fill in ids and invalid from text and parts, after unfolding lines. Any number of threads may
- * call this, each with its own unit and encoder. */
+/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. Any number
+ * of threads may call this, each with its own unit and encoder. */
 int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c,
                     const sgt_tokenize_options *o, sgt_error *err);
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
  * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no
- * literal `special` (NULL: none) crosses the cut. rule: that text is split by, NULL: GPT-2's. */
+ * literal `special` (NULL: none) crosses the cut. rule: the split rule; NULL: GPT-2's. */
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
                     const char *special);
 

@@ -12,19 +12,19 @@ typedef struct way way;
 struct sgt_unpack {
     const way *way;
     const char *path;
-    /* a member has begun and not ended; a file begins inside one, because it must not be empty */
+    /* 1: a member has begun and not ended. A file begins as 1, because it must have a member */
     int inside;
-    int padding; /* zeros followed the last member */
+    int padding; /* 1: zeros followed the last member */
     z_stream gz;
     ZSTD_DStream *zst;
-    int between; /* zst is between two frames */
+    int between; /* 1: zst is between two frames */
 };
 
 struct way {
     const char *name;
-    int (*begin)(sgt_unpack *u); /* 0, or -1: out of memory */
+    int (*begin)(sgt_unpack *u); /* returns 0, or -1 if out of memory */
     void (*end)(sgt_unpack *u);
-    /* does some of the work of sgt_unpack_some, which calls it repeatedly */
+    /* unpacks some bytes; sgt_unpack_some calls it repeatedly */
     int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err);
 };
 
@@ -65,7 +65,7 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     }
     size_t in = at_most(io->in_size - io->in_at, 1u << 30),
            out = at_most(io->out_size - io->out_at, 1u << 30);
-    /* zlib only reads it, although its type is not const */
+    /* zlib does not write to its input, although the type is not const */
     z->next_in = (Bytef *)(uintptr_t)(io->in + io->in_at);
     z->avail_in = (uInt)in;
     z->next_out = io->out + io->out_at;
@@ -90,8 +90,8 @@ static int begin_zstd(sgt_unpack *u)
 
 static void end_zstd(sgt_unpack *u) { ZSTD_freeDStream(u->zst); }
 
-/* Return whether a frame is older than zstd 0.8. libzstd's decoders for these ignore our memory
- * limit, and their errors depend on how the input is divided. */
+/* Return whether a frame that begins with this byte is older than zstd 0.8. libzstd's decoders for
+ * such frames ignore our memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
 static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
@@ -155,6 +155,7 @@ int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
         size_t in = io->in_at, out = io->out_at;
         int rc = u->way->some(u, io, err);
         if (rc < 0 || io->out_at == io->out_size) return rc;
-        if (io->in_at == in && io->out_at == out) return SGT_OK; /* it needs more input */
+        /* no progress: more input is needed */
+        if (io->in_at == in && io->out_at == out) return SGT_OK;
     }
 }

@@ -30,7 +30,7 @@ typedef struct sgt_unpack_io {
 /* Unpack until `in` is used up or `out` is full. The error names the file and the offset in it. */
 int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err);
 
-/* Return 1 if what was unpacked so far cannot be the whole file. */
+/* Return 1 if the file must not end here: a member or frame has begun and not ended. */
 int sgt_unpack_inside(const sgt_unpack *u);
 
 #endif

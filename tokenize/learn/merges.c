@@ -1,8 +1,9 @@
-/* merges.c: the training loop. It knows for every pair how often it occurs and which words (pieces)
- * may hold it. A heap orders the pairs by count, and a merge only visits the words of its pair.
- * Counts in the heap may be too high, because merges take occurrences from neighbouring pairs. A
- * pair that is popped with an outdated count is pushed back with the current one. Only pairs with
- * the newest token can grow, in the step that makes it, so no count in the heap is ever too low. */
+/* merges.c: the training loop. It keeps for every pair how often it occurs and which words
+ * (distinct pieces) may hold it. A heap orders the pairs by count, and a merge only visits the
+ * words of its pair. Counts in the heap may be too high, because merges take occurrences from
+ * neighbouring pairs. A pair that is popped with an outdated count is pushed back with the current
+ * one. Only pairs with the newest token can grow, in the step that makes it, so no count in the
+ * heap is ever too low. */
 #include "tokenize/learn/merges.h"
 
 #include <stdlib.h>
@@ -156,7 +157,7 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
                         "%zu distinct pieces of text: too many (use fewer inputs)", p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
-        if (!s->count || s->n < 2) continue; /* a single byte has no pair */
+        if (!s->count || s->n < 2) continue; /* a piece of one byte has no pair */
         t->starts[t->words] = at;
         t->lengths[t->words] = (uint32_t)s->n;
         t->counts[t->words++] = s->count;
@@ -214,7 +215,7 @@ static void change(side *s, uint32_t other, int64_t by)
     s->change[other] += by;
 }
 
-/* Note that word w holds a new pair with `other`. */
+/* Record that word w now holds a new pair with the token `other`. */
 static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w,
                      sgt_error *err)
 {
@@ -275,7 +276,7 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
     return rc;
 }
 
-/* Subtract the losses from the existing pairs. */
+/* Subtract the occurrences that the merge took from the existing pairs on one side. */
 static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -288,7 +289,7 @@ static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
     s->count = 0;
 }
 
-/* Add the new pairs with their words. */
+/* Add the new pairs on one side, with the words that hold them. */
 static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
                       int made_is_right, sgt_error *err)
 {
@@ -296,7 +297,8 @@ static int settle_new(trainer *t, side *s, const note *notes, size_t note_count,
     pair *p;
     for (size_t i = 0; i < s->count && !rc; i++) {
         uint32_t x = s->listed[i], key = made_is_right ? x << 16 | made : made << 16 | x;
-        s->last[x] = t->used; /* from here on `last` is the position of its next word */
+        /* `last` was the last word + 1; from here on it is where the next word is listed */
+        s->last[x] = t->used;
         t->used += s->words[x];
         if (s->change[x] <= 0 || (rc = add_pair(t, key, &p, err)) < 0) continue;
         p->count = s->change[x];
@@ -327,8 +329,8 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
         rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
     settle_lost(t, &t->lost_left, l, 1);
     settle_lost(t, &t->lost_right, r, 0);
-    /* The pair no longer occurs. If l is r, it is its own neighbour, so the lines above may have
-     * changed its count. */
+    /* The merged pair no longer occurs. If l equals r, the lines above may have changed its count
+     * as that of a neighbour. */
     t->pairs[at].count = 0;
     if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
     if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
@@ -337,8 +339,8 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 
 /* ---- the training loop ---- */
 
-/* Write a token's bytes to out and return their number, or write nothing and return 0 if they are
- * more than `max`. */
+/* Write a token's bytes to `out` and return their number. If they are more than `max`, write
+ * nothing and return 0. */
 static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id,
                     uint8_t *out, size_t max)
 {
@@ -352,8 +354,8 @@ static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a
     return n + spell(t, m, a, half[1], out + n, max - n);
 }
 
-/* Return whether a merge would make the text of the end-of-text token, which no other token may
- * have. Only a pattern other than GPT-2's leaves that text in one piece. */
+/* Return whether this merge would make a token with the text of the end of text, which no other
+ * token may have. Only patterns other than GPT-2's leave that text in one piece. */
 static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
 {
     const size_t want = sizeof EOT - 1;

@@ -23,11 +23,11 @@
 #include "tokenize/vocab/vocab_file.h"
 
 #define PIECE ((size_t)256 << 10)
-#define ENDS 320 /* 64 more than make a call worthwhile (split.h) */
+#define ENDS 320 /* entries of ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
 #define EOT "<|endoftext|>"
 #define EOT_BYTES (sizeof EOT - 1)
 
-/* Number of JSONL lines that end in a unit, to compute the number of a bad line. */
+/* Number of JSONL lines that end in a unit. Their sums give the line number of a bad line. */
 typedef struct line_count {
     uint64_t ticket, file, lines;
 } line_count;
@@ -36,7 +36,7 @@ typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
     const char *rule;      /* pattern to split by; NULL: GPT-2's */
-    const sgt_rule *known; /* the same, if it is one of rules.h */
+    const sgt_rule *known; /* that rule, if it is one of rules.h */
     pthread_mutex_t lock;  /* protects the fields below, and the calls of progress */
     sgt_text_feed *feed;
     uint64_t ticket, documents, bytes, invalid, raw;
@@ -132,8 +132,8 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
     return SGT_OK;
 }
 
-/* Record the result of unit `ticket`; the caller holds the lock. Of several failures, the first in
- * the text counts. */
+/* Record the result of unit `ticket`; the caller holds the lock. If several units fail, the first
+ * in the text is reported. */
 static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
@@ -199,7 +199,7 @@ static int start(counting *c, counter *all, size_t threads, sgt_error *err)
         if (!rc) rc = sgt_unit_new(&all[i].unit, err);
         if (!rc && c->rule && !c->known) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
     }
-    /* The calling thread is the first, and does everything if no other can be started. */
+    /* The calling thread counts too; it does all the work if no other thread can be started. */
     for (size_t i = 1; i < threads && !rc; i++)
         all[i].running = sgt_thread_start(&all[i].thread, count_units, &all[i]) == 0;
     return rc;
@@ -236,7 +236,7 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
         rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
     for (uint32_t i = 0; i < m->count && !rc; i++) {
         const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
-        /* a copy, because adding to the list may move its bytes */
+        /* copy the bytes, because adding to the list may move them */
         uint8_t *text = malloc(l.n + r.n);
         if (!text) return sgt_fail_memory(err, p->path);
         memcpy(text, p->bytes + l.at, l.n);

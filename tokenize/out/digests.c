@@ -15,7 +15,7 @@
 struct sgt_digests {
     int fd;
     char *path;
-    XXH3_state_t *hash; /* state for a document with more than one text */
+    XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece */
     uint64_t length;
     size_t used;
     sgt_dedup_record records[RECORDS];

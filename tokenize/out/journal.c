@@ -14,7 +14,7 @@
 #include "loader/base/file.h"
 #include "tokenize/out/writer.h"
 
-#define MAX_BYTES ((size_t)1 << 30) /* size limit; two million shards take 700 MB */
+#define MAX_BYTES ((size_t)1 << 30) /* largest journal; two million shards take 700 MB */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
@@ -54,7 +54,7 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    /* already known */
+    /* the text is read again, and the place is known */
     if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
         return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
@@ -125,7 +125,7 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
 
 /* ---- reading ---- */
 
-/* Read one number in `base` and the character that must follow it. Return 0 or -1. */
+/* Read a number in base `base`, and the character `after` that must follow it. Return 0 or -1. */
 static int take(const char **s, int base, char after, uint64_t *v)
 {
     char *end;
@@ -137,8 +137,8 @@ static int take(const char **s, int base, char after, uint64_t *v)
     return 0;
 }
 
-/* Return the line at *at of text[n], without its checksum and ended by NUL, and move *at past it.
- * Return NULL if there is no good line. */
+/* Return the line at *at of text[n] without its checksum, ended by a NUL, and move *at past it.
+ * Return NULL if there is no complete line with a correct checksum. */
 static char *next_line(char *text, size_t n, size_t *at)
 {
     char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -205,8 +205,8 @@ static int read_state(sgt_journal *j, const char *line)
     return 0;
 }
 
-/* Parse text[n]. Return the bytes that count: up to the last good state, or the first line; 0 if
- * this is not a journal. */
+/* Parse text[n]. Return how many of its bytes are valid: up to the last good state, or the first
+ * line; 0 if it is not a journal. */
 static size_t read_lines(sgt_journal *j, char *text, size_t n)
 {
     size_t at = 0, good, counts[SGT_SPLITS] = {0}, invalid = 0;
@@ -240,7 +240,7 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
     if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
-    /* Fail if memory ran out. Treated as damage, it would start the run over. */
+    /* Out of memory is not damage: fail here, or the run would start over. */
     if (j->lost) rc = sgt_fail_memory(err, j->path);
     free(text);
     if (rc < 0 || !good) {

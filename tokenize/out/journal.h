@@ -6,9 +6,9 @@
  *     invalid 0 FILE OFFSET                        ill-formed UTF-8 that the manifest will name
  *     state ...                                    a whole sgt_checkpoint: all lines above are true
  *
- * Every line ends in its own checksum. Lines after the last good `state` are ignored; what earlier
- * lines describe was on disk before the line was. A shard that the journal lists may still have to
- * be moved from .work to OUT: sgt_out_claim does that. */
+ * Every line ends in its own checksum. Lines after the last good `state` are ignored. What a line
+ * describes was on disk before the line was written. A shard that the journal lists may still have
+ * to be moved from .work to OUT: sgt_out_claim does that. */
 #ifndef SGT_JOURNAL_H
 #define SGT_JOURNAL_H
 
@@ -26,13 +26,14 @@
  * lies before that part. All are uint64_t, because they are written and read as an array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
-    /* in the unfinished shard of each split */
+    /* of the unfinished shard of each split */
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];
     uint64_t sources;                                 /* bytes of sources.jsonl */
     uint64_t file_tokens, file_documents, file_bytes; /* of file `file`, so far */
     uint64_t line;                                    /* JSONL: lines of file `file`, so far */
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
-    /* length and XXH3 of the first bytes of the stream of file `file` (sgt_part) */
+    /* length and XXH3 of the first bytes of the stream of file `file`, if it has to be produced
+     * again (sgt_part) */
     uint64_t hashed, hash;
 } sgt_checkpoint;
 
@@ -48,7 +49,7 @@ typedef struct sgt_journal {
     size_t count[SGT_SPLITS], room[SGT_SPLITS];
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count, invalid_written;
-    int lost; /* memory ran out, so the contents are incomplete */
+    int lost; /* 1: memory ran out, so the contents are incomplete */
 } sgt_journal;
 
 extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
@@ -64,11 +65,11 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
 char *sgt_journal_options(const char *work);
 void sgt_journal_close(sgt_journal *j); /* NULL is allowed */
 
-/* Add a place of ill-formed UTF-8, in order; the next commit writes it. A place that is already
+/* Record a place of ill-formed UTF-8, in order; the next commit writes it. A place that is already
  * known, because the text is read again, is ignored. */
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at);
-/* Commit a checkpoint; return when it is on disk. `done`: the shard of each split that became
- * complete; tokens is 0 for none. */
+/* Write a checkpoint, and return when it is on disk. `done`: for each split, the shard that became
+ * complete; its tokens are 0 if there is none. */
 int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS],
                        const sgt_checkpoint *now, sgt_error *err);
 

@@ -22,7 +22,7 @@
 /* file in .work, locked by ranks that write shards for the rank that holds the lock */
 #define HELPERS "helpers"
 #define WAIT_MS 50
-#define WAIT_TURNS 200 /* ten seconds: a rank sets OUT up in less */
+#define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
 static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
                                              SGT_DEDUP_FILE};
@@ -64,8 +64,8 @@ static int stale_in_out(const char *name, const sgt_journal *j)
     return shard_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
-/* Return whether `name` in .work is one of our files. The lock is not one; with `j`, only temporary
- * files count, and not those of the shard that `j` has begun. */
+/* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
+ * temporary files count, and not those of the shard that `j` has begun. */
 static int stale_in_work(const char *name, const sgt_journal *j)
 {
     char known[64];
@@ -134,17 +134,17 @@ static int move(const char *from_folder, const char *to_folder, const char *from
 static int make_work(const char *work, sgt_error *err)
 {
     struct stat st;
-    /* otherwise .work and its journal could be lost, and OUT would have no owner */
+    /* flush OUT's entry: if a crash lost .work and its journal, OUT would have no owner */
     if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    return SGT_OK; /* or the run that just ended has removed it */
+    return SGT_OK; /* a folder; or the run that just ended has removed it */
 }
 
-/* Lock OUT/.work/lock, with LOCK_EX alone or with LOCK_SH shared. Return 1 if a lock of another run
- * prevents it. A run that ends removes the file, so check that the locked file is the one that
- * exists. */
+/* Lock OUT/.work/lock: LOCK_EX for this process alone, LOCK_SH shared. Return 1 if another run's
+ * lock prevents that. A run that ends removes the file, so check that the locked file is the one
+ * that exists. */
 static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, "lock");
@@ -153,7 +153,7 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
     for (int done = 0; !rc && !done;) {
         if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        /* the run that just ended has removed .work */
+        /* .work is gone: the run that just ended has removed it */
         if (o->lock < 0 && errno == ENOENT) continue;
         if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(o->lock, how | LOCK_NB) < 0)
@@ -182,14 +182,14 @@ static void unlock(sgt_out *o)
     o->lock = -1;
 }
 
-/* Remove .work, as far as we made it, and the lock with it. */
+/* Remove .work with the lock, as far as it holds only our files. */
 static void remove_work(sgt_out *o)
 {
     char *path = sgt_join(o->work, "lock");
     sweep(o->work, stale_in_work, NULL, NULL);
     remove_parts(o->work, NULL);
     if (path) unlink(path);
-    rmdir(o->work); /* fails if another program keeps something there */
+    rmdir(o->work); /* fails, as it should, if another program keeps a file there */
     free(path);
 }
 
@@ -199,7 +199,7 @@ static void remove_work(sgt_out *o)
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* another rank may be making it just now */
+    /* .work: another rank may be making it at this moment */
     static const char *const harmless[] = {"lost+found", ".work"};
     if (stat(r->path, &st) < 0)
         return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
@@ -308,12 +308,12 @@ static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = sgt_out_is_complete(r, err);
     if (rc == 1) {
-        remove_work(o); /* left by a run that was killed at the very end */
+        remove_work(o); /* .work was left by a run that was killed at its very end */
         return 1;
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = sgt_out_may_resume(o->journal, r, o->work, err);
-    /* parts resume by themselves */
+    /* with parts, each part resumes by its own journal */
     if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
@@ -352,7 +352,7 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* With a shared lock, check that the ranks which share it do the same work. */
+/* Called with a shared lock: check that the ranks that share OUT make the same set. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = sgt_out_is_complete(r, err);
@@ -414,7 +414,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    /* helpers of a rank that died may still be writing */
+    /* wait for helpers of a rank that died, which may still write */
     int helpers = lock_helpers(o, r, LOCK_EX, err);
     if (helpers < 0) return helpers;
     close(helpers);
@@ -435,9 +435,8 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file from .work to OUT. If it is no longer in .work, it must be in OUT. Only rename may
- * say that it is gone: on a file system with wrong lookups, the set could be completed without
- * it. */
+/* Move a file from .work to OUT; if it is not in .work, it must be in OUT. Only rename decides that
+ * it is gone: a wrong lookup on some file system must not complete a set without it. */
 static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
 {
     int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
@@ -490,7 +489,7 @@ void sgt_out_release(sgt_out *o, int keep)
 {
     if (!keep) {
         if (o->lock >= 0) remove_work(o);
-        else rmdir(o->work); /* it was made but never locked */
+        else rmdir(o->work); /* .work was made but never locked */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);

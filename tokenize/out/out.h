@@ -15,9 +15,9 @@
  * takes OUT alone (sgt_out_alone) and completes it.
  *
  * OUT belongs to one run at a time (by a lock in OUT/.work, which ranks share). Unless `force` is
- * set, these are refused: an OUT with other options or from other inputs, and a folder that holds
- * anything that sgt-tokenize did not make. `force` replaces only files that have the names of our
- * own. OUT is complete if manifest.json exists, which is written last. */
+ * set, an OUT with other options or from other inputs is refused. So is a folder with files that
+ * sgt-tokenize did not make. `force` replaces only files with names that sgt-tokenize uses. OUT is
+ * complete if manifest.json exists, which is written last. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -33,10 +33,11 @@ typedef struct sgt_out_request {
     const char *path;
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
-    /* options that change the output, as JSON text of an object; keys are the program's options, _
-     * for - */
+    /* options that change the output: JSON text of an object whose keys are the program's options,
+     * with _ instead of - */
     const char *options;
-    /* the same, and what divides OUT into parts; NULL: OUT is not made by parts */
+    /* options for the journal: `options`, and what decides how OUT is divided into parts; NULL: OUT
+     * is not made by parts */
     const char *journal_options;
     int force;
     sgt_notice notice;
@@ -49,9 +50,9 @@ typedef struct sgt_out_request {
 typedef struct sgt_out {
     const char *path; /* path of OUT; belongs to the request */
     char *work;       /* OUT/.work */
-    int lock;         /* descriptor of the lock; -1: not held */
-    int made;         /* OUT did not exist before */
-    int had_work;     /* .work existed before */
+    int lock;         /* descriptor of the locked file; -1: not locked */
+    int made;         /* 1: OUT did not exist before */
+    int had_work;     /* 1: .work existed before */
     sgt_journal *journal;
 } sgt_out;
 
@@ -60,18 +61,18 @@ typedef struct sgt_out {
  * 0. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* Do the same for one rank of several, which share OUT with all ranks of the same request. Nothing
- * in OUT itself may be written before sgt_out_alone. While a rank sets OUT up or completes it, wait
- * up to ten seconds. */
+/* Claim OUT for one of several ranks of the same request, which share it. Nothing in OUT itself may
+ * be written before sgt_out_alone. If a rank is setting OUT up or completing it, wait up to ten
+ * seconds. */
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* Give up our share of OUT, after sgt_out_join, when our part is complete. */
+/* Release this rank's share of OUT, after sgt_out_join, once its part is complete. */
 void sgt_out_share_no_more(sgt_out *o);
 /* Wait, after sgt_out_share_no_more, until no other rank works on OUT. Return 0 if OUT is ours
  * alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* Lock OUT as a helper, to write shards while another rank has OUT alone. If that rank dies, the
- * next rank to take OUT alone waits until we end. */
+/* Lock OUT as a helper, which writes shards while another rank has OUT alone. If that rank dies,
+ * the next rank to take OUT alone waits until the helpers have ended. */
 int sgt_out_help(sgt_out *o, sgt_error *err);
 /* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);

@@ -1,4 +1,4 @@
-/* out_compare.c: compare OUT with the command at hand. */
+/* out_compare.c: compare what is in OUT with the request of this run. */
 #include "tokenize/out/out_compare.h"
 
 #include <dirent.h>
@@ -79,7 +79,7 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 
 /* ---- options ---- */
 
-/* Return a value as it would be typed on the command line, malloc'd. */
+/* Return an option's value as a user would type it on the command line, malloc'd. */
 static char *as_typed(const json_t *v)
 {
     return json_is_string(v) ? strdup(json_string_value(v))
@@ -135,8 +135,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
                     out, made, sgt_vocab_fingerprint(v));
 }
 
-/* Compare the vocabulary of a complete set by its tokenizer.json. The set's fingerprint may come
- * from an older release, which left the merges out, so the merges themselves are compared. */
+/* Compare the vocabulary of a complete set by its tokenizer.json. Older releases left the merges
+ * out of the fingerprint, so the merges themselves are compared too. */
 static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
 {
     char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
@@ -201,7 +201,8 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* Compare line i of a list with input i. *touched counts inputs with another time stamp. */
+/* Compare line i of a list of inputs with input i of the corpus. *touched counts inputs that differ
+ * only in their time stamp. */
 static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i,
                         uint64_t *touched, sgt_error *err)
 {
@@ -215,7 +216,7 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
     return same ? SGT_OK : other_input(out, line, c, i, err);
 }
 
-/* Compare the list FOLDER/NAME, one line per input, with the corpus. */
+/* Compare the list FOLDER/NAME, which has one line per input, with the corpus. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name,
                           sgt_error *err)
 {
@@ -353,7 +354,7 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
         (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
-    /* there is no complete shard, so nothing is lost */
+    /* without a complete shard or part, starting over loses nothing */
     if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;
     return !r->corpus->stream;
 }

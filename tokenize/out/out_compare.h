@@ -1,25 +1,27 @@
-/* out_compare.h: compare OUT with the command at hand. Options, vocabulary, and the inputs' paths
- * and sizes decide; a different time stamp only gives a notice. */
+/* out_compare.h: compare what is in OUT with the request of this run. Options, vocabulary, and the
+ * inputs' paths and sizes must agree. A different time stamp of an input only gives a notice. */
 #ifndef SGT_OUT_COMPARE_H
 #define SGT_OUT_COMPARE_H
 
 #include "tokenize/out/out.h"
 
-/* Return 1 if OUT is complete and was made by this request, or 0 if it has no manifest. Return a
- * negative SGT_E* if another request made it or it is damaged. */
+/* Return 1 if OUT is complete and the same request made it; 0 if it has no manifest. Return a
+ * negative SGT_E* if another request made it, or if it is damaged. */
 int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
 
-/* Return whether OUT, complete or begun, predates the option `key`: its options do not mention
- * it. */
+/* Return whether OUT, complete or not, was begun by a release without the option `key`, which its
+ * recorded options do not mention. */
 int sgt_out_predates(const char *out, const char *key);
 
 /* Return 1 if the run that left `j` (NULL: none) in `work` can be resumed. Return 0 if there is
  * nothing worth keeping, or it cannot be resumed (standard input). Return a negative SGT_E* if
- * there are complete shards of another command, or files that sgt-tokenize did not make. */
+ * `work` has complete shards of another request, or OUT has files that sgt-tokenize did not
+ * make. */
 int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err);
 
-/* Write WORK/inputs.jsonl: path, size and mtime of every input, while the run is not complete. */
+/* Write WORK/inputs.jsonl, with path, size and time stamp of every input, from which a later run
+ * checks that the inputs are the same. */
 int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err);
 
 /* Check that NAME in FOLDER has `want` bytes, or at least that many. Return 0, SGT_EFORMAT or
@@ -30,8 +32,8 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 /* Return whether `folder` holds anything but the `count` names. A missing folder holds nothing. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 
-/* Return whether NAME is a folder in .work that holds a part or what is made from parts; and
- * whether `work` has any such folder. */
+/* Return whether a file name in .work is that of a folder with a part, or with what is made from
+ * parts; and whether `work` has such a folder. */
 int sgt_out_is_part(const char *name);
 int sgt_out_has_parts(const char *work);
 

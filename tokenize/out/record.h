@@ -8,8 +8,8 @@
 
 typedef struct sgt_record sgt_record;
 
-/* Continue from the state of o->journal. o, corpus and vocab must outlive the record. digests: also
- * write the record of each document that dedup.h needs. */
+/* Open a record that continues from the last state of o->journal. o, c and v must outlive it.
+ * digests: 1 to also write documents.sgt, which dedup.h needs. */
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
                     uint64_t shard_tokens, int digests, sgt_error *err);
 void sgt_record_close(sgt_record *r); /* NULL is allowed */
@@ -25,7 +25,7 @@ int sgt_record_save(sgt_record *r, sgt_error *err);
 int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err);
 
 uint64_t sgt_record_bytes(const sgt_record *r); /* bytes of text, in all runs so far */
-/* Return the bytes of files, as stored on disk, that are done. */
+/* Return the bytes on disk of the files recorded so far. */
 uint64_t sgt_record_read(const sgt_record *r);
 uint64_t sgt_record_tokens(const sgt_record *r);
 

@@ -15,20 +15,21 @@
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
 
-#define ID_BUFFER ((size_t)1 << 18)    /* in ids */
-#define START_BUFFER ((size_t)1 << 12) /* in document starts */
+#define ID_BUFFER ((size_t)1 << 18)    /* number of ids in a buffer */
+#define START_BUFFER ((size_t)1 << 12) /* number of document starts in a buffer */
 
 /* A file that is appended to through a buffer. */
 typedef struct sink {
     int fd; /* descriptor; -1: not open */
     char *path;
     char *buffer;
-    size_t used, size; /* in bytes */
+    size_t used, size; /* bytes in the buffer, and its size in bytes */
 } sink;
 
 struct sgt_writer {
     sgt_writer_options o;
-    uint64_t index, tokens, documents; /* of the shard being written */
+    /* number of the shard being written; its tokens and documents so far */
+    uint64_t index, tokens, documents;
     sink bin, idx;
     XXH3_state_t *hash; /* hash of the token bytes that left the buffer */
 };
@@ -46,7 +47,8 @@ static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags
     sgt_writer_name(name, w->o.split, w->index, suffix);
     free(s->path);
     if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail_memory(err, name);
-    /* Only we use this folder, which is locked; O_NOFOLLOW guards against a link all the same. */
+    /* O_NOFOLLOW for safety: only this process uses the locked folder, so there should be no
+     * link */
     s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
 }
@@ -89,7 +91,8 @@ static void sink_close(sink *s)
     s->used = 0;
 }
 
-/* Cut the file of an earlier run to `size` bytes, which it must have, and move to its end. */
+/* Cut a file that an earlier run began to `size` bytes, which it must have, and continue at its
+ * end. */
 static int sink_cut(sink *s, uint64_t size, sgt_error *err)
 {
     struct stat st;

@@ -35,10 +35,10 @@ uint64_t sgt_writer_documents(const sgt_writer *w); /* documents that start in i
 /* Return the number of tokens that the shard still has room for. */
 uint64_t sgt_writer_room(const sgt_writer *w);
 
-/* tell that the next token starts a document */
+/* Record that the next token starts a document. */
 int sgt_writer_document(sgt_writer *w, sgt_error *err);
 int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err); /* n <= room */
-int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush all that was appended to disk */
+int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush to disk all that was appended */
 
 /* Finish the current shard, which must hold a token, and describe it in *s. The next append begins
  * the shard with the next number. */

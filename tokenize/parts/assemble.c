@@ -1,4 +1,4 @@
-/* assemble.c: write documents into shards. */
+/* assemble.c: write the documents of an order into shards. */
 #include "tokenize/parts/assemble.h"
 
 #include <fcntl.h>
@@ -13,13 +13,14 @@
 #include "tokenize/out/writer.h"
 #include "loader/shards/shard.h"
 
-/* The position in the order of the next token to write. */
+/* A position in the order: the next token to write. */
 typedef struct reader {
     sgt_order *order;
-    uint64_t at; /* index in all tokens; a document is sought there if there is none */
-    /* tokens of the current document, and how many are written; equal: there is no document */
+    uint64_t at; /* index of that token among all tokens of the split */
+    /* tokens of the current document; how many of them are written. Equal: no document is
+     * current */
     uint64_t tokens, begun;
-    int known; /* `order` is positioned at `at` */
+    int known; /* 1: `order` is positioned at token `at` */
     /* first token of this rank's share, and the progress last reported within it */
     uint64_t first, told;
 } reader;
@@ -66,7 +67,8 @@ static int rename_into_out(const sgt_out *o, const char *temporary, const char *
     return rc;
 }
 
-/* Move the index first, so that a shard in OUT always has its index. */
+/* Move a shard and its index into OUT. The index goes first, so that a shard in OUT always has its
+ * index. */
 static int publish(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
 {
     char name[64], temporary[80];

@@ -1,8 +1,8 @@
 /* assemble.h: make the shards of OUT from the documents of all parts.
  *
  * Shard k of a split holds its tokens k*S ... (k+1)*S - 1 in the order of the output, so each shard
- * can be made by itself. A shard that has its name in OUT is complete and is not made again: a
- * killed run needs no other record. Tokens are read and written (no copy_file_range), because the
+ * can be made by itself. A shard that exists in OUT is complete and is not made again, so a killed
+ * run resumes without a journal. Tokens are read and written (no copy_file_range), because the
  * checksum must see every one of them anyway. */
 #ifndef SGT_ASSEMBLE_H
 #define SGT_ASSEMBLE_H
@@ -11,15 +11,15 @@
 #include "tokenize/out/out.h"
 
 typedef struct sgt_assembly {
-    const sgt_out *out; /* OUT, which we have alone (sgt_out_alone) */
+    const sgt_out *out; /* OUT, which this rank holds alone (sgt_out_alone) */
     const sgt_vocab *vocab;
     uint64_t shard_tokens;
-    int force; /* make a damaged shard in OUT again */
+    int force; /* 1: make a damaged shard in OUT again */
     const sgt_stop *stop;
-    /* this rank makes share `share` of `shares` consecutive runs of each split's shards; shares 0:
-     * none */
+    /* the shards of each split are divided into `shares` consecutive runs, and this rank makes run
+     * number `share`; shares 0: make none */
     uint32_t share, shares;
-    sgt_advance advance; /* progress over the tokens of these shards */
+    sgt_advance advance; /* progress, in tokens of these shards */
 } sgt_assembly;
 
 /* Make the shards of a split from the documents of `order`. Adds them to m->shards and their tokens

@@ -1,4 +1,4 @@
-/* buckets.c: append to many files in turn. */
+/* buckets.c: append records to many files through buffers. */
 #include "tokenize/parts/buckets.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* dedup.c: find equal records by sorting one file of them at a time. */
+/* dedup.c: find equal records: scatter them over bucket files, then sort one file at a time. */
 #include "tokenize/parts/dedup.h"
 
 #include <fcntl.h>
@@ -115,7 +115,8 @@ static int same_text(const where *x, const where *y)
            ((x->r.length ^ y->r.length) & ~SGT_DEDUP_VAL) == 0;
 }
 
-/* Order equal records side by side, the first of the input first. */
+/* Order for qsort: equal records are adjacent, and the earliest in the input is the first of
+ * them. */
 static int in_order(const void *a, const void *b)
 {
     const where *x = a, *y = b;

@@ -1,4 +1,4 @@
-/* made.c: read shards and their indexes through two windows, which move forwards. */
+/* made.c: read shards and their document indexes through two buffers, which move forwards. */
 #include "tokenize/parts/made.h"
 
 #include <assert.h>
@@ -15,14 +15,14 @@
 
 #define STARTS ((size_t)1 << 13) /* number of documents' starts in their window */
 
-/* The shards of a split. tokens[i] and documents[i] are those before shard i; [count] is the
- * total. */
+/* The shards of a split. tokens[i] and documents[i] count those in earlier shards than i;
+ * tokens[count] and documents[count] are the totals. */
 typedef struct run {
     size_t from, count; /* extent in the manifest's list */
     uint64_t *tokens, *documents;
 } run;
 
-/* Elements [at, at + n) of a split, held in `bytes`. */
+/* A buffer with elements at ... at + n - 1 of a split. */
 typedef struct window {
     int split;
     uint64_t at;
@@ -112,8 +112,8 @@ uint64_t sgt_made_documents(const sgt_made *s, int split)
     return s->runs[split].documents[s->runs[split].count];
 }
 
-/* Return the last i below count with first[i] <= at. Equal values occur because a shard may contain
- * no start of a document. */
+/* Return the last i below count with first[i] <= at. Values may be equal, because a shard may have
+ * no document start. */
 static size_t find(const uint64_t *first, size_t count, uint64_t at)
 {
     size_t low = 0, high = count;

@@ -1,5 +1,5 @@
-/* made.h: read a finished set of shards again: the tokens of each split as one sequence, and the
- * starts of its documents.
+/* made.h: read a finished set of shards: the tokens of each split as one sequence, and where its
+ * documents start.
  *
  *     sgt_made *s;
  *     if (sgt_made_open(&s, "out", &err) < 0) ...;
@@ -17,14 +17,14 @@
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
 
-#define SGT_MADE_WINDOW ((size_t)1 << 19) /* maximum tokens per read */
+#define SGT_MADE_WINDOW ((size_t)1 << 19) /* most tokens per call of sgt_made_ids */
 
 typedef struct sgt_made sgt_made;
 
 /* Open a set by reading its manifest; *out is set only on success. */
 int sgt_made_open(sgt_made **out, const char *path, sgt_error *err);
 void sgt_made_close(sgt_made *s); /* NULL is allowed */
-/* Close the files and free the buffers, until the next read. */
+/* Close the files and free the buffers; the next read opens them again. */
 void sgt_made_rest(sgt_made *s);
 
 const char *sgt_made_path(const sgt_made *s);
@@ -36,8 +36,8 @@ uint64_t sgt_made_documents(const sgt_made *s, int split);
  * valid until the next call. */
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids,
                  sgt_error *err);
-/* Return the first token of document `index` in *at; after the last document, the number of
- * tokens. */
+/* Set *at to the first token of document `index` of a split. If `index` is the number of documents,
+ * set it to the number of tokens. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);
 
 #endif

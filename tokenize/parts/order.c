@@ -13,7 +13,7 @@ struct sgt_order {
     size_t part;            /* index of the current part; count: the end */
     uint64_t document;      /* index in that part of the next document */
     uint64_t start, tokens; /* extent in the part of the last document delivered */
-    sgt_shuffle *shuffle;   /* NULL: the order is the input's */
+    sgt_shuffle *shuffle;   /* NULL: the documents come in the order of the input */
 };
 
 static void go_to_part(sgt_order *o, size_t part)
@@ -28,11 +28,11 @@ static uint64_t documents_here(const sgt_order *o)
     return sgt_made_documents(o->r.parts[o->part], o->r.split);
 }
 
-/* Turn to the next document of the current part, duplicate or not. */
+/* Go to the next document of the current part, even if it is a duplicate. */
 static int step(sgt_order *o, sgt_error *err)
 {
     sgt_made *s = o->r.parts[o->part];
-    uint64_t end, want = o->start + o->tokens; /* documents lie end to end */
+    uint64_t end, want = o->start + o->tokens; /* documents follow each other without gaps */
     int rc;
     if ((rc = sgt_made_start(s, o->r.split, o->document, &o->start, err)) < 0 ||
         (rc = sgt_made_start(s, o->r.split, o->document + 1, &end, err)) < 0)
@@ -61,8 +61,8 @@ static int next_of_part(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Count the tokens that each part has in this order. If duplicates are left out, walk its
- * documents. */
+/* Count the tokens of each part that are in this order. If duplicates are left out, this reads the
+ * starts of all documents. */
 static int add_up(sgt_order *o, sgt_error *err)
 {
     uint64_t number = 0;
@@ -92,7 +92,8 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
         o->before && o->numbers ? add_up(o, err) : sgt_fail_memory(err, "the order of documents");
     sgt_shuffle *shuffle = NULL;
     if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
-    o->shuffle = shuffle; /* set last: sgt_shuffle_open reads o in input order */
+    /* sgt_shuffle_open reads `o` in the order of the input, so set o->shuffle afterwards */
+    o->shuffle = shuffle;
     if (rc < 0) sgt_order_close(o);
     else *out = o;
     return rc;

@@ -21,15 +21,16 @@
 #include "tokenize/parts/made.h"
 
 typedef struct sgt_order_request {
-    sgt_made *const *parts; /* in input order; two orders must not use them at once */
+    sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
     size_t count;
     int split;
-    const sgt_dedup *dedup; /* which documents are duplicates; NULL: keep all */
+    /* tells which documents are duplicates, which are left out; NULL: keep all */
+    const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
-    int force;        /* shuffle again, ignoring the result of an earlier run */
-    /* a file of shuffled documents is loaded into memory up to this many bytes; 0: 96 MiB */
+    int force;        /* 1: shuffle again, ignoring the result of an earlier run */
+    /* largest file of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB */
     uint64_t memory;
     const sgt_stop *stop;
     sgt_advance advance; /* progress of shuffling */
@@ -46,8 +47,8 @@ uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
 /* Go to the next document and set *tokens to its length. Return 0; 1 if there is no next one; or a
  * negative SGT_E*. */
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err);
-/* Return the current document's number among the documents of its split of the input, duplicates
- * included. Must not be called for a shuffled order. */
+/* Return the current document's index among all documents of its split, in the order of the input,
+ * duplicates included. Must not be called for a shuffled order. */
 uint64_t sgt_order_number(const sgt_order *o);
 /* Go to the document that holds token `at` of the whole order (which must exist), as sgt_order_next
  * does. Set *skip to the number of the document's tokens before that token. */

@@ -23,9 +23,9 @@
 #include "loader/shards/json_dumps.h"
 #include "tokenize/vocab/vocab.h"
 
-#define FILE_COST 4096 /* bytes of text that take about as long as opening a file */
+#define FILE_COST 4096 /* opening a file is counted as so many bytes of text */
 #define SUMS 4         /* number of sums over ranks that each rank takes part in */
-/* maximum delay until another machine's files appear on a shared file system */
+/* longest wait for another machine's files to appear on a shared file system */
 #define APPEAR_SECONDS 120
 
 typedef struct parts {
@@ -41,7 +41,7 @@ typedef struct parts {
     int helped; /* all ranks have assembled their shares of OUT */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
-    /* second pass: tokens shuffled, and tokens in the shards of our share */
+    /* second pass so far: tokens shuffled, and tokens written to our share of the shards */
     uint64_t behind[2][SGT_SPLITS];
     uint64_t second; /* tokens that the second pass goes over */
 } parts;
@@ -72,7 +72,7 @@ void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
 static uint64_t times_again(const parts *p)
 {
     const uint64_t shuffled = p->o->shuffle != 0;
-    /* most likely, another rank will do it */
+    /* most likely another rank assembles the parts */
     if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
     if (p->o->dedup) return p->ranks * (1 + shuffled);
     return p->rank ? 1 : 1 + p->ranks * shuffled;
@@ -115,7 +115,7 @@ static void begin_second(parts *p, uint32_t shares)
     for (size_t i = 0; i < p->count; i++)
         for (int k = 0; k < SGT_SPLITS; k++) all += sgt_made_tokens(p->sets[i], k);
     if (p->read_bytes) p->read = p->read_bytes;
-    if (!p->tokens) p->tokens = all; /* an earlier run has read them */
+    if (!p->tokens) p->tokens = all; /* this run has counted none: our part was complete */
     p->second = all / (shares ? shares : 1) + (p->o->shuffle && !p->rank ? all : 0);
     tell(p, p->second);
 }
@@ -154,8 +154,8 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     return rc;
 }
 
-/* Return 1 if the part is complete, or 0 if its manifest certainly does not exist. Any other
- * failure of stat is an error, not an incomplete part. */
+/* Return 1 if the part is complete; 0 if its manifest does not exist. If stat fails for another
+ * reason, fail: the part may be complete. */
 static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
 {
     struct stat st;
@@ -331,7 +331,8 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         if (!rc) rc = sgt_out_publish(&p->out, &m, p->vocab, err);
         *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
         sgt_pipeline_result(result, &m);
-        p->read += 2 * p->second; /* all is done, even if duplicates made it less */
+        /* the second pass is done, even if duplicates made it shorter than estimated */
+        p->read += 2 * p->second;
         p->read_bytes += p->read_bytes ? 2 * p->second : 0;
         p->tokens = m.tokens;
         tell(p, 0);
@@ -369,7 +370,7 @@ static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
                     p->o->out, *missing);
 }
 
-/* Replace *n by its sum over connected ranks. This is a barrier, too. */
+/* Replace *n by its sum over connected ranks; all ranks wait for each other here. */
 static int sum(const parts *p, uint64_t *n, sgt_error *err)
 {
     sgt_ranks *r = p->o->ranks;
@@ -429,7 +430,7 @@ static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *resul
         return rc < 0 ? rc : sum(p, &none, err); /* rank 0 has completed it */
     }
     rc = connected ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
-    /* another rank has completed OUT */
+    /* ranks that are not connected: another rank may have completed OUT meanwhile */
     if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0;
     result->waiting = missing;
     if (rc < 0 || missing) return rc;

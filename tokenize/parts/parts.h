@@ -18,7 +18,7 @@
 /* Return whether these options need parts. */
 int sgt_parts_wanted(const sgt_tokenize_options *o);
 
-/* Do what sgt_tokenize does, by parts. `options`: the JSON text for the manifest. */
+/* Make OUT as sgt_tokenize does, by parts. `options`: JSON text for the manifest. */
 int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                    const char *options, sgt_tokenize_result *result, sgt_error *err);
 

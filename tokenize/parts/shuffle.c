@@ -1,4 +1,4 @@
-/* shuffle.c: scatter documents by their keys, and sort each file when its turn comes. */
+/* shuffle.c: scatter documents over files by their keys, and sort each file when it is read. */
 #include "tokenize/parts/shuffle.h"
 
 #include <fcntl.h>
@@ -54,7 +54,8 @@ struct sgt_shuffle {
 static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const head *h,
                         sgt_error *err)
 {
-    /* the leading bits: the files in sequence then hold the keys in order */
+    /* choose the file by the leading bits of the key, so that the files, one after another, are in
+     * order */
     size_t i = s->count == 1 ? 0 : (size_t)(h->key >> (64 - __builtin_ctzll(s->count)));
     int rc = sgt_buckets_put(b, i, h, sizeof *h, err);
     for (uint64_t at = 0; at < h->tokens && !rc;) {
@@ -175,7 +176,7 @@ static int in_order(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Read n bytes of the current bucket, from byte `at` on, into p. */
+/* Read n bytes of the current bucket's file, from byte `at` on, into p. */
 static int fetch(const sgt_shuffle *s, void *p, size_t n, uint64_t at, sgt_error *err)
 {
     if (!s->bytes) return sgt_pread_all(s->fd, p, n, at, s->path, err);
@@ -183,7 +184,8 @@ static int fetch(const sgt_shuffle *s, void *p, size_t n, uint64_t at, sgt_error
     return SGT_OK;
 }
 
-/* Load the current bucket: its bytes, if they are not too many, and its sorted headers. */
+/* Load the current bucket: the whole file, unless it is too large for memory, and its headers,
+ * sorted. */
 static int load(sgt_shuffle *s, sgt_error *err)
 {
     const bucket *b = &s->buckets[s->bucket];

@@ -1,11 +1,11 @@
-/* cuts.c: merges groups of first bytes, each time the two whose union forbids the fewest cuts,
- * until eight groups are left. */
+/* cuts.c: divide first bytes into eight groups. Merge the two groups whose union forbids the fewest
+ * cuts, until eight are left. */
 #include "tokenize/text/cuts.h"
 
 #include <string.h>
 
 typedef struct group {
-    uint64_t before[4]; /* bit set: bytes that some token has before a member */
+    uint64_t before[4]; /* bit set: all bytes that some token has before a member */
     uint64_t members;   /* bit set: first bytes, by their lower 6 bits */
 } group;
 

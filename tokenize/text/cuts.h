@@ -15,19 +15,20 @@ extern "C" {
 #endif
 
 typedef struct sgt_cuts {
-    /* bit of each byte from C0 to FF, indexed by its lower 6 bits; 0: inside no token */
+    /* for each byte from C0 to FF, by its lower 6 bits: the bit of its group; 0: inside no token */
     uint8_t first[64];
-    uint8_t before[256]; /* bits of all first bytes that some token has behind this byte */
+    /* for each byte: the bits of all groups with a first byte that some token has right after it */
+    uint8_t before[256];
 } sgt_cuts;
 
-/* Return whether a piece that holds p[-1] and p[0] may be cut between them. */
+/* Return whether a piece that holds p[-1] and p[0] may be cut between these two bytes. */
 static inline int sgt_cuts_at(const sgt_cuts *c, const uint8_t *p)
 {
     return p[0] >= 0xC0 && !(c->first[p[0] & 63] & c->before[p[-1]]);
 }
 
-/* Fill *c from joins (1024 words): bit `first byte << 8 | second byte` says that some token holds
- * the two bytes side by side. */
+/* Fill *c from joins (1024 words). Its bit `first byte << 8 | second byte` is 1 if some token holds
+ * these two bytes side by side. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
 
 #ifdef __cplusplus

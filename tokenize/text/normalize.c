@@ -22,7 +22,7 @@ static const range boundaries[] = {
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* Those of them that are their own normal form in both forms (checked by the same test). */
+/* Those of `boundaries` that NFC and NFKC leave as they are (checked by the same test). */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
@@ -94,8 +94,8 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Sort a row of combining marks p[0..n) by their class; marks of one class keep their order.
- * `other` is room for n. */
+/* Sort the combining marks p[0..n) by class, without changing the order within a class. `other` has
+ * room for n. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {
     size_t count[257] = {0};
@@ -110,7 +110,7 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* Sort, compose and append the decomposed extent. */
+/* Sort, compose and append the code points of the decomposed extent. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -127,7 +127,7 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Return whether a character ends the extent before it. */
+/* Return whether an extent ends before this character. */
 static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);

@@ -1,5 +1,5 @@
 /* normalize.h: text in Unicode's normal form C or KC, through utf8proc. Time is linear in the text.
- * Memory holds the output and the longest extent without a boundary.
+ * Memory is bounded by the output and the longest extent without a boundary.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;
@@ -36,7 +36,7 @@ int sgt_normalize_boundary(uint32_t cp);
  * rule, or by one of rules.h if `newlines` is 0: those let newlines end a piece. The cut is before
  * an ASCII white-space character that follows a character which is not white space. It is safe
  * because normalizing never reaches across ASCII and never turns other characters at the end into
- * white space. Also, no piece holds white space after other characters, but for those newlines. */
+ * white space. Also, no piece holds white space after other characters, except those newlines. */
 size_t sgt_normalize_cut(const uint8_t *text, size_t n, int newlines);
 
 #endif

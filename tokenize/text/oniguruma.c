@@ -10,16 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROWTH 8      /* most by which a construct's length grows, as a factor */
+#define GROWTH 8      /* largest factor by which translating a construct makes it longer */
 #define MAX_DEPTH 250 /* nesting of groups, PCRE2's own limit */
 
 typedef struct translator {
     const char *begin, *p; /* the pattern; the next byte to read */
     char *out;
     size_t n;         /* bytes in `out` */
-    int to;           /* 1: to Oniguruma, 0: from it */
+    int to;           /* 1: translate to Oniguruma; 0: from it */
     int depth;        /* current nesting of groups */
-    char last;        /* previous letter in lower case if case is ignored; 0: none */
+    /* the character before, in lower case, if it is a letter whose case is ignored; else 0 */
+    char last;
     const char *what; /* failure: start of the construct, of `length` bytes */
     size_t length;
     const char *why;
@@ -56,7 +57,7 @@ static void copy(translator *t, size_t n)
     t->p += n;
 }
 
-/* Write `s` in place of the next n bytes of the pattern. */
+/* Write `s` in place of the next n bytes of the pattern, and move past these. */
 static int replace(translator *t, size_t n, const char *s)
 {
     put(t, s);
@@ -81,7 +82,7 @@ static int read_property(translator *t)
                                         "Smcko",  "Zslp", "Ccfosn"};
     const char *name = t->p + 3 + (t->p[2] == '{' && t->p[3] == '^'),
                *end = t->p[2] == '{' ? strchr(t->p, '}') : NULL;
-    /* \pL, which Oniguruma reads as the letters p and L */
+    /* spell out \pL, which Oniguruma would read as the letters p and L */
     if (t->to && t->p[2] && strchr("LMNPSZC", t->p[2])) {
         const char whole[] = {'\\', t->p[1], '{', t->p[2], '}', 0};
         return replace(t, 3, whole);
@@ -124,7 +125,7 @@ static int read_escape(translator *t, int in_class, int caseless, atom *a)
     const char c = t->p[1];
     *a = (atom){ATOM_CHAR, 0};
     if (!c) {
-        copy(t, 1); /* PCRE2 reports the mistake */
+        copy(t, 1); /* copied, because PCRE2 reports the mistake */
         return 0;
     }
     if (strchr("tnrfae", c) || (ispunct((unsigned char)c) && c != '`')) {
@@ -254,7 +255,8 @@ static int read_group(translator *t, int caseless, atom *a)
         }
     const char *start = t->p;
     if (!read_flags(t, &caseless)) return refuse(t, 3, differs);
-    /* flags for the rest of a group or alternative have different scopes in the two libraries */
+    /* refused: flags for the rest of a group or alternative have different scopes in the two
+     * libraries */
     if (*t->p == ')') {
         t->p = start;
         return refuse(t, strcspn(start, ")") + 1, "it is not at the beginning of the pattern");
@@ -265,8 +267,8 @@ static int read_group(translator *t, int caseless, atom *a)
 
 /* ---- repeats ---- */
 
-/* Return the length of {2}, {2,}, {2,5} or Oniguruma's {,5} at p, or 0 if the brace is an ordinary
- * character. *exact: it has one number; *none: zero repeats are allowed. */
+/* Return the length of a repeat at p: {2}, {2,}, {2,5} or Oniguruma's {,5}. Return 0 if the brace
+ * is an ordinary character. *exact: it has one number; *none: zero repeats are allowed. */
 static size_t read_bounds(const char *p, int *exact, int *none)
 {
     size_t low = strspn(p + 1, "0123456789"), n = 1 + low;
@@ -285,14 +287,15 @@ static int repeats(const char *p)
     return *p && (strchr("*+?", *p) || (*p == '{' && read_bounds(p, &exact, &none)));
 }
 
-/* Translate a repeat in braces. A{1,3}+ is possessive in PCRE2, and a repeat of a repeat in
- * Oniguruma. `from`: offset in t->out at which A begins. */
+/* Translate a repeat in braces. A{1,3}+ is possessive in PCRE2; in Oniguruma it repeats A{1,3}.
+ * `from`: offset in t->out at which A begins. */
 static int read_braces(translator *t, size_t from, int caseless, atom *a)
 {
     int exact, none;
     size_t n = read_bounds(t->p, &exact, &none);
     if (t->p[1] == ',' && t->to) return refuse(t, n, differs);
-    /* Oniguruma expands short repeats, and then takes "ss" for one letter */
+    /* Oniguruma expands short repeats: s{2} becomes "ss", which then also matches one letter
+     * (check_pair) */
     if (caseless && a->kind != ATOM_SET)
         return refuse(t, n, "it repeats a letter whose case is ignored");
     if (t->p[1] == ',') {
@@ -327,8 +330,8 @@ static int read_repeat(translator *t, size_t from, int caseless, atom *a)
 
 /* ---- the whole ---- */
 
-/* Refuse two letters that Oniguruma also matches with one if case is ignored: U+00DF, U+FB00 to
- * U+FB02, U+FB06. */
+/* Refuse two letters that Oniguruma, ignoring case, also matches with a single letter: U+00DF,
+ * U+FB00 to U+FB02, U+FB06. */
 static int check_pair(translator *t, char before)
 {
     static const char *const pairs[] = {"ss", "ff", "fi", "fl", "st"};
@@ -393,7 +396,7 @@ static int translate(translator *t)
         copy(t, 1);
     }
     if (read_alternatives(t, caseless, &empty) < 0) return -1;
-    if (*t->p) { /* one parenthesis too many, which PCRE2 reports */
+    if (*t->p) { /* a closing parenthesis too many, which PCRE2 reports */
         copy(t, strlen(t->p));
         return 0;
     }

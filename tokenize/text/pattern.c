@@ -24,7 +24,7 @@ struct sgt_pattern {
     size_t n, at;        /* at: offset of the end of the last piece */
     uint8_t *twin;       /* copy with U+FFFD; NULL: the text itself is matched */
     size_t twin_n, twin_at;
-    /* > 0: end of a match that comes after the gap just returned (offset in the matched text) */
+    /* > 0: end of a match, in the matched text, that is returned after the gap before it */
     size_t pending;
 };
 
@@ -74,7 +74,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- classes by our table ---- */
+/* ---- classes from unicode.h's table ---- */
 
 /* A set of kinds: bit k for sgt_kind k. */
 #define KIND(k) (1u << SGT_KIND_##k)
@@ -82,8 +82,8 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 static int is_in(uint32_t cp, unsigned kinds) { return (int)(kinds >> sgt_unicode_kind(cp) & 1); }
 
-/* Append the ranges of these kinds, or of their complement, in the form that stands between [ and
- * ]. */
+/* Append the ranges of these kinds, or of all others if `negated`, as they are written between [
+ * and ]. */
 static void put_ranges(FILE *f, unsigned kinds, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
@@ -95,7 +95,8 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
     }
 }
 
-/* Return the kinds of the property called name[0..n), or 0 if it is none of ours. */
+/* Return the kinds of the Unicode property called name[0..n), or 0 if unicode.h's table does not
+ * have it. */
 static unsigned property(const char *name, size_t n)
 {
     static const struct {
@@ -108,8 +109,8 @@ static unsigned property(const char *name, size_t n)
     return 0;
 }
 
-/* Return the length of \s, \S, \pL, \p{Lu}, \P{^N} or the like at p, and the kinds it means; 0 if p
- * holds anything else. */
+/* Return the length of a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p, and set *kinds to what
+ * it means. Return 0 if p holds anything else. */
 static size_t read_class(const char *p, unsigned *kinds, int *negated)
 {
     *kinds = KIND(SPACE);
@@ -124,7 +125,7 @@ static size_t read_class(const char *p, unsigned *kinds, int *negated)
     return *kinds ? (size_t)(name - p) + n + 1 : 0;
 }
 
-/* Return whether some (?flags) of the pattern names this flag. */
+/* Return whether a group of flags in the pattern, such as (?i), names this flag. */
 static int has_flag(const char *p, char flag)
 {
     while ((p = strstr(p, "(?"))) {
@@ -150,7 +151,7 @@ static size_t read_plain(const char *p, int in_class)
 }
 
 /* Write the pattern with its classes spelled out. If the pattern ignores case anywhere, each class
- * outside [ ] switches that off, so that it gets no letters of the other case. */
+ * outside [ ] respects case, so that it gets no letters of the other case. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');

@@ -8,11 +8,11 @@
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* as files of Llama 3, Qwen 2 and cl100k write it for Hugging Face's library */
+/* the spelling in Llama 3's, Qwen 2's and cl100k's files for Hugging Face's library */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* as minbpe and nanochat write it */
+/* the spelling of minbpe and nanochat */
 #define SHORTER(numbers)                                            \
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"

@@ -28,30 +28,30 @@ extern "C" {
 #endif
 
 struct sgt_rule {
-    const char *name; /* as --pattern has it; NULL: another spelling of a rule */
-    const char *text; /* as PCRE2 reads it */
+    const char *name; /* name that --pattern takes; NULL: another spelling of a rule */
+    const char *text; /* pattern in PCRE2's syntax */
     uint8_t digits, cased, whole_end;
 };
 
-/* Return the rule that a PCRE2 pattern is the text of, or NULL. The result lives for ever. */
+/* Return the rule whose text is this PCRE2 pattern, or NULL. The result is static. */
 const sgt_rule *sgt_rule_of(const char *pattern);
 
-/* Return the pattern that a name stands for (gpt2, cl100k, o200k, llama3, qwen2, nanochat), or what
- * was given: NULL too. */
+/* Return the pattern called gpt2, cl100k, o200k, llama3, qwen2 or nanochat. Any other argument,
+ * NULL too, is returned as it is. */
 const char *sgt_rule_pattern(const char *name_or_pattern);
 
-/* Return rule i of the table, for tests; NULL: there are no more. */
+/* Return rule i of the table, for tests; NULL after the last one. */
 const sgt_rule *sgt_rule_at(size_t i);
 
-/* Return a splitter by a rule; NULL: GPT-2's. Pieces and cuts are as in split.h. */
+/* Return a splitter by a rule (NULL: GPT-2's). Pieces and cuts are defined as in split.h. */
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
-/* Return a safe cut as sgt_split_cut does, for text that is split by a rule. NULL: GPT-2's, and
- * only for it `joins` counts. */
+/* Return a safe cut, as sgt_split_cut does, for text that is split by rule r (NULL: GPT-2's).
+ * `joins` is used for GPT-2's rule only. */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
-/* Do as sgt_split_within for a rule, NULL: GPT-2's. A piece must start at s[0], and `ahead` bytes
- * of text are before it. May return 0 where a cut would do. */
+/* Return what sgt_split_within returns, for rule r (NULL: GPT-2's). A piece must start at s[0], and
+ * `ahead` bytes of text come before it. May return 0 although a cut is possible. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
 
 #ifdef __cplusplus

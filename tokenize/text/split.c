@@ -38,7 +38,7 @@ static size_t contraction(const uint8_t *s, size_t n)
     return 0;
 }
 
-/* Return the end of a run of one class, not white space, from i on. */
+/* Return the end of the run of this class (not white space) that goes on at i. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
 {
     while (i < n) {
@@ -49,9 +49,9 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
     return i;
 }
 
-/* Return the end of a piece of white space from i on. \s+(?!\S) takes a whole run at the end of the
- * text, and else all but the last character of a run. If nothing would remain, \s+ takes the one
- * character. (The caller has already taken a single U+0020 before text, which joins what
+/* Return the end of a piece of white space that starts at i. \s+(?!\S) takes a whole run at the end
+ * of the text, and else all but the last character of a run. If nothing would remain, \s+ takes the
+ * one character. (The caller has already taken a single U+0020 before text, which joins what
  * follows.) */
 static size_t space_end(const uint8_t *s, size_t n, size_t i)
 {
@@ -151,11 +151,11 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
     return joins && after >= 0x80 && a.formed && b.formed && !(joins[pair >> 6] >> (pair & 63) & 1);
 }
 
-/* The units on either side are those of the whole, as in 1. of may_cut. The last piece of the left
- * part starts where that of the whole does. It takes all of the run it sees, white space included,
- * as at the end of a text. The first piece of the right part takes the rest of the run, as the
- * whole's does; of white space before other text, all but the last character. It is no
- * contraction. */
+/* Why both parts split as the whole text does: the units on either side are those of the whole, as
+ * in 1. of may_cut. The last piece of the left part starts where that of the whole does. It takes
+ * all of the run it sees, white space included, as at the end of a text. The first piece of the
+ * right part takes the rest of the run, as the whole's does; of white space before other text, all
+ * but the last character. It is no contraction. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p)
 {
     if ((s[p] & 0xC0) == 0x80 || n - p < 4 || unit_before(s, p).class != look(s + p, n - p).class)
@@ -181,10 +181,10 @@ size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins)
     const uint8_t *s = text;
     for (size_t p = n; p-- > 1;) {
         if (p >= 7 && s[p] < 0x80 && alike(s + p - 7)) {
-            p -= 6; /* 7 with the loop's own: the byte before the lowest is not known yet */
+            p -= 6; /* the loop subtracts 1 more: a cut before the lowest byte is possible */
             continue;
         }
-        /* The character after the cut must be complete: it has at most four bytes. */
+        /* The character after the cut must be in the text as a whole; it has at most four bytes. */
         if ((s[p] < 0x80 || n - p >= 4) && may_cut(s, n, p, joins)) return p;
     }
     return 0;

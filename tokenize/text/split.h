@@ -26,14 +26,14 @@
 extern "C" {
 #endif
 
-typedef struct sgt_rule sgt_rule; /* another rule (rules.h) */
+typedef struct sgt_rule sgt_rule; /* a rule other than GPT-2's (rules.h) */
 
 /* State that the vector code carries from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
     uint64_t low, high, blank; /* previous block: the bits of its classes (sgt_class), U+0020 */
     uint64_t clear, set;       /* next block: piece starts that a contraction removes and adds */
-    /* other rules (split_rule_blocks.h): a bit each of the previous block's last byte, and how many
-     * numbers its last piece has; `blank` is such a bit too */
+    /* rules of rules.h: a flag each for the previous block's last byte, and how many numbers its
+     * last piece has; for these rules `blank` is such a flag too */
     uint64_t takes, blanks, line, other, letter, plain, lower, newline, number;
     unsigned digits;
 } sgt_split_carry;
@@ -52,12 +52,15 @@ typedef struct sgt_splitter {
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
     /* end of the piece whose parts are being returned (sgt_split_ref and other rules) */
     size_t end;
-    size_t base, hard; /* other rules: where the blocks begin, and up to where they do not go on */
+    /* rules of rules.h: offset at which the blocks began; offset up to which text is split one
+     * character at a time */
+    size_t base, hard;
     size_t block;      /* offset of the next block to look at */
     /* piece starts in the previous block that were not returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* classes of the next block's bytes that end a character begun in this one */
+    /* bytes of the next block that continue a character begun in this one: the bits of their
+     * classes */
     uint64_t in[2];
 } sgt_splitter;
 

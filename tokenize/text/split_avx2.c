@@ -29,8 +29,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
     return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
 }
 
-/* Return the mask of unsigned bytes in from ... from + count - 1. They are shifted down to -128,
- * because AVX2 compares signed bytes only. */
+/* Return the mask of the unsigned bytes from ... from + count - 1. AVX2 compares signed bytes only,
+ * so the range is moved down to begin at -128. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -43,8 +43,8 @@ typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
-/* Positions of two-bit classes in 16 bytes of unicode.h's table. Those hold the classes of 64
- * characters that differ in their last byte only. */
+/* Where 64 two-bit classes are found in 16 bytes of unicode.h's table: those of characters that
+ * differ in their last byte only. */
 typedef struct last_bytes {
     __m256i index, low; /* byte index below 16, and the lower class bit in that byte */
 } last_bytes;
@@ -113,8 +113,8 @@ SPLIT_INLINE __m256i all_letters(__m256i first, __m256i second)
 }
 
 /* Give every byte of a character the class of its first byte. three, four: first bytes of
- * characters of at least that many bytes; in: bits carried from the previous block. Returns the
- * bits to carry into the next. */
+ * characters of at least that many bytes. in: bits carried over from the previous block. Return the
+ * bits to carry over to the next. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {
@@ -176,7 +176,7 @@ SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two,
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    /* eight at a time, so that the loop's end is predicted more often */
+    /* store eight ends at a time: the loop's end is then predicted more often */
     for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);

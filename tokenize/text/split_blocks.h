@@ -54,15 +54,16 @@ typedef struct split_level {
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
     /* Set ends[k] = base + position of the k-th set bit of starts. May write 64 ends. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the first bytes of characters in p[0..64) before which a piece may be cut. from: 0 if
-     * p[-1] can be read, 1 if p[0] starts the text. */
+    /* Return the mask of first bytes in p[0..64) before which a piece may be cut. from: 0 if p[-1]
+     * can be read; 1 if p[0] starts the text. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
-    /* For other rules: find the bytes x, and A to Z, in p[0..64). */
+    /* For the rules of rules.h: return the mask of bytes that equal x; and of bytes A to Z. */
     uint64_t (*equal)(const uint8_t *p, char x);
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* 1: white space; 2: first byte of longer characters, some of which are white space */
+/* 1: white space; 2: first byte of longer characters, of which some are white space; 0: anything
+ * else */
 extern const uint8_t sgt_split_space[256];
 
 /* Return whether p starts with non-ASCII white space. */
@@ -79,8 +80,8 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Return the white-space characters of more than one byte that are the last before another
- * class. */
+/* Return the white-space characters of more than one byte that come last before a character of
+ * another class. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;
@@ -106,8 +107,8 @@ SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsig
     return cuts;
 }
 
-/* Return the piece starts in p[0..64), given the carry c and `in` of the previous block. begin: 1
- * if the text begins here. */
+/* Return the mask of piece starts in p[0..64). c and `in` are carried over from the previous block.
+ * begin: 1 if the text begins at p[0]. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -139,8 +140,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     return starts;
 }
 
-/* Copy the `left` last bytes of the text into room, with spaces behind them. If `before`, also copy
- * the byte in front of them. Returns the address that stands for p. */
+/* Copy the last `left` bytes of the text to `room`, with spaces after them. If `before` is set,
+ * also copy the byte before them. Return the address in `room` that corresponds to p. */
 static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
                                        size_t left, int before)
 {
@@ -150,8 +151,8 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
     return room + 1;
 }
 
-/* Return the piece starts of the block at offset `at`. The end of the text counts as a start, its
- * beginning does not. */
+/* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
+ * start; its beginning does not. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at)
 {
@@ -165,7 +166,7 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Turn the starts that s holds back into ends, one by one. */
+/* Convert the piece starts that are left in s->starts into ends, one by one. */
 static inline size_t split_take(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;

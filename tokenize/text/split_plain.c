@@ -12,8 +12,8 @@ SPLIT_INLINE uint64_t top_bits(uint64_t w)
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Classify the non-ASCII characters one by one. Continuation bytes of a character begun in the
- * previous block are ill-formed here and have no class; the carried bits add them. */
+/* Classify the non-ASCII characters one by one. Bytes that continue a character of the previous
+ * block look ill-formed here, and get their class from `in`. */
 static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

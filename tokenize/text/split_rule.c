@@ -69,14 +69,15 @@ static inline unsigned look(const uint8_t *s, size_t n, size_t *len)
     return sets[sgt_unicode_kind(cp)];
 }
 
-/* Return the end of a run of characters of these sets from i on. */
+/* Return the end of the run of characters of the sets `of` that goes on at i. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 {
     for (size_t len; i < n && (look(s + i, n - i, &len) & of); i += len) continue;
     return i;
 }
 
-/* The same for sets that hold all ASCII letters, or the lower ones (`fold` 0). */
+/* Do the same as run_end, but take ASCII letters eight at a time. `of` must hold all ASCII letters,
+ * or, if `fold` is 0, all lower-case ones. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -104,7 +105,8 @@ size_t sgt_rule_contraction(const uint8_t *s, size_t n)
     return s[1] == 0xC5 && s[2] == 0xBF ? 3 : 0;
 }
 
-/* \s*[\r\n]+|\s+(?!\S)|\s+ from a character of white space on, and before them \s+$ */
+/* Return the end of the white space that starts at `at`: by \s*[\r\n]+|\s+(?!\S)|\s+, and before
+ * these by \s+$ if the rule has it. */
 static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
 {
     size_t i = at, last = at, newline = 0, len;
@@ -117,7 +119,8 @@ static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return i == n || last == at ? i : last;
 }
 
-/* O+[\r\n]*, of which the first is before i */
+/* Return the end of O+[\r\n]* whose first character ends at i; rules by case take slashes with the
+ * newlines. */
 static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
 {
     i = run_end(s, n, i, OTHERS);
@@ -133,8 +136,8 @@ static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i
     return i;
 }
 
-/* A word by case from i on: U*l+, or else U+, or else nothing. Sets *lower for the first. U* takes
- * what it can, and gives back only as much as l+ needs: all behind the last that may be lower. */
+/* Return the end of U*l+ at i, else of U+, else i. *lower: 1 if it is U*l+. U* takes all it can. It
+ * gives back what l+ needs: all after the last character that may be lower case. */
 static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
 {
     size_t last = 0, len;
@@ -148,8 +151,8 @@ static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
     return i;
 }
 
-/* Return the end of the word by case at `at`, where a character of that set and length begins, or
- * `at`. A mark may be the character before a word, or a word by itself. */
+/* Return the end of the word by case at `at`, or `at` if there is none. set, len: of the character
+ * there. A mark may be the character before a word, or a word by itself. */
 static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, size_t len)
 {
     int lower;
@@ -202,7 +205,7 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-/* Split up to `until`, or to the end of the piece that reaches it. */
+/* Split up to `until`, or to the end of the piece that `until` lies in. */
 static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
@@ -225,7 +228,7 @@ size_t sgt_split_rule_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
     size_t count = split_until(sp, sp->hard, ends, max);
     if (sp->at < sp->hard || sp->at < sp->end) return count;
-    /* the rules look at nothing before a piece, so that blocks may begin anew at one */
+    /* the rules look at nothing before a piece, so blocks can start anew here */
     sp->base = sp->block = sp->at;
     sp->carry = (sgt_split_carry){0};
     sp->in[0] = sp->in[1] = 0;
@@ -252,7 +255,8 @@ sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
 
 /* ---- safe cuts ---- */
 
-/* Return the set of the character that ends at p > 0, and its length. One must end there. */
+/* Return the set of the character that ends at p > 0, and its length. A character must end
+ * there. */
 static unsigned look_before(const uint8_t *s, size_t p, size_t *len)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
@@ -263,9 +267,9 @@ static unsigned look_before(const uint8_t *s, size_t p, size_t *len)
     return OTHER;
 }
 
-/* Return whether two characters that are neither letters nor blanks end at p, so that one piece
- * holds both, and ends at p if a letter follows. One alone might begin a word. A mark can be part
- * of a word by case, and what follows \n/ may begin a piece. */
+/* Return whether the two characters before p are neither letters, numbers nor white space. Then one
+ * piece holds both, and it ends at p if a letter follows. A single such character might begin a
+ * word. A mark can be part of a word by case, and what follows \n/ may begin a piece. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
@@ -298,17 +302,18 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
     return 0;
 }
 
-/* White space can be cut where the left part stays one piece: after a newline, or if it holds none
- * and no white space before it, to which a newline in the text that follows might join it. */
+/* Return whether white space can be cut at p so that the left part stays one piece. That holds
+ * after a newline. It also holds if the left part has no newline and no white space before it: a
+ * newline in the text that follows could otherwise join it. */
 static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     if (run_end(s, p, 0, BLANKS) < p) return 0;
     return a == NEWLINE || (!(before & BLANKS) && run_end(s, p, 0, SPACE) == p);
 }
 
-/* A word by case can be cut between two characters of one set, if that leaves the left part one
- * piece, and the right part ends where the whole does. Upper case may belong to a longer piece, if
- * a letter without case is before it and another follows. */
+/* Return whether a word by case can be cut at p, between two characters of one set. The left part
+ * must stay one piece, and the right part must end where the whole does. Upper case may belong to a
+ * longer piece if a letter without case is before it and another follows. */
 static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     size_t len;
@@ -330,7 +335,7 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;
-    /* without a third, the second might begin a word */
+    /* without a third character, the second might begin a word */
     const unsigned of = r->cased ? OTHER : OTHERS;
     return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }

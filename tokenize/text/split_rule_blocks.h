@@ -38,8 +38,8 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* Of places behind newlines, return those behind which no newline follows in the same white space.
- * space: white space but newlines. */
+/* `lines` are places after newlines. Return those after which no other newline follows in the same
+ * white space. space: white space without newlines. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -52,7 +52,7 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the starts of pieces of numbers. before: number bytes, moved up by one. */
+/* Return the mask of starts of pieces of numbers. before: the bytes of numbers, moved up by one. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -72,7 +72,7 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* runs of more bytes than a piece has numbers: rare */
+    /* is a run longer in bytes than a piece is in numbers? This is rare */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -81,7 +81,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
     return number & ~before;
 }
 
-/* Return the bytes behind these characters; what is past the block goes into *carry. */
+/* Return the mask of the bytes right after these characters. Those past the block go into
+ * *carry. */
 SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
 {
     uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
@@ -96,8 +97,9 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
     return behind;
 }
 
-/* Return the places behind contractions at these quotes. by_case: those that another contraction
- * ends at begin a word instead; the others are taken out of *starts. */
+/* Return the places right after the contractions that begin at these quotes. by_case: a quote at
+ * the end of another contraction begins a word instead; the other quotes are removed from
+ * *starts. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -114,8 +116,8 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
     return behind;
 }
 
-/* Return the starts of pieces of white space. space: it, taken: newlines that belong to the piece
- * before. */
+/* Return the mask of starts of pieces of white space. newline: all newlines; taken: those that
+ * belong to the piece before. */
 SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
                                         const uint64_t in[2], const uint8_t *p, size_t at,
                                         const split_block *b, uint64_t newline, uint64_t taken)
@@ -123,7 +125,7 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
                    ends = newline & ~taken;
     uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
-    /* is white space before a newline, or may one follow in the next block? */
+    /* does a newline follow white space, in this block or perhaps in the next? */
     if (lines && ((newline & plain << 1) || plain >> 63))
         lines = rule_lines(s, lines, plain, newline,
                            at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
@@ -136,7 +138,8 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
-/* Return the piece starts in p[0..64), the block at offset `at`. Sets *hard if the block is. */
+/* Return the mask of piece starts in p[0..64), the block at offset `at`. Set *hard to 1 if the
+ * block is hard (see above). */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)
@@ -150,7 +153,7 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
                    plain = b.low & b.high & ~newline;
     if (by_case && (level->equal(p, '/') & (newline << 1 | c->newline))) return *hard = 1, 0;
 
-    /* newlines behind others: the sum carries through their run */
+    /* newlines right after such characters; the addition carries through a run of newlines */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -164,7 +167,7 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     starts |= others | contracted;
     if (by_case) {
         const uint64_t upper = level->upper(p), lower = letter & ~upper;
-        /* but not within a contraction, whose last letter is before the place behind it */
+        /* not inside a contraction, whose last letter is right before the place after it */
         starts |= upper & (lower << 1 | c->lower) & ~(contracted >> 1 | c->set << 63);
         c->lower = lower >> 63;
         c->newline = newline >> 63;
@@ -178,7 +181,7 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     return starts;
 }
 
-/* As split_block_at does. */
+/* Return what split_block_at returns, for the rules of rules.h. */
 SPLIT_INLINE uint64_t rule_block_at(const split_level *level, const sgt_splitter *s,
                                     sgt_split_carry *c, uint64_t in[2], size_t at, int by_case,
                                     int *hard)
@@ -193,7 +196,8 @@ SPLIT_INLINE uint64_t rule_block_at(const split_level *level, const sgt_splitter
     return starts & ~(uint64_t)begin;
 }
 
-/* As split_blocks does, but ends before a hard block, which it notes in s->hard. */
+/* Do what split_blocks does, for the rules of rules.h. Stop before a hard block, and set s->hard to
+ * its end. */
 SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
                                 size_t max, int by_case)
 {

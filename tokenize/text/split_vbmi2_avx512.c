@@ -116,8 +116,8 @@ SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4
 }
 
 /* Give every byte of a character the class of its first byte. three, four: first bytes of
- * characters of at least that many bytes; in: bits carried from the previous block. Returns the
- * bits to carry into the next. */
+ * characters of at least that many bytes. in: bits carried over from the previous block. Return the
+ * bits to carry over to the next. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {

@@ -44,14 +44,14 @@ typedef enum sgt_kind {
  * points; equal blocks are stored once. */
 extern const uint8_t sgt_unicode_block[0x1100];
 extern const uint8_t sgt_unicode_classes[][64];
-/* Likewise, with two code points to a byte. */
+/* Kinds, stored in the same way, but two code points to a byte. */
 extern const uint8_t sgt_unicode_kind_block[0x1100];
 extern const uint8_t sgt_unicode_kinds[][128];
 
-/* The same classes, arranged for vector code. The first two tables have one bit for each code point
- * below U+0800, low bits first: letters, then numbers and white space. The third has two bits for
- * each 64 code points below U+10000, low bits first. 0: all are SGT_CLASS_OTHER (or below U+0800);
- * 1: all are SGT_CLASS_LETTER; 2: look up each. */
+/* The classes of all characters below U+10000, arranged for vector code. The first two tables have
+ * one bit for each code point below U+0800, low bits first: letters, then numbers and white space.
+ * The third has two bits for each 64 code points below U+10000, low bits first. 0: all are
+ * SGT_CLASS_OTHER (or below U+0800); 1: all are SGT_CLASS_LETTER; 2: look up each. */
 extern const uint8_t sgt_unicode_two_letter[256], sgt_unicode_two_rest[256],
     sgt_unicode_groups[256];
 

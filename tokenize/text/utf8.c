@@ -44,8 +44,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* Return the end of the longest well-formed start of s. Stops at `most`, after the character that
- * reaches it. s[0..at) is well formed. */
+/* Return the end of the longest well-formed beginning of s. Stop after the character that reaches
+ * `most`. The caller knows that s[0..at) is well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {

@@ -20,8 +20,8 @@ extern "C" {
  * SGT_UTF8_ILL_FORMED. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
-/* Do the same if four bytes can be read at p, with the usual cases first: characters of two and
- * three bytes. */
+/* Do what sgt_utf8_unit does, if four bytes can be read at p. Characters of two and three bytes are
+ * tested first. */
 static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;

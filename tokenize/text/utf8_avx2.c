@@ -31,8 +31,8 @@ enum {
 #define FOUR(x) TWICE(x), TWICE(x)
 #define EIGHT(x) FOUR(x), FOUR(x)
 
-/* Tables indexed by the upper and the lower half of the byte before, and by the upper half of the
- * byte itself. */
+/* Tables indexed by the upper half and the lower half of the byte before, and by the upper half of
+ * this byte. */
 static const uint8_t before_high[16] = {EIGHT(TOO_LONG),
                                         FOUR(TWO_CONTINUE),
                                         TOO_SHORT | OVERLONG_2,
@@ -66,7 +66,8 @@ static inline __m256i look_up(const uint8_t table[16], __m256i half)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), half);
 }
 
-/* Return a vector that is not zero if p[0..32), with the three bytes before it, holds an error. */
+/* Return a vector that is not zero if p[0..32) holds an error. The three bytes before p are read
+ * too. */
 static inline __m256i errors(const uint8_t *p)
 {
     __m256i here = load(p), before = load(p - 1);
@@ -80,7 +81,7 @@ static inline __m256i errors(const uint8_t *p)
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
 }
 
-/* Return whether the bytes before p end within a character, judging by its first byte. */
+/* Return whether p is in the middle of a character, judging by the three bytes before it. */
 static inline int broken_off(const uint8_t *p)
 {
     return p[-1] >= 0xC0 || p[-2] >= 0xE0 || p[-3] >= 0xF0;
@@ -100,7 +101,7 @@ size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
         if (!_mm256_testz_si256(found, found)) break;
         wide = 1;
     }
-    /* go back to the start of a character that the last block breaks off */
+    /* a character that the last block breaks off: return its start */
     for (unsigned i = 1; i <= 3; i++)
         if (s[at - i] >= (i == 1 ? 0xC0 : i == 2 ? 0xE0 : 0xF0)) return at - i;
     return at;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the end of a well-formed start of s that is at least `at` long. The caller guarantees that
+/* Return an offset, `at` or larger, up to which s is well formed. The caller guarantees that
  * s[0..at) is well formed and 3 <= at <= n. Stops before a block of 64 bytes that holds an
  * ill-formed unit, or when fewer than 64 bytes are left. x86-64 only. */
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);

@@ -1,6 +1,6 @@
-/* alphabet.h: GPT-2's byte alphabet, in which merges and vocabularies are written. Each byte is one
- * printable character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are
- * U+0100 to U+0143 in order. */
+/* alphabet.h: GPT-2's byte alphabet, in which files write merges and vocabularies. Each byte is
+ * written as one printable character: printable Latin-1 bytes stand for themselves, and the 68
+ * other bytes are U+0100 to U+0143 in order. */
 #ifndef SGT_ALPHABET_H
 #define SGT_ALPHABET_H
 

@@ -16,7 +16,7 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
             return sgt_fail(err, SGT_EFORMAT,
                             "token %zu: id %u is not in the vocabulary %s (below %" PRIu32 ")", i,
                             ids[i], v->name, size);
-        /* a token has less than 64 KiB, so memory runs out before the sum overflows */
+        /* no overflow: a token has less than 64 KiB, so `ids` would not fit in memory before */
         total += offsets[ids[i] + 1] - offsets[ids[i]];
     }
     char *out = malloc(total + 1);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SLOTS_LOG 17
-/* token 65,535 twice: never merged, because the last token is the end of text */
+/* token 65,535 twice, which is never merged: as the last token it is the end of text */
 #define NO_PAIR UINT32_MAX
 
 /* Merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
@@ -29,7 +29,7 @@ static uint32_t size_of(const groups *g, uint32_t group)
 
 static void sort(groups *g, uint32_t first, uint32_t end)
 {
-    uint32_t *at = g->ends; /* start of each group; once all merges are in, its end */
+    uint32_t *at = g->ends; /* start of each group; once all merges are stored, its end */
     for (uint32_t id = first; id < end; id++) at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++;
     for (uint32_t i = 0, before = 0; i < SGT_PAIR_GROUPS; i++) {
         uint32_t size = at[i];
@@ -41,7 +41,8 @@ static void sort(groups *g, uint32_t first, uint32_t end)
         g->ids[at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++] = (uint16_t)id;
 }
 
-/* Put the group's pairs into slots by this factor. If a slot is taken, undo that and return 0. */
+/* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
+ * return 0. */
 static int place(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     uint32_t count = size_of(g, group);
@@ -95,7 +96,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
         g->halves = halves;
         sort(g, first, end);
     }
-    /* Double the table if it is too small. No trained vocabulary is known to need that. */
+    /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
     for (unsigned log = SLOTS_LOG; g && p->factors && log <= 22 && make_slots(p, log); log++) {
         if (!place_all(p, g)) continue;
         free(g);

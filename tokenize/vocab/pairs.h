@@ -37,7 +37,7 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
     const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
-    /* without a branch, which would be mispredicted every other time */
+    /* no branch, because it would be mispredicted about every second time */
     return at->merged | (0u - (at->key != key));
 }
 
@@ -45,7 +45,8 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
  * Returns 0, or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    sgt_error *err);
-/* Build the same table faster, with 2^17 slots and factors that are known to give no collision. */
+/* Build the same table faster: with 2^17 slots and factors[SGT_PAIR_GROUPS] that are known to give
+ * no collision. */
 int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 void sgt_pairs_free(sgt_pairs *p);

@@ -15,8 +15,8 @@ int sgt_vocab_is_ours(const char *text, size_t n)
     return n >= sizeof OUR_HEAD && !memcmp(text, OUR_HEAD, sizeof OUR_HEAD - 1);
 }
 
-/* A byte as written in a JSON string: in the byte alphabet, of which JSON escapes only two
- * characters. */
+/* A byte as it is written in a JSON string: its character of the byte alphabet, escaped if it is \
+ * or ". */
 typedef struct spelling {
     char text[3];
     uint8_t n;
@@ -48,7 +48,7 @@ static void put_number(writer *w, uint32_t x)
     while (n--) w->text[w->n++] = digits[n];
 }
 
-/* Write the name of an added token, which stands for no bytes of text. */
+/* Write the text of an added token, which is not written in the byte alphabet. */
 static void put_name(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
@@ -103,9 +103,9 @@ static void put_text(writer *w, const char *s)
     }
 }
 
-/* Write the rule. GPT-2's is part of ByteLevel; any other is a Split before it. If Hugging Face's
- * library reads a rule differently, "Regex" holds its translation, and "pcre2", which that library
- * ignores, holds our own. */
+/* Write the rule: GPT-2's as a setting of ByteLevel, any other as a Split before it. If Hugging
+ * Face's library reads a rule differently, "Regex" holds its translation, and "pcre2", which that
+ * library ignores, holds our own. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
@@ -130,7 +130,7 @@ static void put_rule(writer *w)
     put(w, rule ? "false}]},\n" : "true},\n");
 }
 
-/* Write the part before the model. sgt_vocab_is_ours recognizes our files by its first bytes. */
+/* Write the part before the model. Its first bytes identify our files (sgt_vocab_is_ours). */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
@@ -150,7 +150,7 @@ static void put_head(writer *w)
            "\"ignore_merges\":false,\n");
 }
 
-/* Write {"token":id,...}, by public id. */
+/* Write {"token":id,...} in the order of public ids. */
 static void put_vocab(writer *w)
 {
     put(w, "{");
@@ -172,7 +172,7 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return w->v->file && w->v->file->ids ? w->v->file->ids[id] : id;
 }
 
-/* Write a token again by copying what put_vocab wrote. */
+/* Write the token `id` again, by copying what put_vocab wrote. */
 static void put_again(writer *w, uint32_t id)
 {
     const size_t *at = w->at + (size_t)2 * id;
@@ -237,7 +237,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     return SGT_OK;
 }
 
-/* Write merges.txt, where nothing is escaped. */
+/* Write merges.txt, where tokens are not escaped. */
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");

@@ -1,32 +1,34 @@
 /* trie.c: finds the longest token at a place in a text, for the encoder of long pieces. Most texts
- * have no such piece, and a trie takes longer to make than all the rest of a vocabulary. So the
+ * have no such piece, and making the trie takes longer than making the rest of a vocabulary. So the
  * first thread that needs the trie makes it. */
 #include "tokenize/vocab/vocab.h"
 
 #define ROOT 1u
 
-/* Undo the last merge on either side, again and again. The last one has the higher id; of equal
- * ids, it is the right one. The tokens that then touch at the border must not merge to an id below
- * `limit`. Such a merge would go before the one undone, and across the border. */
+/* Implements the check of vocab.h: undo the last merge of the two tokens, again and again. The last
+ * merge has the higher id; of equal ids, it is the right one. The tokens that then touch at the
+ * border must not merge to an id below `limit`. Such a merge would go before the one undone, and
+ * across the border. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         uint32_t merged = sgt_pair(&v->pairs, left, right);
         if (merged != SGT_NO_TOKEN && merged < limit) return 0;
         if (left > right) {
-            if (left < 256) return 1; /* both are single bytes: nothing is left to undo */
+            if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
             limit = left;
             left = v->halves[left][1];
         } else {
             if (right < 256) return 1;
-            /* at equal ids the pair at the border is left of right's merge, and goes first */
+            /* if the pair at the border has an id equal to right's, it is merged first, because it
+             * lies further left */
             limit = right + 1;
             right = v->halves[right][0];
         }
     }
 }
 
-/* Return whether the merges make this token from its own bytes: they make its halves, and no
+/* Return whether the merges make token `id` from its own bytes: they make both halves, and no
  * earlier merge crosses the border between these. In a trained vocabulary this holds for all
  * tokens, but not in every list of merges. made: the results for all lower ids, a bit each. */
 static int is_made(const sgt_vocab *v, const uint8_t *made, uint32_t id)
@@ -64,9 +66,9 @@ static void make_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    /* only the thread that fills the trie changes the vocabulary */
+    /* the one change to a shared vocabulary: a thread fills the trie, under trie_lock */
     sgt_vocab *v = (sgt_vocab *)shared;
-    /* acquire: pairs with the release below */
+    /* pairs with the release store below */
     if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&v->trie_lock);
     if (!v->trie_ready) {

@@ -19,7 +19,7 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden, so that these names are not reached through the global offset table: on aarch64, binutils
+/* Hidden, so that these names are not reached through the global offset table. On aarch64, binutils
  * 2.40 loses local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const uint8_t sgt_gpt2_bpe[] HIDDEN, sgt_gpt2_bpe_end[] HIDDEN;
@@ -35,7 +35,7 @@ const uint8_t *sgt_vocab_gpt2_file(size_t *n)
 
 /* ---- making one ---- */
 
-/* Hash table from a token's bytes to its id, needed only while merges are read. */
+/* Hash table from a token's bytes to its id. It exists only while merges are read. */
 typedef struct names {
     const sgt_vocab *v;
     uint16_t *slot; /* id + 1; 0: free */
@@ -80,7 +80,7 @@ static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_
     size_t left = space ? sgt_alphabet_read(a, text, (size_t)(space - text), to) : 0;
     size_t right =
         left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
-    unsigned line = id - 256 + 2; /* lines count from 1, and the version is line 1 */
+    unsigned line = id - 256 + 2; /* line number: merge 0 is on line 2, after the version */
     if (!right)
         return sgt_fail(
             err, SGT_EFORMAT,
@@ -120,8 +120,8 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
 }
 
 /* Make the encoder's tables, except the pairs, from the tokens and their halves. This works for any
- * byte-level vocabulary. Byte pairs inside a token are inside its halves or at the border between
- * them, so one look a token is enough. */
+ * byte-level vocabulary. A byte pair inside a token is inside one of its halves or at the border
+ * between them. So only the border has to be added for each token. */
 static void make_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
@@ -137,7 +137,7 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* Return the public id of a token, given its id in merge order. */
+/* Return the public id of a token from its id in merge order. */
 static uint32_t given_out(const sgt_vocab *v, uint32_t id)
 {
     return v->file && v->file->ids ? v->file->ids[id] : id;
@@ -188,14 +188,14 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
     return SGT_OK;
 }
 
-/* Allocate memory for a vocabulary of `size` tokens whose merges take n bytes of text. A token
- * never has more bytes than its line. Returns 0, or -1 if memory ran out. */
+/* Allocate memory for a vocabulary of `size` tokens whose merges are n bytes of text. A token has
+ * at most as many bytes as its line. Returns 0, or -1 if out of memory. */
 static int reserve(sgt_vocab *v, uint32_t size, size_t n)
 {
     unsigned log_trie = 1;
     v->size = size;
     v->eot = size - 1;
-    v->trie_nodes = n + 512; /* at most a node for each byte of each token, and the root */
+    v->trie_nodes = n + 512; /* most nodes: one for each byte of each token, and the root */
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
     v->offsets = calloc((size_t)size + 1, sizeof *v->offsets);
@@ -255,7 +255,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
     return rc;
 }
 
-/* Fill in the tokens: each one's bytes are those of its halves. */
+/* Fill in the tokens: the bytes of a token are those of its two halves. */
 static void add_halves(sgt_vocab *v, const uint16_t (*halves)[2])
 {
     sgt_alphabet a;

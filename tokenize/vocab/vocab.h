@@ -20,9 +20,10 @@
 extern "C" {
 #endif
 
-/* fingerprint by which any file is recognized as GPT-2's vocabulary; a test recomputes it */
+/* fingerprint of GPT-2's vocabulary, by which any file with it is recognized; a test recomputes
+ * it */
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
-/* "no merge" in 16 bits: the last of 65,536 tokens is the end of text, which no merge makes */
+/* "no merge" as a 16-bit id: token 65,535 could only be the end of text, which no merge makes */
 #define SGT_NO_PAIR UINT16_MAX
 
 /* Open-addressing slot of a trie: key = node << 8 | byte, value = next node. No node is 0, so a
@@ -31,7 +32,7 @@ typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
-/* A vocabulary as its users see it, if that differs from merge order and GPT-2's rule. */
+/* How users see a vocabulary whose ids are not in merge order, or whose rule is not GPT-2's. */
 typedef struct sgt_vocab_file {
     char name[64];
     uint32_t size, eot;
@@ -40,26 +41,26 @@ typedef struct sgt_vocab_file {
     uint8_t *bytes;
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
     char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
-    const sgt_rule *known; /* the same, if it is one of rules.h */
+    const sgt_rule *known; /* that rule, if it is one of rules.h */
     /* `rule` as Hugging Face's library reads it; NULL: it has no equivalent there (oniguruma.h) */
     char *regex;
-    const char *ignored; /* settings of the file that sgt ignores, in words; NULL: none */
+    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_file;
 
 struct sgt_vocab {
     const char *name;
-    sgt_vocab_file *file; /* NULL: the same as GPT-2's */
+    sgt_vocab_file *file; /* NULL: ids are in merge order and the rule is GPT-2's */
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* "<|endoftext|>", or the name in the file */
     uint32_t size, eot;   /* in merge order: 257 + number of merges; the last id */
     uint64_t fingerprint;
-    /* fingerprint by the formula of older releases, which left the merges out */
+    /* fingerprint as older releases computed it, without the merges */
     uint64_t older;
     uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
     uint8_t *bytes;
     uint16_t byte_id[256];
-    /* (size - 1): the two tokens that id is merged from; for a byte, the byte twice */
+    /* (size - 1): the two tokens that merge to token `id`; for a byte, the byte twice */
     uint16_t (*halves)[2];
     sgt_pairs pairs; /* two ids -> merged id */
     /* (65536): first byte | second byte << 8 -> merged id or SGT_NO_PAIR */
@@ -67,10 +68,10 @@ struct sgt_vocab {
     /* (1024): bit `first byte << 8 | second byte`: some token holds the two side by side */
     uint64_t *joins;
 
-    sgt_cuts cuts; /* the part of `joins` whose second byte begins a non-ASCII character */
+    sgt_cuts cuts; /* `joins`, reduced to pairs whose second byte begins a non-ASCII character */
 
-    /* Trie over all tokens. Only long pieces need it, so it is filled when the first one is met, in
-     * memory reserved here. */
+    /* Trie over all tokens, which only long pieces need. It is filled for the first such piece, in
+     * memory that is reserved here. */
     pthread_mutex_t trie_lock;
     /* atomic: released by the thread that filled the trie under trie_lock, acquired by readers */
     int trie_ready;
@@ -97,7 +98,7 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the byte pairs inside tokens, for sgt_split_cut. v owns them. */
+/* Return the byte pairs that occur inside tokens, for sgt_split_cut. v owns the table. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 
 /* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Considers
@@ -106,9 +107,9 @@ const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Return whether the merges with ids below `limit` (SGT_NO_TOKEN: all merges) leave two adjacent
- * tokens unchanged, that is, none crosses the border between them. Those merges must make each
- * token from its own bytes. */
+/* Return whether two adjacent tokens stay as they are under the merges with ids below `limit`
+ * (SGT_NO_TOKEN: all): no merge crosses the border between them. Those merges must make each token
+ * from its own bytes. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
 
 /* Make a vocabulary from a list of merges: a first line "#version: ...", then one merge a line.
@@ -116,8 +117,7 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n,
                           sgt_error *err);
 
-/* Load the vocabulary that these options name, with their normal form if they name one. The caller
- * frees *out. */
+/* Load the vocabulary and the normal form that these options name. The caller frees *out. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
 
 /* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */

@@ -1,5 +1,5 @@
-/* vocab_file.c: makes a vocabulary from what a file says of its tokens. Puts the merges in an order
- * of our own (vocab.h), and makes the table that maps back to the file's ids. */
+/* vocab_file.c: makes a vocabulary from a file's tokens and merges. It numbers tokens in merge
+ * order (vocab.h), and makes the table that maps back to the file's ids. */
 #include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "tokenize/text/oniguruma.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
-/* most tokens or merges; o200k has 446,189 merges, and is refused for its ids */
+/* most tokens or merges. o200k has 446,189 merges: it is read, and then refused for its ids */
 #define MAX_PARTS ((size_t)1 << 19)
-/* most bytes of a token whose merge must be found by trying each way to cut it */
+/* most bytes of a token whose merge is found by trying every way to cut the token in two */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
@@ -90,21 +90,21 @@ typedef struct builder {
     uint32_t size, eot; /* public ids */
     const char *eot_text;
     const sgt_vocab_part **tokens; /* (size): by public id */
-    /* hash table from text to id + 1, for tokens that are not added ones */
+    /* hash table from the text of a token to its id + 1; without added tokens */
     uint32_t *names;
     size_t name_mask;
-    /* (size): public id to merge order; SGT_NO_TOKEN until a merge makes the token */
+    /* (size): id in merge order, by public id; SGT_NO_TOKEN until a merge makes the token */
     uint32_t *order;
-    /* (size): 1: an earlier merge needed the token before any merge had made it */
+    /* (size): 1: a merge needed the token before any merge had made it */
     uint8_t *awaited;
     uint16_t *ids;         /* merge order to public id */
     uint16_t (*halves)[2]; /* in merge order, like vocab.h's */
     sgt_vocab_slot *pairs; /* hash table of pairs, in merge order */
     unsigned pair_shift;
-    uint32_t made; /* number of tokens in merge order so far */
-    char *text;    /* their merges as lines of text */
+    uint32_t made; /* number of tokens that are in merge order so far */
+    char *text;    /* the merges of these tokens, as lines of text */
     size_t n;
-    /* (merges): 1: the same pair is listed again further down, and counts there */
+    /* (merges): 1: the same pair is listed again later, and only the later merge counts */
     uint8_t *again;
     sgt_alphabet alphabet;
 } builder;
@@ -133,7 +133,7 @@ static size_t find_pair(const builder *b, uint32_t left, uint32_t right)
     return i;
 }
 
-/* Write a token as messages show it: as text, or in hex if it is not text. */
+/* Write a token into to[size] as messages show it: its text, or hex if it is not printable. */
 static const char *shown(const builder *b, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = b->tokens[id];
@@ -242,9 +242,9 @@ static int place_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
-/* Return whether the merges so far leave the border between two tokens unchanged, with ids in merge
- * order. Works like sgt_vocab_may_follow (trie.c). The merge of these two tokens is not among them
- * yet. */
+/* Return whether the merges made so far keep two adjacent tokens apart, given as ids in merge
+ * order. Works like sgt_vocab_may_follow (trie.c). A merge of these two tokens is not among the
+ * merges yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
     for (uint32_t limit = SGT_NO_TOKEN;;) {
@@ -262,7 +262,8 @@ static int stay_apart(const builder *b, uint32_t left, uint32_t right)
     }
 }
 
-/* Append token `id` to the merge order, made of two tokens given in merge order. */
+/* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
+ * merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     const sgt_vocab_part *l = b->tokens[b->ids[left]], *r = b->tokens[b->ids[right]];
@@ -278,8 +279,8 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->text[b->n++] = '\n';
 }
 
-/* Mark the merges that are listed again further down. The last listing counts, as in Hugging Face's
- * table of merges. */
+/* Mark merges that are listed again later. The last listing counts, as in Hugging Face's table of
+ * merges. */
 static int mark_repeated(builder *b, sgt_error *err)
 {
     size_t count = b->p->merge_count, slots = 2;
@@ -303,9 +304,9 @@ static int mark_repeated(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Take the merges in the order of the file. Leave out those that can never happen: of two tokens
- * that earlier merges would not leave side by side, or for a token that an earlier merge already
- * makes. */
+/* Take the merges in the order of the file. Leave out merges that can never happen: an earlier
+ * merge crosses the border between the two tokens, or an earlier merge already makes the same
+ * token. */
 static int take_merges(builder *b, sgt_error *err)
 {
     char text[300];
@@ -335,8 +336,8 @@ static int take_merges(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Find the merge of a token whose id is its rank: the only way to cut it in two that merges of
- * lower ranks leave standing. */
+/* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that merges
+ * of lower ranks keep apart. */
 static int rank_token(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = b->tokens[id];
@@ -379,7 +380,8 @@ static int order_tokens(builder *b, sgt_error *err)
 static void name_file(sgt_vocab_file *f, const char *path)
 {
     size_t n = strlen(path), from;
-    char name[sizeof f->name / 4], *to = name; /* an unprintable byte takes four characters */
+    /* each byte that is not printable takes four characters */
+    char name[sizeof f->name / 4], *to = name;
     while (n && path[n - 1] == '/') n--;
     for (from = n; from && path[from - 1] != '/';) from--;
     while (from < n && to < name + sizeof name - 1) *to++ = path[from++];

@@ -7,36 +7,37 @@
  *         sgt_vocab_from_parts(&v, &p, &err) < 0) ...;
  *     sgt_vocab_parts_free(&p);
  *
- * A vocabulary that passes is a proper byte-level BPE. Each byte is a token, and of the merges
- * listed for a token exactly one can ever happen, between two tokens that earlier merges make. So
- * the encoder may use ids in merge order (vocab.h), and a table maps those to the file's ids. Proof
- * that one merge a token is enough: as long as no merge crosses the ends of an extent of bytes, the
- * merges inside it do not depend on the text beside it. And of all ways to cut a token in two,
- * earlier merges make only one from its bytes. */
+ * A vocabulary that passes is a proper byte-level BPE. Each byte is a token. Of the merges listed
+ * for a token exactly one can ever happen, and earlier merges make its two tokens. So the encoder
+ * may use ids in merge order (vocab.h), and a table maps those to the file's ids. Proof that one
+ * merge a token is enough: as long as no merge crosses the ends of an extent of bytes, the merges
+ * inside it do not depend on the text beside it. And of all ways to cut a token in two, earlier
+ * merges make only one from its bytes. */
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H
 
 #include "tokenize/vocab/vocab.h"
 
 #define SGT_VOCAB_MAX_IDS 65536u
-/* most values in a JSON file; high enough that vocabularies with too many ids are refused for their
- * ids instead */
+/* most JSON values in a file; a vocabulary with too many ids has fewer, so that it is refused for
+ * its ids */
 #define SGT_VOCAB_MAX_VALUES ((size_t)1 << 21)
 
 typedef struct sgt_vocab_part {
-    uint64_t id; /* a token's id; of a merge, the length of the left token in bytes */
+    uint64_t id; /* id of a token; or, for a merge, length of its left token in bytes */
     size_t at, n;
-    int added; /* added token: no merge makes it, and no text is encoded to it */
+    int added; /* 1: added token, which no merge makes and no text is encoded to */
 } sgt_vocab_part;
 
 typedef struct sgt_vocab_parts {
     const char *path; /* for messages */
-    /* If there are no merges, ids are ranks: of all adjacent tokens that together make a token, the
-     * pair with the lowest id is merged first, as in tiktoken. */
+    /* If `ranks` is 1, there are no merges, and ids are ranks. Of all adjacent tokens that together
+     * are a token, the pair with the lowest id is merged first, as in tiktoken. */
     sgt_vocab_part *tokens, *merges;
     size_t token_count, token_room, merge_count, merge_room;
     int ranks;
-    /* a piece that is a token is taken whole (ignore_merges), so merges must make every token */
+    /* 1: a piece that is a token becomes that token (ignore_merges). So merges must make every
+     * token */
     int whole;
     uint8_t *bytes;
     size_t used, room;
@@ -44,7 +45,7 @@ typedef struct sgt_vocab_parts {
     /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
     char *own_rule;
     sgt_normalize normalize;
-    const char *ignored; /* settings of the file that sgt ignores, in words; NULL: none */
+    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_parts;
 
 /* Append a copy of a token or of a merge to p. Return 0 or a negative SGT_E*. */
@@ -57,12 +58,12 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p);
 /* Check p and make a vocabulary from it. The caller frees *out, and still owns p. */
 int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err);
 
-/* Names that an end-of-text token may have, in the order in which they are looked for; ends with
- * NULL. */
+/* Names that an end-of-text token may have, in the order in which they are tried. NULL ends the
+ * list. */
 extern const char *const sgt_vocab_eot_names[];
 
 /* Return whether text[n] is a tokenizer.json that sgt wrote, judging by its first bytes. Older
- * releases wrote the rule in PCRE2's syntax, so it is read that way. */
+ * releases wrote the rule in PCRE2's syntax, and it is then read as such. */
 int sgt_vocab_is_ours(const char *text, size_t n);
 
 /* Read text[n], a tokenizer.json, into *p. */

@@ -1,6 +1,6 @@
-/* vocab_huggingface.c: reads a tokenizer.json that asks only for what sgt does: a byte-level BPE,
- * and one pattern to split by. Anything else is refused by name. Post-processors and decoders are
- * not read, because they change no id of plain text. */
+/* vocab_huggingface.c: reads a tokenizer.json of a byte-level BPE with one pattern to split by. Any
+ * other setting is refused with a message that names it. Post-processors and decoders are not read,
+ * because they change no id of plain text. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static const char *type_of(const json_t *o)
 
 /* ---- how text is split ---- */
 
-/* Take the pattern of a Split as PCRE2 reads it. That is "pcre2", which sgt writes beside patterns
- * that Hugging Face's library reads differently, or else a translation of that library's pattern.
- * ours: sgt_vocab_is_ours. */
+/* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
+ * writes if Hugging Face's library reads the pattern differently. Without it, the pattern is
+ * translated. ours: sgt_vocab_is_ours. */
 static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours,
                       sgt_error *err)
 {
@@ -56,8 +56,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *
     return take_regex(p, o, regex, ours, err);
 }
 
-/* Read a ByteLevel, which turns bytes into the alphabet, and splits by GPT-2's rule unless another
- * step does. Sets *found. */
+/* Read a ByteLevel: it turns bytes into the byte alphabet, and splits by GPT-2's rule unless
+ * another step splits. Set *found. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
@@ -67,7 +67,8 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        if (!p->rule) p->rule = "(?s).+"; /* the whole text is one piece; a literal, never freed */
+        /* the whole text is one piece; this literal is never freed */
+        if (!p->rule) p->rule = "(?s).+";
         return SGT_OK;
     }
     if (p->rule)
@@ -106,7 +107,8 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, int ours, sgt_error
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
 }
 
-/* Note truncation and padding, which are ignored: documents of training data have any length. */
+/* Add truncation and padding to the ignored settings: documents of training data may have any
+ * length. */
 static void note_ignored(sgt_vocab_parts *p, const json_t *root)
 {
     const json_t *truncation = json_object_get(root, "truncation"),

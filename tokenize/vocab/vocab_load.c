@@ -129,7 +129,7 @@ static int number_as_gpt2(source *s, sgt_error *err)
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(p, i, a.order + i, 1, 0, err);
     for (size_t i = 0; i < p->merge_count && !rc; i++) {
-        /* a copy, because adding to the list may move its bytes */
+        /* copy the bytes, because adding to the list may move them */
         uint8_t *copy = malloc(p->merges[i].n);
         if (!copy) return sgt_fail_memory(err, s->merges_path);
         memcpy(copy, p->bytes + p->merges[i].at, p->merges[i].n);
@@ -185,8 +185,8 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
     return rc;
 }
 
-/* Add the end of text, which the file does not hold. Its id is the only unused one below the
- * largest, or else the largest plus 1. */
+/* Add the end of text, which the file does not hold. If exactly one id below the largest is unused,
+ * that is its id; otherwise the largest plus 1. */
 static int add_eot(source *s, sgt_error *err)
 {
     sgt_vocab_parts *p = &s->parts;
@@ -196,7 +196,8 @@ static int add_eot(source *s, sgt_error *err)
         sum += p->tokens[i].id;
     }
     if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK;       /* refused later for its ids */
-    uint64_t left_out = largest * (largest + 1) / 2 - sum; /* valid if exactly one is missing */
+    /* the unused id, if there is exactly one */
+    uint64_t left_out = largest * (largest + 1) / 2 - sum;
     uint64_t id = p->token_count == largest ? left_out : largest + 1;
     return sgt_vocab_parts_token(p, id, sgt_vocab_eot_names[0], 13, 1, err);
 }
@@ -281,7 +282,7 @@ static int find_files(source *s, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Read a file, and the other file that belongs to it. */
+/* Read the vocabulary file `path`, and the second file of its format, if there is one. */
 static int find_file(source *s, const char *path, sgt_error *err)
 {
     char *folder = folder_of(path);
@@ -333,7 +334,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-/* Find the text of a vocabulary: at `path`, or in the library itself. */
+/* Find the text of a vocabulary: in the file or folder `path`, or built into the library. */
 static int find_source(source *s, const char *path, sgt_error *err)
 {
     struct stat st;
@@ -361,7 +362,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
     if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    /* it is GPT-2's, whichever file it came from */
+    /* the vocabulary is GPT-2's, whichever file it came from */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2";
     sgt_vocab_parts_free(&s.parts);
     free(s.merges);
