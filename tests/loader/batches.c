@@ -43,7 +43,7 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
-/* The other outputs hold the same ids as the rows. */
+/* Check that the int32 and int64 outputs of batch k hold the same ids as `rows`. */
 static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint16_t *rows)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks;

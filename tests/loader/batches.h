@@ -6,24 +6,24 @@
 #include "loader/handle.h"
 #include "tests/loader/shards.h"
 
-/* Write shards 0 .. 4 to folder d, of 5000, 17, 1234, 40 and 3000 tokens. Shard 1 has one window of
- * T = 16. */
+/* Write folder d with shards 0 to 4, of 5000, 17, 1234, 40 and 3000 tokens. With T = 16, shard 1
+ * has exactly one window. */
 void put_folder(void);
 
-/* Open a loader; the test fails if that fails. */
+/* Open a loader; a failure fails the test. */
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
                         const sgt_reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);
 
-/* Open a loader and close it again; return what sgt_loader_open returned. */
+/* Call sgt_loader_open, close the loader if there is one, and return what the call returned. */
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
 
-/* Compare batch k, in all outputs, with the tokens that sgt_loader_window points at. map:
- * from used shards to the shard numbers of token_at; NULL: they are the same. */
+/* Compare batch k, in every output format, with the tokens that sgt_loader_window points at. map
+ * gives the shard number for token_at of each used shard; NULL: the same number. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);
 
-/* Check batches first .. first + n - 1 in order, so that a reader can fetch them ahead; only as
- * uint16. */
+/* Check the rows of batches first .. first + n - 1 as uint16. They are drawn in order, so that a
+ * reader can fetch them ahead. */
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
 
 /* Open a loader and check many of its batches. */

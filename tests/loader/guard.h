@@ -34,7 +34,7 @@ static inline void put_three(void)
     }
 }
 
-/* Return how many of the batch's windows reach past byte `size` of a shard. */
+/* Return how many windows of batch k extend past byte `size` of shard `of`. */
 static inline int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
 {
     int n = 0;
@@ -47,8 +47,8 @@ static inline int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t si
     return n;
 }
 
-/* Cut shard 1 while it is mapped. If hidden, it has another name by then, so that only the signal
- * reveals the cut. */
+/* Cut shard 1 to `size` bytes while it is mapped. If `behind` is set, rename it first, so that
+ * checks by its path cannot find the cut: only SIGBUS reveals it. */
 static inline void cut(uint64_t size, int behind)
 {
     if (behind) cr_assert_eq(rename("d/train_000001.bin", "d/other"), 0);

@@ -33,7 +33,7 @@ uint16_t token_at(uint32_t shard, uint64_t i)
 
 void put_bytes(const char *path, const void *p, size_t n)
 {
-    FILE *f = fopen(path, "wb"); /* not sgt_file_put, which waits for the disk */
+    FILE *f = fopen(path, "wb"); /* sgt_file_put would wait for the disk */
     cr_assert(f && fwrite(p, 1, n, f) == n && fclose(f) == 0, "%s", path);
 }
 

@@ -9,11 +9,12 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 
-/* Criterion's .init and .fini: the test runs in a folder of its own, which it must leave empty. */
+/* Criterion's .init and .fini. A test runs in a temporary folder of its own, which it must leave
+ * empty. */
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Return token i of shard `shard`: below 50257, and so varied that no two windows look alike. */
+/* Return token i of shard `shard`. It is below 50257, and no two windows are alike. */
 uint16_t token_at(uint32_t shard, uint64_t i);
 
 /* Write shard `shard` with `tokens` tokens of token_at. put_shard writes sgt's header with its
@@ -23,11 +24,11 @@ void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
 void put_bytes(const char *path, const void *p, size_t n);
 
-/* Overwrite `n` bytes at offset `at`; or cut or extend a file to `size`. */
+/* patch: overwrite n bytes at offset `at`. resize: cut or extend the file to `size` bytes. */
 void patch(const char *path, uint64_t at, const void *p, size_t n);
 void resize(const char *path, uint64_t size);
 
-/* The lines that an sgt_notice was given. */
+/* Collects the lines that an sgt_notice receives. */
 typedef struct notices {
     int count;
     char last[1024];

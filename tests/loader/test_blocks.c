@@ -27,13 +27,13 @@ static sgt_reader_fault small(void)
 
 /* ---- pools alone ---- */
 
-/* A loader, used for its set and its windows, and separate pools. */
+/* A loader, which only gives the set and its windows, and a pool that the test opens separately. */
 typedef struct rig {
     sgt_loader *l;
     sgt_rings *rings;
     sgt_pool *pool;
     sgt_pool_cursor *c[MOST];
-    uint64_t blocks; /* windows in an epoch */
+    uint64_t blocks; /* blocks in an epoch */
 } rig;
 
 static void open_rig(rig *g, const sgt_reader_fault *fault, int cursors)
@@ -85,9 +85,9 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
     return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
 }
 
-/* 575 windows, 4 per block, 12 per pool: two batches per pool, except for the one with the short
- * block. The first batch does not start a pool. From the second on everything comes from pools, and
- * each block is read once. */
+/* 575 windows, 4 per block, 12 per pool: two batches per pool, except for the pool with the short
+ * block. The first batch does not start a pool. After it, every window comes from a pool, and each
+ * block is read once. */
 Test(blocks, each_is_read_once)
 {
     rig g;
@@ -99,14 +99,14 @@ Test(blocks, each_is_read_once)
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     uint64_t end = 3 * 575 / B;
     for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, 0, k), 0, "batch %lu", k);
-    /* blocks of the rows drawn, the rest of that pool, and the pool ahead */
+    /* expect the blocks of the rows drawn, the rest of the last pool, and at most the pool ahead */
     uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
     cr_assert_geq(sgt_pool_blocks_read(g.pool), drawn - 3);
     close_rig(&g);
 }
 
-/* Several cursors take turns, and one starts late. */
+/* Several cursors draw in turn, and one of them starts late. */
 Test(blocks, cursors_share_them)
 {
     rig g;
@@ -135,7 +135,7 @@ Test(blocks, jumps)
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* 48 pools are 96 batches, except for the epochs' short blocks */
+        /* 48 pools hold 96 batches, except where the epochs' short blocks are */
         uint64_t k = places[i] / 96 * 96;
         cr_assert_eq(draw(&g, 0, k), B);
         cr_assert_eq(draw(&g, 0, k), 0);
@@ -224,7 +224,8 @@ Test(blocks, rows_too_long_for_pools)
 
 /* ---- through the loader ---- */
 
-/* With every fallback; with rows of one token, ranks, and batches larger than pools. */
+/* Compare with the other readers' batches: under every fallback, with rows of one token, with
+ * ranks, and with batches larger than pools. */
 Test(blocks, batches_are_those_of_the_other_readers)
 {
     static const sgt_reader_fault faults[] = {{.ring_error = EPERM},
@@ -288,7 +289,8 @@ static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, s
     return failed;
 }
 
-/* A shard is cut short: batches with a window beyond the cut fail and say so, the others do not. */
+/* A shard is cut short while in use. Batches with a window beyond the cut fail and name the shard;
+ * the others succeed. */
 Test(blocks, file_cut_while_in_use)
 {
     put_folder();
@@ -325,7 +327,7 @@ Test(blocks, file_cut_while_in_use)
     }
 }
 
-/* From some read on, every read fails. */
+/* Every read fails, from some read on. */
 Test(blocks, disk_that_fails)
 {
     put_folder();
@@ -345,7 +347,8 @@ Test(blocks, disk_that_fails)
     }
 }
 
-/* Two sets have pools of their own; too many sets have none, and a notice says so. */
+/* Up to SGT_BLOCKS_SETS sets have pools of their own. With more sets there are none, and a notice
+ * says so. */
 Test(blocks, of_several_sets)
 {
     static const sgt_loader_set sets[] = {{"d", 0.7}, {"e", 0.3}, {"f", 1}, {"g", 1}, {"h", 1}};

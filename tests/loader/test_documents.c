@@ -17,8 +17,8 @@ TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
 enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
 
-/* Shards of these many tokens. A document runs from shard 0 through 1 and 2 into 3, and the last
- * one into 5, in which none starts. */
+/* Tokens of each shard. One document extends from shard 0 through shards 1 and 2 into shard 3. The
+ * last document extends into shard 5, in which none starts. */
 static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
 
 static uint16_t stream[MOST];      /* all tokens, shard after shard */
@@ -28,7 +28,8 @@ static uint64_t starts[MOST], documents;
 
 static int begins(uint64_t at)
 {
-    /* token 0 is in no document; token 1 is a document of its own */
+    /* the documents begin at 1 and 2, among others: token 0 is in none, and token 1 is a document
+     * of its own */
     if (at < 3 || at == 40) return at != 0;
     if (at >= first[1] && at < first[3] + 5) return 0;
     if (at >= first[5]) return 0;
@@ -74,7 +75,8 @@ static void put_set(const char *name, int indexed)
     }
 }
 
-/* The definition of sampler.h, using sgt_permute, which test_sampler.c checks. */
+/* Return the document in row `row` by the definition in sampler.h. It uses sgt_permute, which
+ * test_sampler.c checks. */
 static uint64_t document_of(uint64_t seed, uint64_t row)
 {
     sgt_permutation p;
@@ -173,7 +175,7 @@ Test(documents, equal_the_slow_list)
         }
 }
 
-/* io_uring with short reads, and pread instead of it. */
+/* Read with io_uring and with pread, where every read returns only a few bytes. */
 Test(documents, short_reads)
 {
     static const sgt_reader_fault faults[] = {
@@ -397,7 +399,8 @@ Test(documents, padding_that_the_vocabulary_lacks)
     expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50256: d has ids below 50256");
 }
 
-/* An error about a bad id names its position, whichever part of a row contains it. */
+/* The error about an id outside the vocabulary names its position, whichever piece of a row holds
+ * it. */
 Test(documents, ids_that_no_vocabulary_has)
 {
     static const uint16_t bad = 60000;

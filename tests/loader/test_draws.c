@@ -25,7 +25,8 @@ static void each_level(void (*check)(void))
     sgt_cpu_limit("auto", &err);
 }
 
-static uint64_t any(uint64_t k, uint64_t what) /* sometimes all bits are ones */
+/* a random number; sometimes all its bits are ones */
+static uint64_t any(uint64_t k, uint64_t what)
 {
     uint64_t u = sgt_philox_u64(77, k, what);
     return k % 7 == 0 ? u | UINT64_C(0xffffffff00000000) : k % 11 == 0 ? u >> 33 : u;
@@ -89,8 +90,8 @@ static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32
     cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
 }
 
-/* Epochs shorter than a vector and longer than a call; a single block, a few blocks, more than a
- * pool. */
+/* Cases: epochs shorter than a vector, and longer than one call; a single block, a few blocks, more
+ * blocks than a pool. */
 static void check_samplings(void)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* test_expect.c: the announcements of coming batches that a reader gets: exactly the batches that
- * are then drawn, in their order, and never more than it asked for. A wrong guess is taken back. */
+/* test_expect.c: the batches that a cursor announces to its reader. They are exactly the batches
+ * that are then drawn, in the same order, and never more than the reader asked for. A wrong guess
+ * is cancelled. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,14 +8,16 @@
 
 TestSuite(expect, .init = enter_scratch, .fini = leave_scratch);
 
-/* three batches of four windows contain the ten that the reader wants */
+/* the reader wants 10 windows ahead, so three batches of four windows are announced */
 enum { B = 4, T = 16, AHEAD = 10 };
 
-/* A reader for this test: preload's, which records the announcements and compares them with the
- * fetches. */
+/* A reader for this test: preload, with `expect` and `fetch` replaced. They record the announced
+ * windows and compare them with those that are fetched. */
 static struct {
     sgt_window told[64];
-    /* room: for so many windows; 0: for as many as it asked for */
+    /* waiting: announced windows not fetched yet; most: the largest number of these; forgotten:
+     * cancellations; met, missed: fetches that were announced, and that were not; room: most
+     * windows that are accepted, 0: any number */
     uint32_t waiting, most, forgotten, met, missed, room;
 } heard;
 
@@ -81,14 +84,15 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
     }
 }
 
-/* Draw from batch `first` on, `stride` apart. A stride of 1 is guessed after one step, any other
- * after two. */
+/* Draw 40 batches from `first` on, `stride` apart. The cursor guesses a stride of 1 after one step,
+ * and any other stride after two. */
 static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
 {
     sgt_cursor *c = open_cursor(l);
     memset(&heard, 0, sizeof heard);
     uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
-    if (first == stride) learning--; /* as if batch 0 came next */
+    /* a new cursor takes batch 0 as the last batch, so one step is enough */
+    if (first == stride) learning--;
     for (uint64_t k = 0; k < drawn; k++) draw(l, c, first + k * stride);
     cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
     cr_assert_eq(heard.met, drawn - learning);
@@ -103,7 +107,7 @@ Test(expect, steady_strides)
         sgt_loader *l = open_listening((sgt_sampling)sampling);
         check_stride(l, 0, 1);
         check_stride(l, 1, 1);
-        /* across the end of an epoch of 574 windows, where shuffles have theirs */
+        /* goes past the end of an epoch of 574 windows (shuffle, block) */
         check_stride(l, 77, 1);
         check_stride(l, 5, 8);
         check_stride(l, 123456789, 2);
@@ -111,7 +115,7 @@ Test(expect, steady_strides)
     }
 }
 
-/* A reader with less room than it asked for misses no announcement. */
+/* If the reader accepts fewer windows than it asked for, every batch is still announced in time. */
 Test(expect, little_room)
 {
     put_folder();
@@ -124,7 +128,7 @@ Test(expect, little_room)
     sgt_loader_close(l);
 }
 
-/* In any order: the rows are right, and a wrong guess is taken back. */
+/* Draw batches in any order: the rows are right, and a wrong guess is cancelled. */
 Test(expect, no_order)
 {
     static const uint64_t order[] = {0, 1, 2, 9, 9, 8,  7,  6,  5,  4, 3, 2,
@@ -133,14 +137,16 @@ Test(expect, no_order)
     sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
     sgt_cursor *c = open_cursor(l);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) draw(l, c, order[i]);
-    cr_assert_eq(heard.met, 1 + 7 + 2 + 1); /* 2; 6 ... 0; 9 and 12; 14 */
-    cr_assert_eq(heard.forgotten, 3);       /* at 9, at the second 12, at the second 0 */
+    /* met: batch 2; batches 6 to 0; batches 9 and 12; batch 14 */
+    cr_assert_eq(heard.met, 1 + 7 + 2 + 1);
+    /* cancelled at the first 9, at the second 12, and at the second 0 */
+    cr_assert_eq(heard.forgotten, 3);
     cr_assert_leq(heard.most, 3 * B);
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
 
-/* Batches with the largest possible numbers. */
+/* Draw the batches with the largest possible indices. */
 Test(expect, end_of_64_bits)
 {
     put_folder();
@@ -173,7 +179,7 @@ Test(expect, documents)
         cr_assert_arr_eq(rows, want, sizeof rows);
     }
     cr_assert_eq(heard.met, 58);
-    cr_assert_gt(heard.missed, 2); /* the further pieces */
+    cr_assert_gt(heard.missed, 2); /* pieces of documents in later shards are not announced */
     cr_assert_eq(heard.forgotten, 0);
     sgt_cursor_close(c);
     sgt_cursor_close(other);
@@ -181,7 +187,7 @@ Test(expect, documents)
     sgt_loader_close(plain);
 }
 
-/* A stream announces every batch, from the first to the last. */
+/* A stream announces all its batches, and none beyond its end. */
 Test(expect, streams_say_it)
 {
     put_folder();

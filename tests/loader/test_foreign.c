@@ -92,7 +92,8 @@ Test(foreign, nanogpt_folder)
 
 /* ---- Megatron-LM ---- */
 
-/* 333 tokens: the documents begin at 0, 5 and 32; two more are empty. */
+/* 333 tokens in six sequences. Documents begin at tokens 0, 5 and 32; two more documents are
+ * empty. */
 static const int32_t lengths[] = {5, 0, 7, 20, 1, 300};
 static const int64_t bounds[] = {0, 1, 1, 2, 4, 6};
 static const uint64_t begin[] = {0, 5, 32, 333};
@@ -158,11 +159,12 @@ Test(foreign, megatron_splits_of_a_folder)
     put_megatron("m/books_valid_text_document", 2);
     put_megatron("m/web_text_document", 3);
     put_megatron("m/web_test_text_document", 4);
-    put_raw("m/notes.bin", 5, 100); /* without an .idx, nothing says whose it is */
+    put_raw("m/notes.bin", 5, 100); /* no .idx, so it is not Megatron-LM's and is ignored */
     check_loader("m", &o, NULL, train);
     check_loader("m", &v, NULL, val);
     cr_assert_eq(mkdir("n", 0777), 0);
-    put_megatron("n/owt_train_text_document", 6); /* modded-nanogpt would also name it so */
+    /* this name would also fit modded-nanogpt's naming */
+    put_megatron("n/owt_train_text_document", 6);
     check_loader("n", &o, NULL, (const uint32_t[]){6});
 }
 
@@ -192,7 +194,7 @@ Test(foreign, megatron_documents)
             cr_assert(d < 3, "no document begins at %lu", at);
             seen[shard][d]++;
             uint64_t n = begin[d + 1] - at < 65 ? begin[d + 1] - at : 65;
-            /* the last document of a file ends with it */
+            /* the last document of a file ends at the end of the file */
             cr_assert_eq(sgt_cursor_lengths(c)[r], n);
             for (uint64_t t = 0; t < n; t++)
                 cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
@@ -203,11 +205,11 @@ Test(foreign, megatron_documents)
     }
 }
 
-/* Where documents begin in rows of any sampling. The end-of-text id, which occurs among these
- * tokens, begins none. */
+/* Check where documents begin in rows of other samplings. The end-of-text id occurs among these
+ * tokens, but begins no document here. */
 Test(foreign, megatron_documents_within_rows)
 {
-    /* starts in the rows at 0, 16, 32: how many, and where */
+    /* expected starts in the rows at tokens 0, 16 and 32: their number, then the starts */
     static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}};
     uint16_t rows[3 * 17], eot = 50256;
     sgt_error err;
@@ -228,8 +230,8 @@ Test(foreign, megatron_documents_within_rows)
     sgt_loader_close(l);
 }
 
-/* The index file: arrays longer than one read, type 3 (int16), whose bits are those of uint16, and
- * then the same with an array of modes at its end. */
+/* An .idx whose columns take more than one read. Its token type is 3 (int16), which is read like
+ * uint16. The second round has a column of modes (a byte per sequence) at its end. */
 Test(foreign, megatron_of_many_documents)
 {
     enum { MANY = 40000 };
@@ -254,7 +256,7 @@ Test(foreign, megatron_of_many_documents)
     free(firsts);
 }
 
-/* Resuming is refused if the documents differ, although the tokens are the same. */
+/* Resuming is refused if the .idx has other documents, although the tokens are the same. */
 Test(foreign, megatron_index_is_in_the_hash)
 {
     int64_t other = 3;
@@ -267,7 +269,7 @@ Test(foreign, megatron_index_is_in_the_hash)
     cr_assert_eq(hash_of("m"), hash);
 }
 
-/* A .bin beyond 32-bit counts works with every sampling except by documents. */
+/* A .bin with more tokens than 32 bits can count: every sampling works, except documents. */
 Test(foreign, megatron_of_six_thousand_million_tokens)
 {
     static const int32_t wide[] = {2147483647, 2147483647, 2147483647};
@@ -302,7 +304,7 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
                    "(the other samplings take any)");
 }
 
-/* Each damaged number of the .idx, one at a time: the same error under every name. */
+/* Damage each number of the .idx in turn. The error is the same however the set is named. */
 Test(foreign, megatron_index_that_lies)
 {
     static const struct {
@@ -323,7 +325,8 @@ Test(foreign, megatron_index_that_lies)
         {18, 8, 7, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
          "each (cut short or not whole; make it again)"},
-        {18, 8, 0x1555555555555556, SGT_EFORMAT, /* 12 times this overflows to 8 in 64 bits */
+        /* times 12 bytes this would wrap around to 8 in 64 bits */
+        {18, 8, 0x1555555555555556, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of "
          "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
         {26, 8, -1, SGT_EFORMAT,
@@ -365,7 +368,7 @@ Test(foreign, megatron_index_that_lies)
         patch("m/a.idx", lies[i].at, &lies[i].value, (size_t)lies[i].width);
         expect_failure(open_only("m/a", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
         expect_failure(open_only("m", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
-        /* whether or not documents are requested */
+        /* the index is checked for every sampling, so try both kinds */
         o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS;
     }
 }
@@ -378,7 +381,8 @@ Test(foreign, megatron_index_cut_short)
         put_megatron("a", 0);
         resize("a.idx", size);
         int rc = open_only("a.bin", &o, &err);
-        if (size < 9) cr_assert_eq(rc, 0, "%s", err.text); /* not Megatron-LM's */
+        /* too short to be an .idx of Megatron-LM */
+        if (size < 9) cr_assert_eq(rc, 0, "%s", err.text);
         else cr_assert_eq(rc, SGT_EFORMAT, "%lu bytes", size);
     }
     put_megatron("a", 0);
@@ -395,8 +399,8 @@ Test(foreign, megatron_index_cut_short)
                    "reads the latter");
 }
 
-/* Random bytes at random places, and any length: either refused, or documents that lie one after
- * the other in the .bin. */
+/* Put random bytes at random places of the .idx, or give it another length. It is either refused,
+ * or its documents follow one another and lie in the .bin. */
 Test(foreign, megatron_index_of_random_bytes)
 {
     sgt_loader_options o = {
@@ -432,7 +436,7 @@ Test(foreign, megatron_index_of_random_bytes)
     cr_assert(opened > 30 && refused > 1000, "%d opened, %d refused", opened, refused);
 }
 
-/* An index without documents: documents cannot be drawn, windows can. */
+/* An .idx without documents: sampling documents fails, sampling windows works. */
 Test(foreign, megatron_without_documents)
 {
     static const int64_t none[] = {0};

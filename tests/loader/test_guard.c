@@ -36,7 +36,7 @@ static void check_rows(const sgt_loader *l, uint64_t k, const uint16_t *rows)
 typedef struct drawer {
     const sgt_loader *l;
     sgt_cursor *cursor;
-    uint64_t first, size; /* size: bytes that remain of shard 1 */
+    uint64_t first, size; /* first batch to draw; bytes that are left of shard 1 */
     const char *wanted;
     unsigned failed, good;
     pthread_t id;
@@ -87,7 +87,7 @@ static void cut_under(unsigned threads, uint64_t size, int behind, const char *w
 #define ENDS \
     "d/train_000001.bin: ends at byte %d, in the middle of a window: cut short while in use"
 
-/* For every number of threads: batches with windows that are gone fail, the others are right. */
+/* With 1 to 8 threads: batches with windows beyond the cut fail, and all others are right. */
 Test(guard, cut_while_mapped)
 {
     char ends[128];
@@ -95,11 +95,12 @@ Test(guard, cut_while_mapped)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (unsigned threads = 1; threads <= 8; threads++) {
-        cut_under(threads, 20500, 0, ends); /* not at the end of a page */
+        cut_under(threads, 20500, 0, ends); /* 20500 is not the end of a page */
     }
 }
 
-/* Only the signal reveals the cut, so only the first page that faulted is known. */
+/* Draw 60 batches after a cut that only SIGBUS reveals. The error then names the start of the first
+ * page that faulted, not the file's end. */
 static void *draw_torn(void *arg)
 {
     drawer *d = arg;
@@ -194,7 +195,7 @@ Test(guard, disk_that_fails)
     sgt_loader_close(l);
 }
 
-/* A stream's threads, which block the signals that are the program's. */
+/* A stream's threads block most signals, but must not block SIGBUS. */
 Test(guard, streams)
 {
     guard();
@@ -208,7 +209,7 @@ Test(guard, streams)
         unsigned good = 0;
         put_three();
         sgt_loader *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
-        cut(5 * PAGE, 1); /* of shard 1: window 1 of B windows a batch, after all of shard 0 */
+        cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
         cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
             check_rows(l, b.index, b.rows);
@@ -222,7 +223,7 @@ Test(guard, streams)
     }
 }
 
-/* Rows of documents, whose pieces are looked at as they are gathered. */
+/* Rows of documents consist of pieces, which are verified as they are gathered. */
 Test(guard, documents)
 {
     uint16_t rows[B * (T + 1)];
@@ -254,7 +255,8 @@ Test(guard, documents)
 
 /* ---- without the guard ---- */
 
-/* The sizes are looked at, if it is 10 ms since they were. */
+/* Without the guard, the sizes of the shards are checked if the last check was at least 10 ms
+ * ago. */
 Test(guard, sizes_are_looked_at)
 {
     uint16_t rows[B * (T + 1)];
@@ -275,11 +277,11 @@ Test(guard, sizes_are_looked_at)
     sgt_loader_close(l);
 }
 
-/* What is cut off within a page reads as zeros, and no signal comes: a window that ends so is not
- * believed. One that ends so by right is. */
+/* After a cut within a page, the rest of the page reads as zeros without a signal. So a window that
+ * ends in id 0 is checked again: it succeeds if the file has that id, and fails after the cut. */
 Test(guard, zeros_are_not_believed)
 {
-    enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* bytes: 20 * PAGE - 896 */
+    enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* byte offset of the file's end: 20 * PAGE - 896 */
     sgt_cursor *c;
     sgt_error err;
     uint16_t rows[T + 1];
@@ -304,7 +306,8 @@ Test(guard, zeros_are_not_believed)
     sgt_loader_close(l);
 }
 
-/* A file that takes the place of another is not what was opened: the map keeps the old one. */
+/* If another file takes a shard's name, or the name is removed, the loader still reads the file
+ * that it has mapped. */
 Test(guard, replaced_files_stay_mapped)
 {
     uint16_t rows[B * (T + 1)];

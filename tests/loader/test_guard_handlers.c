@@ -1,5 +1,5 @@
-/* test_guard_handlers.c: SIGBUS at addresses that are not ours: handlers that were there before the
- * guard, default actions, and loaders that come and go meanwhile. */
+/* test_guard_handlers.c: SIGBUS at addresses outside the loader's maps: handlers installed before
+ * the guard, default actions, and loaders that are opened and closed meanwhile. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,9 +13,9 @@
 
 TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
 
-/* ---- addresses that are not ours ---- */
+/* ---- addresses outside the loader's maps ---- */
 
-/* A map of the test's own, of which nothing is there to be read. */
+/* Return a map of the test's own, whose file is then cut to nothing: every access raises SIGBUS. */
 static volatile char *own_map(void)
 {
     put_bytes("own", "x", 1);
@@ -60,7 +60,8 @@ static int touch(volatile char *p)
     return 0;
 }
 
-/* Ours is an error, theirs is theirs, whichever comes first and however often. */
+/* A fault in a loader's map becomes an error, and a fault at `theirs` reaches the earlier handler,
+ * in any order and repeatedly. */
 static void check_both(volatile char *theirs, int wants_address)
 {
     uint16_t rows[B * (T + 1)];
@@ -90,7 +91,7 @@ Test(guard_handlers, the_handler_before)
 {
     handle(with_info, NULL, SA_SIGINFO);
     guard();
-    guard(); /* once is enough */
+    guard(); /* a second call does nothing */
     check_both(own_map(), 1);
 }
 
@@ -101,7 +102,7 @@ Test(guard_handlers, the_plain_handler_before)
     check_both(own_map(), 0);
 }
 
-/* Runs `act` in a child: the signal that ended it, or 0. */
+/* Run `act` in a child process. Return the signal that ended the child, or 0. */
 static int ended_by(void (*act)(void))
 {
     int status;
@@ -116,7 +117,7 @@ static int ended_by(void (*act)(void))
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* In a child: the library's handler, where this stood before. */
+/* Called in a child: install the guard after `before` was set as the handler of SIGBUS. */
 static void guard_over(void (*before)(int))
 {
     handle(NULL, before, 0);
@@ -148,7 +149,8 @@ static void ignored_sent(void)
     kill(getpid(), SIGBUS);
 }
 
-/* A handler that is good for one signal. */
+/* The earlier handler has SA_RESETHAND: it receives one signal, and the next one ends the
+ * process. */
 static void once(void)
 {
     volatile char *p = own_map();
@@ -178,7 +180,8 @@ static void *open_and_close(void *unused)
     return unused;
 }
 
-/* A thread whose faults are its own, while the list that the handler looks through changes. */
+/* A thread handles faults of its own, while loaders change the list that the guard's handler
+ * walks. */
 Test(guard_handlers, loaders_come_and_go)
 {
     pthread_t id[3];

@@ -1,5 +1,5 @@
-/* manifest.json: the same bytes for the same content, everything read back, and every wrong one
- * refused by name. */
+/* test_manifest.c: manifest.json: the same content gives the same bytes; all fields are read back;
+ * every invalid manifest is refused with a message that names the fault. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ Test(manifest, round_trip)
                   got.shards[i].documents == some_shards[i].documents);
         cr_assert_eq(got.shards[i].xxh3, some_shards[i].xxh3);
     }
-    /* what was read writes the same bytes */
+    /* writing what was read gives the same bytes */
     cr_assert_eq(sgt_manifest_write(&got, ".", &err), 0, "%s", err.text);
     char *text;
     size_t n;
@@ -135,7 +135,7 @@ Test(manifest, what_cannot_be_written)
 
 #define HINT " (damaged: copy the folder again, or tokenize again with --force)"
 
-/* The example with its first `from` replaced by `to`. */
+/* Write the example manifest with its first `from` replaced by `to`. */
 static void put_changed(const char *from, const char *to)
 {
     char text[4096];
@@ -150,7 +150,7 @@ static int read_and_free(sgt_error *err)
 {
     sgt_manifest m = {0};
     int rc = sgt_manifest_read(&m, ".", err);
-    cr_assert(rc == 0 || (!m.options && !m.shards)); /* untouched on failure */
+    cr_assert(rc == 0 || (!m.options && !m.shards)); /* on failure m is unchanged */
     sgt_manifest_free(&m);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* test_map_ahead.c: cached pages are mapped before they are touched; what cannot be mapped is left
- * alone, without a signal. */
+/* test_map_ahead.c: pages in the page cache are mapped before their first access. Pages that cannot
+ * be mapped are left alone, and no signal is raised. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint64_t mapped(const sgt_loader *l, const sgt_reader_fault *fault, void 
     g->maps[0] = (sgt_guard_map){.base = p, .size = size};
     if (cut) cut();
     sgt_map_ahead *m = sgt_map_ahead_new(&l->set, g, fault);
-    for (int i = 0; i < 3; i++) sgt_map_ahead_begin(m); /* only the first call does anything */
+    for (int i = 0; i < 3; i++) sgt_map_ahead_begin(m); /* the second and third call do nothing */
     bytes = sgt_map_ahead_bytes(m);
     sgt_map_ahead_free(m);
     munmap(p, size);
@@ -36,7 +36,8 @@ static uint64_t mapped(const sgt_loader *l, const sgt_reader_fault *fault, void 
     return bytes;
 }
 
-/* Return whether this kernel populates maps, and the file system tells what is cached. */
+/* Return whether this kernel has MADV_POPULATE_READ and this file system tells which pages are
+ * cached. */
 static int can_map(uint64_t size)
 {
     sgt_reader_fault none = {0};
@@ -67,11 +68,13 @@ Test(map_ahead, maps_what_is_cached)
     cr_assert(mkdir("poor", 0777) == 0 && mkdir("poor/proc", 0777) == 0);
     put_bytes("poor/proc/meminfo", "MemAvailable: 8000 kB\n", 22);
     cr_assert_eq(mapped(l, &poor, NULL), 0);
-    cr_assert_lt(mapped(l, &none, shorten), size); /* and no SIGBUS */
+    /* the file is shorter than its map, which raises no SIGBUS */
+    cr_assert_lt(mapped(l, &none, shorten), size);
     sgt_loader_close(l);
 }
 
-/* A set for which threads are started: they stop when it is closed, whatever they have done. */
+/* This set is large enough for threads to be started. They end when the loader is closed, however
+ * much they have mapped. */
 Test(map_ahead, threads_end_with_the_loader)
 {
     sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = 2, .seq = 1024};

@@ -1,6 +1,6 @@
-/* The order of several sets' rows: against a slow model that follows mix.h's words, against the
- * properties it is for (exact epochs of every set, proportions at every row, rows in order), and
- * against frozen values. */
+/* test_mix.c: the order of the rows of several sets, compared with a slow model that follows mix.h,
+ * and with recorded values. Also the properties that mix.h promises: exact epochs, exact shares,
+ * rows in order. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@ __extension__ typedef unsigned __int128 wide;
 #define T 16
 #define MOST 70 /* sets */
 
-/* Set i has two shards; without weights its share is its windows'. */
+/* Weights and shards of the sets of a mix; each set has two shards. Weights 0: shares by number of
+ * windows. */
 typedef struct recipe {
     uint32_t sets;
     double weights[MOST];
@@ -89,7 +90,8 @@ static wide total(const model *m, uint32_t i, uint32_t j)
     return sum;
 }
 
-/* How many of the first `rows` rows are of set `set`; *halvings that lead to it. */
+/* Return how many of the first `rows` rows belong to set `set`. *halvings: the number of halvings
+ * that lead to that set. */
 static wide model_count(const model *m, uint32_t set, wide rows, unsigned *halvings)
 {
     uint32_t i = 0, j = m->sets;
@@ -143,7 +145,7 @@ static void check_model(const recipe *r, uint64_t seed)
     cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
     for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(sgt_mix_share(&m, i), want.shares[i]);
     for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, &memo, turn);
-    for (uint64_t k = 0; k < 60; k++) /* anywhere, up to the last row there is */
+    for (uint64_t k = 0; k < 60; k++) /* rows anywhere, up to the largest row number */
         check_turn(&want, &m, &memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
     check_turn(&want, &m, &memo, UINT64_MAX / 64);
     sgt_mix_memo_free(&memo);
@@ -160,9 +162,10 @@ Test(mix, equals_the_slow_model)
     }
 }
 
-/* ---- what it is for ---- */
+/* ---- what mix.h promises ---- */
 
-/* |count - r p/N| below the halvings, at a turn's beginning. */
+/* Check that after `rows` rows the count of each set differs from its share of the rows by less
+ * than the number of halvings. */
 static void check_share(const model *want, const sgt_mix *m, uint64_t rows)
 {
     wide all = total(want, 0, want->sets), sum = 0;
@@ -191,9 +194,8 @@ Test(mix, proportions_hold_at_every_turn)
     }
 }
 
-/* At a multiple of N that ends a turn, and by the sum of the shares' own arithmetic, every set has
- * had exactly its share; a set's rows are 0, 1, 2, ... in order, and sgt_mix_drawn tells how many
- * after each row. */
+/* After every multiple of 64 N rows each set has had exactly its share. The rows of each set are 0,
+ * 1, 2, ... in order, and sgt_mix_drawn gives their number after each row. */
 Test(mix, exact_and_in_order)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
@@ -215,9 +217,8 @@ Test(mix, exact_and_in_order)
     }
 }
 
-/* Without weights: after as many rows as all have windows, and the rest of that turn, no set is
- * more than a turn away from the end of its epoch; after 64 times as many each has had exactly 64
- * epochs. */
+/* Without weights: after as many rows as all sets have windows, every set is within 64 rows of the
+ * end of its epoch. After 64 times as many rows, every set has had exactly 64 epochs. */
 Test(mix, by_size_epochs_end_together)
 {
     const recipe *r = &recipes[5];
@@ -235,8 +236,8 @@ Test(mix, by_size_epochs_end_together)
     }
 }
 
-/* Rows are their set's sampler's, which has a seed of its own, and every window of its epochs comes
- * once. */
+/* The rows of a set are those of its sampler, which has a seed of its own. Every window occurs once
+ * per epoch. */
 Test(mix, rows_are_the_samplers)
 {
     const recipe *r = &recipes[3];
@@ -264,7 +265,8 @@ Test(mix, rows_are_the_samplers)
     }
 }
 
-/* One set is its sampler, seed and all, at every row there is. */
+/* A mix of one set gives exactly the rows of its sampler with the run's seed, for any row
+ * number. */
 Test(mix, one_set_is_itself)
 {
     for (int weighted = 0; weighted < 2; weighted++) {
@@ -283,7 +285,8 @@ Test(mix, one_set_is_itself)
     }
 }
 
-/* Two sets of half the rows each: were turns all alike, rank 1 of 2 would never see one of them. */
+/* Two sets have half of the rows each. If all turns were alike, one of two ranks would never see
+ * one of the sets. */
 Test(mix, turns_differ)
 {
     recipe r = {2, {1, 1}, {{1000, 1000}, {1000, 1000}}};
@@ -300,7 +303,7 @@ Test(mix, turns_differ)
         alike += pattern == last;
         last = pattern;
     }
-    cr_assert_eq(alike, 0); /* of 1.8e18 orders */
+    cr_assert_eq(alike, 0); /* there are 1.8e18 possible orders */
     /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32
      * / (64*64*63) = 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) =
      * 383. */
@@ -308,7 +311,7 @@ Test(mix, turns_differ)
     sgt_mix_free(&m);
 }
 
-/* Orders that runs were resumed by: these numbers may never change. */
+/* Recorded orders, by which runs resume: these numbers must never change. */
 Test(mix, frozen)
 {
     static const struct {
@@ -337,7 +340,7 @@ Test(mix, frozen)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 Test(mix, weights_that_are_none)
 {
@@ -353,7 +356,8 @@ Test(mix, weights_that_are_none)
     }
 }
 
-/* Sets of 2^62 - 1 tokens, as many as have 2^63 windows at T = 1, and one more. */
+/* Sets of 2^62 - 1 tokens with T = 1: as many of them as have 2^63 windows together, then one
+ * more. */
 Test(mix, the_most_windows)
 {
     static const uint64_t tokens[] = {((uint64_t)1 << 62) - 1};

@@ -1,5 +1,5 @@
-/* Preload: every token where it belongs, from the disk and from the page cache, wherever shards
- * begin and end; what it does without io_uring and without O_DIRECT; what it says when it fails. */
+/* test_preload.c: the reader preload: every token is where it belongs, read from the disk or from
+ * the page cache, for shards of any size. Also without io_uring or O_DIRECT, and the errors. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 TestSuite(preload, .init = enter_scratch, .fini = leave_scratch);
 
-/* Sizes about those of a read (1 MiB) and of a page: files that end before, at and behind their
- * ends. */
+/* Tokens of each shard, for file sizes around those of a read (1 MiB) and a page: files that end
+ * before, at and after these sizes. */
 static const uint64_t sizes[] = {524288 - 512 - 1,    524288 - 512, 524288 - 512 + 1,
                                  1572864 - 512 + 256, 2048 - 512,   18};
 enum { SHARDS = sizeof sizes / sizeof *sizes, T = 17 };
@@ -30,7 +30,7 @@ static void put_shards(void)
     }
 }
 
-/* Out of the page cache, where the file system can do that. */
+/* Drop the file from the page cache, if the file system can do that. */
 static void evict(const char *path)
 {
     int fd = open(path, O_RDONLY);
@@ -53,7 +53,7 @@ static void check_all_tokens(const sgt_loader *l)
     const uint16_t *ids;
     for (uint32_t i = 0; i < SHARDS; i++) {
         sgt_window w = {.shard = i, .tokens = 1};
-        /* a cursor of preload's is the reader */
+        /* preload's reader and cursor are the same object */
         cr_assert_eq(l->ops->fetch(l->reader, &w, 1, &ids, &err), 0);
         for (uint64_t t = 0; t < sizes[i]; t++)
             cr_assert_eq(ids[t], token_at(i, t), "shard %u, token %lu", i, t);
@@ -74,7 +74,7 @@ static void check_with(const sgt_reader_fault *fault, const char *detail, const 
     sgt_loader_close(l);
 }
 
-/* Brings some of its pages back, and no others. */
+/* Load the pages from ... to - 1 of the file into the page cache, and no others. */
 static void see_pages(const char *path, off_t from, off_t to)
 {
     char byte;
@@ -90,9 +90,10 @@ Test(preload, every_token_from_the_disk_and_from_the_page_cache)
     check_with(NULL, "preload", NULL);
     evict_shards();
     check_with(NULL, "preload", NULL);
-    evict("d/train_000003.bin"); /* some here, some there */
+    /* this shard is read from the disk, the others from the page cache */
+    evict("d/train_000003.bin");
     check_with(NULL, "preload", NULL);
-    /* one read of three in the page cache */
+    /* of this shard's three reads, the second finds its pages in the page cache */
     evict("d/train_000003.bin");
     see_pages("d/train_000003.bin", 1 << 20, 2 << 20);
     check_with(NULL, "preload", NULL);
@@ -113,7 +114,7 @@ Test(preload, without_io_uring_or_direct_reads)
     evict_shards();
     check_with(&forbidden, "preload (pread: io_uring is forbidden)", no_ring);
     check_with(&cached, "preload (through the page cache)", no_direct);
-    /* said as it turns out */
+    /* this fallback is found only at the first read, after the detail was made */
     sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither);
     check_all_tokens(l);
     sgt_loader_close(l);
@@ -135,7 +136,7 @@ static int open_with(const sgt_reader_fault *fault, sgt_error *err)
     return rc;
 }
 
-/* With reads in flight behind the one that fails. */
+/* Reads fail while others are in flight. */
 Test(preload, reads_that_fail)
 {
     put_shards();
@@ -144,7 +145,7 @@ Test(preload, reads_that_fail)
         evict_shards();
         expect_failure(open_with(&fault, why), SGT_EIO,
                        "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
-        /* the read of which shard that is depends on the order in which they end */
+        /* which shard's read fails depends on the order in which reads end */
         fault.reads_first = 3;
         sgt_error err;
         cr_assert_eq(open_with(&fault, &err), SGT_EIO);
@@ -152,7 +153,8 @@ Test(preload, reads_that_fail)
     }
 }
 
-/* Of several ids that are none, the first is named, whichever read comes first. */
+/* If several ids are outside the vocabulary, the error names the first in the order of shards,
+ * whichever read ends first. */
 Test(preload, the_first_bad_id_is_named)
 {
     put_shards();
@@ -164,7 +166,7 @@ Test(preload, the_first_bad_id_is_named)
             "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, expected below 50257");
     }
     patch("d/train_000005.bin", 1024, "\xff\xff", 2);
-    /* the first token of the second read */
+    /* this is the first token of the second read */
     patch("d/train_000003.bin", 1024 + 2 * 523776, "\x51\xc4", 2);
     for (int warm = 0; warm < 2; warm++) {
         if (!warm) evict_shards();
@@ -174,7 +176,7 @@ Test(preload, the_first_bad_id_is_named)
     }
 }
 
-/* By the call of newer kernels, and by that of older ones. */
+/* Test sgt_resident with cachestat (Linux 6.5) and with mincore. */
 Test(preload, what_is_in_the_page_cache)
 {
     for (int old = 0; old < 2; old++) {
@@ -201,7 +203,7 @@ Test(preload, what_is_in_the_page_cache)
     }
 }
 
-/* A ring that fails, early or late, and a page cache that does not keep what it promised. */
+/* A ring that fails at its first use or later, and a page cache that drops pages it had. */
 Test(preload, what_fails_is_done_otherwise)
 {
     static const char failed[] = "io_uring failed (Input/output error): reading with pread instead";
@@ -213,7 +215,8 @@ Test(preload, what_fails_is_done_otherwise)
             sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
             sgt_reader_fault f = {.enter_error = EIO,
                                   .enters_first = after,
-                                  .most_bytes = 40960, /* more calls of the ring than `after` */
+                                  /* short reads need more calls of the ring than `after` */
+                                  .most_bytes = 40960,
                                   .flags_error = plain ? EINVAL : 0,
                                   .direct_error = EINVAL};
             sgt_loader *l = open_loader("d", &o, &f);
@@ -221,7 +224,7 @@ Test(preload, what_fails_is_done_otherwise)
             check_all_tokens(l);
             sgt_loader_close(l);
         }
-    check_with(NULL, "preload", NULL); /* all of it is in the page cache now */
+    check_with(NULL, "preload", NULL); /* all shards are in the page cache now */
     check_with(&(sgt_reader_fault){.cache_error = 1}, "preload", NULL);
     sgt_reader_fault f = {.cache_error = 1, .read_error = EIO};
     expect_failure(open_with(&f, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s",
@@ -230,7 +233,7 @@ Test(preload, what_fails_is_done_otherwise)
 
 /* ---- a shard that is cut while it is read ---- */
 
-/* tokens, 40 MiB of them; bytes that are left */
+/* LONG: tokens of the shard, 40 MiB; LEFT: bytes that are left after the cut */
 enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 };
 
 static void cut_when_refused(void *ctx, const char *line)
@@ -241,7 +244,8 @@ static void cut_when_refused(void *ctx, const char *line)
     }
 }
 
-/* Said after the third read or so, of forty, of which sixteen are in flight. */
+/* Cut the shard when the notice of refused direct reads is given. That is after about the third of
+ * forty reads, with sixteen in flight. */
 Test(preload, cut_while_it_is_read)
 {
     cr_assert_eq(mkdir("d", 0777), 0);

@@ -31,7 +31,7 @@ Test(readers, all_samplings_and_outputs)
             }
 }
 
-/* Several batches of one call are those of single calls, one behind the other. */
+/* One call for several batches writes what single calls write, one batch behind the other. */
 Test(readers, several_batches_a_call)
 {
     enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
@@ -73,7 +73,7 @@ Test(readers, several_batches_a_call)
         }
 }
 
-/* A batch of more windows than a ring holds; rows longer than a page. */
+/* Batches of more windows than an io_uring has entries, and rows longer than a page. */
 Test(readers, large_batches)
 {
     put_folder();
@@ -90,7 +90,7 @@ Test(readers, large_batches)
     }
 }
 
-/* Rank i of n has rows i, i + n, ... of the rows that one rank has. */
+/* Rank i of n gets rows i, i + n, ... of each batch that a single rank gets. */
 Test(readers, ranks_share_a_batch)
 {
     put_folder();
@@ -126,7 +126,8 @@ Test(readers, ranks_share_a_batch)
     }
 }
 
-/* A x B rows are A batches of B rows or one batch of A*B. */
+/* A batches of B rows have the same rows as one batch of A*B, so gradient accumulation sees the
+ * same data. */
 Test(readers, accumulation_sees_the_rows_of_one_large_batch)
 {
     put_folder();
@@ -176,7 +177,7 @@ Test(readers, one_file_and_raw_files)
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, sgt_error *err)
 {
@@ -187,8 +188,9 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
     return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
 }
 
-/* An id beyond the vocabulary: preload finds it when it opens, the others in the first batch that
- * contains it, all at the same place. Also if it is the last of a window, and so only a target. */
+/* An id outside the vocabulary: preload reports it at open, the other readers in the first batch
+ * that holds it, all with the same position. The last id of a window, which is only a target,
+ * counts too. */
 Test(readers, id_past_the_vocabulary)
 {
     static const char want[] =
@@ -214,7 +216,7 @@ Test(readers, id_past_the_vocabulary)
                 cr_assert_eq(batch_of(l, c, output, row / 6, &err), SGT_EFORMAT);
                 cr_assert_str_eq(err.text, want);
             }
-            cr_assert_eq(failed, 2); /* 2000 ... 2016 and 2016 ... 2032 */
+            cr_assert_eq(failed, 2); /* windows 2000 ... 2016 and 2016 ... 2032 both hold the id */
         }
         sgt_cursor_close(c);
         sgt_loader_close(l);
@@ -254,7 +256,8 @@ Test(readers, file_cut_while_in_use)
         sgt_loader *l = open_loader("d", &o, ring ? &none : &refused);
         sgt_cursor *c = open_cursor(l);
         check_batch(l, c, 0, NULL);
-        resize("d/train_000000.bin", 1024 + 2 * 80); /* within row 4, where row 5 begins */
+        /* the cut is within row 4; row 5 lies behind it */
+        resize("d/train_000000.bin", 1024 + 2 * 80);
         for (int again = 0; again < 3; again++)
             expect_failure(batch_of(l, c, 0, 0, why), SGT_EFORMAT,
                            "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut "
@@ -284,7 +287,8 @@ Test(readers, more_than_memory)
     sgt_error err;
     uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
     cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint64_t i = 0; i <= machine >> 32; i++) { /* sparse: 4 GiB each, nothing on the disk */
+    /* sparse files of 4 GiB each, which take no space on disk */
+    for (uint64_t i = 0; i <= machine >> 32; i++) {
         snprintf(name, sizeof name, "d/train_%06lu.bin", i);
         put_foreign(name, 0, 0);
         patch(name, 8, "\xff\xff\xff\x7f", 4);
@@ -298,7 +302,7 @@ Test(readers, more_than_memory)
     cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
 }
 
-/* A container's limit: 3 MiB, of which 1 is in use, and a set of 3 MiB. */
+/* A container's limit is 3 MiB, of which 1 MiB is in use; the set takes 3 MiB. */
 Test(readers, more_than_the_container_may_have)
 {
     sgt_error err;
@@ -339,7 +343,7 @@ Test(readers, huge_shards)
             .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
         clock_t begin = clock();
         sgt_loader *l = open_loader("d", &o, NULL);
-        /* seconds of CPU time: 8 GiB are opened, not read */
+        /* in CPU time, so that a busy machine does not matter: opening must not read the 8 GiB */
         cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
         cr_assert_eq(l->set.tokens, 2ull * 2147483647);
@@ -353,7 +357,7 @@ Test(readers, huge_shards)
             far += at > 1 << 30;
         }
         cr_assert_gt(far, ROWS / 4);
-        sgt_loader_close(l); /* a shard that is written to while in use is refused */
+        sgt_loader_close(l); /* refuses a shard that was written to after opening */
         l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);

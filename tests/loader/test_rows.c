@@ -57,8 +57,8 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
 {
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        /* shift: tokens between the source's end and the guard page; the destination has another
-         * number */
+        /* shift: tokens between the end of the source and the inaccessible page; the destination
+         * ends at another distance */
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k];
             uint16_t *src = (uint16_t *)(void *)src_end - n - shift,
@@ -80,7 +80,8 @@ static void check_copy(const sgt_rows *r)
     check_copy_by(r, r->copy_past);
 }
 
-/* apart: inputs and targets have different offsets within their cache lines. */
+/* Compare widen with plain C. apart: tokens by which targets are shifted against inputs within
+ * their cache lines. */
 static void check_widen_by(const sgt_rows *r, sgt_rows_widen *widen, int apart)
 {
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128),
@@ -113,7 +114,8 @@ static void check_widen(const sgt_rows *r)
     }
 }
 
-/* Check the two int64 outputs, and the one array of int32, which lies where the inputs do. */
+/* Compare with plain C: widening to two arrays of int64, and to one array of int32 at the place of
+ * the inputs. */
 static void check_wide_by(const sgt_rows *r, sgt_rows_widen64 *widen64, sgt_rows_widen_row *row,
                           int apart)
 {
@@ -151,7 +153,8 @@ static void check_wide(const sgt_rows *r)
     }
 }
 
-/* One large id among small ones is found wherever it is; also the largest of all ids. */
+/* Check that a large id among small ones is found at every position, also the largest possible
+ * id. */
 static void check_top(const sgt_rows *r)
 {
     uint16_t src[131] = {0}, dst[131];

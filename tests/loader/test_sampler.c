@@ -9,8 +9,8 @@
 #include "loader/sample/sampler.h"
 #include "tests/loader/shards.h"
 
-/* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but
- * Philox ---- */
+/* ---- the model: plain lists, divisions and 128-bit arithmetic. It shares only Philox with the
+ * library ---- */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -67,8 +67,8 @@ static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const ui
     return count;
 }
 
-/* List the windows of one epoch in the order of `block`, given the windows in the order of their
- * numbers. */
+/* Reorder the windows of one epoch from the order of their numbers (`from`) into the order of
+ * sampling block (`to`). */
 static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint64_t seed,
                         uint32_t T, uint64_t epoch)
 {
@@ -101,7 +101,7 @@ static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens
     return (sgt_window){.shard = s, .offset = start, .tokens = T + 1};
 }
 
-/* List all rows of an epoch; for random, a thousand rows. Return how many. */
+/* List all rows of an epoch; for random sampling, a thousand rows. Return their number. */
 static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T,
                             const uint64_t *tokens, uint32_t shards, uint64_t epoch)
 {
@@ -154,7 +154,7 @@ Test(sampler, permutation_is_a_bijection)
         for (uint64_t key = 0; key < 4; key++) check_bijection(key, n);
     for (int bit = 9; bit <= 20; bit++)
         for (uint64_t n = (1u << bit) - 1; n <= (1u << bit) + 1; n++) check_bijection(n * 31, n);
-    /* squares, for which a * b is n, and their neighbours */
+    /* a square n, for which a * b is exactly n, and the numbers beside it */
     for (uint64_t root = 17; root < 400; root += 53)
         for (uint64_t n = root * root - 1; n <= root * root + 1; n++) check_bijection(root, n);
     for (size_t i = 0; i < sizeof primes / sizeof *primes; i++) check_bijection(i, primes[i]);
@@ -178,7 +178,7 @@ Test(sampler, permutation_of_huge_sizes)
         uint64_t n = sizes[k];
         sgt_permutation_init(&p, k, n);
         cr_assert((wide)p.a * p.b >= n && (wide)(p.a - 1) * (p.a - 1) < n && p.b <= p.a);
-        for (uint64_t i = 0; i < MANY; i++) { /* both ends */
+        for (uint64_t i = 0; i < MANY; i++) { /* the first and the last MANY items */
             got[2 * i] = sgt_permute(&p, i);
             got[2 * i + 1] = sgt_permute(&p, n - 1 - i);
             cr_assert(got[2 * i] < n && got[2 * i + 1] < n);
@@ -189,8 +189,9 @@ Test(sampler, permutation_of_huge_sizes)
     free(got);
 }
 
-/* Return whether counts that should be equal are so within 6 standard deviations, by chi-squared:
- * wrong once in a hundred million. Keys and seeds are fixed, so the result never changes. */
+/* Return whether counts with equal expectation are plausible by a chi-squared test, within 6
+ * standard deviations. A correct sampler fails once in a hundred million. Keys and seeds are fixed,
+ * so the result never changes. */
 static int even(const uint64_t *counts, size_t cells, double expected)
 {
     double chi = 0, freedom = (double)cells - 1;
@@ -199,8 +200,8 @@ static int even(const uint64_t *counts, size_t cells, double expected)
     return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
 }
 
-/* Over many keys, every item comes to every place equally often, and so does every distance between
- * neighbours. */
+/* Over many keys, every item comes to every place equally often, and every distance between
+ * neighbours is equally frequent. */
 Test(sampler, permutation_looks_random)
 {
     enum { KEYS = 60000, MOST = 37 };
@@ -235,17 +236,17 @@ typedef struct set {
 } set;
 
 static const set sets[] = {
-    {1, 1, {2}}, /* the smallest there is */
+    {1, 1, {2}}, /* the smallest set */
     {1, 3, {2, 3, 50}},
-    {16, 1, {17}},     /* one window, one place for it */
-    {16, 1, {32}},     /* one window, 16 places */
-    {16, 1, {47}},     /* still one */
-    {16, 2, {48, 17}}, /* two, one */
+    {16, 1, {17}},     /* one window, with one possible phase */
+    {16, 1, {32}},     /* one window, with 16 possible phases */
+    {16, 1, {47}},     /* still one window */
+    {16, 2, {48, 17}}, /* two windows and one */
     {16, 5, {1000, 17, 33, 777, 16 * 40 + 1}},
     {7, 6, {100, 200, 8, 14, 15, 22}},
     /* blocks of 2048 windows: whole and a short one */
     {64, 2, {64 * 2048 * 2 + 65, 64 * 2048 + 900}},
-    {64, 1, {64 * 2048 * 2 + 64}},               /* whole blocks alone */
+    {64, 1, {64 * 2048 * 2 + 64}},               /* only whole blocks */
     {65536, 3, {65536 * 700, 65537, 65536 * 3}}, /* blocks of 2 windows, pools of 512 */
     {200000, 2, {200000 * 520, 250001}},         /* blocks of one window, pools of 256 */
 };
@@ -285,7 +286,7 @@ Test(sampler, equals_the_slow_model)
                 check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
 }
 
-/* A memo that was used for other epochs and pools gives the same rows as none. */
+/* A memo left by other epochs and pools gives the same rows as no memo. */
 Test(sampler, rows_in_any_order)
 {
     const set *d = &sets[10];
@@ -304,8 +305,8 @@ Test(sampler, rows_in_any_order)
     }
 }
 
-/* Every window of an epoch occurs once: the windows of a shard are a phase plus steps of T, W of
- * them, none twice. */
+/* Every window of an epoch occurs once. The windows of a shard start at its phase plus multiples of
+ * T; there are W_s of them. */
 Test(sampler, epochs_are_exact)
 {
     static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK,
@@ -332,7 +333,8 @@ Test(sampler, epochs_are_exact)
     }
 }
 
-/* Over the epochs a shard's phase takes every possible value about equally often, and no other. */
+/* Over many epochs, the phase of a shard takes every possible value about equally often, and no
+ * other value. */
 Test(sampler, phases_are_uniform)
 {
     static const struct {

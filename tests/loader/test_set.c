@@ -1,4 +1,4 @@
-/* test_set.c: which shards are used, and the messages about the others. */
+/* test_set.c: which shards a set uses, and the messages about those that it does not use. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static void put_split(void)
     put_shard("d/val_000000.bin", 2, 1000);
 }
 
-/* Write a manifest of the shards that put_split made, with one shard more or less. */
+/* Write a manifest of the first `count` shards that put_split made; first_tokens: the tokens that
+ * it states for the first one. */
 static void put_manifest(size_t count, uint64_t first_tokens)
 {
     sgt_error err;
@@ -121,7 +122,7 @@ Test(set, headers_are_all_checked)
     expect_failure(
         open_only("d", NULL, why), SGT_EFORMAT,
         "d/train_000001.bin: 1000 bytes, expected at least the header's 1024: cut short");
-    /* raw applies to a file that is named, not to files in a folder */
+    /* `raw` applies to a file that the path names, not to the files of a folder */
     put_raw("d/train_000001.bin", 1, 2000);
     sgt_error err;
     cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
@@ -146,7 +147,7 @@ Test(set, one_vocabulary)
 Test(set, the_manifest_decides)
 {
     put_split();
-    put_manifest(2, 3000); /* without train_000001.bin, which is in the folder all the same */
+    put_manifest(2, 3000); /* the manifest leaves out train_000001.bin, which is in the folder */
     cr_assert_eq(info_of("d", NULL).tokens, 3000);
     put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).tokens, 5000);
@@ -186,7 +187,7 @@ Test(set, hash_identifies_the_data)
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .seq = 2500, .batch = 2, .ranks = 2, .rank = 1};
     cr_assert_eq(info_of("d", &o).hash, bare);
-    patch("d/train_000001.bin", 32, "\xaa", 1); /* its checksum */
+    patch("d/train_000001.bin", 32, "\xaa", 1); /* patch its checksum in the header */
     uint64_t changed = info_of("d", NULL).hash;
     cr_assert_neq(changed, bare);
     put_shard("d/train_000001.bin", 1, 2001);
@@ -222,8 +223,8 @@ Test(set, shard_changed_while_opening)
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 
-    /* other ids in another file of the same name and size; and in the same file, which its time of
-     * writing reveals */
+    /* first, other ids in another file with the same name and size; then other ids in the same
+     * file, which its time of last writing reveals */
     put_foreign("d/train_000001.bin", 1, 2000);
     put_foreign("other", 2, 2000);
     cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
@@ -234,7 +235,8 @@ Test(set, shard_changed_while_opening)
     struct timespec later[2] = {s.shards[1].written, s.shards[1].written};
     later[1].tv_sec++;
     patch("d/train_000001.bin", 2000, "\1\0", 2);
-    cr_assert_eq(utimensat(AT_FDCWD, "d/train_000001.bin", later, 0), 0); /* clocks are coarse */
+    /* file times are coarse, so set a later one */
+    cr_assert_eq(utimensat(AT_FDCWD, "d/train_000001.bin", later, 0), 0);
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 }
@@ -284,7 +286,7 @@ Test(set, more_shards_than_descriptors)
         }
 }
 
-/* More than the address space limit allows. */
+/* The address space is limited (RLIMIT_AS) to less than the maps need. */
 Test(set, no_room_for_maps)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

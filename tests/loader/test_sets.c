@@ -1,5 +1,6 @@
-/* test_sets.c: several sets in one loader: every reader, rank and cursor gives the same batches;
- * the information about each set; documents end with their set; parsing of sets, and its errors. */
+/* test_sets.c: several sets in one loader. Every reader, rank and cursor gives the same batches;
+ * the information about each set; documents that end with their set; the parsing of sets, and its
+ * errors. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,11 @@
 TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);
 
 static const sgt_loader_set three[] = {{"d", 5}, {"e", 2.5}, {"one.bin", 2.5}};
-/* shard numbers of token_at for the used shards */
+/* the shard number for token_at of each used shard */
 static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20};
 
-/* Folder d has five shards; e has two, and one that is too short for T = 16; and a file. */
+/* Write the sets: folder d with five shards; folder e with two shards and one that is too short for
+ * T = 16; and one file. */
 static void put_sets(void)
 {
     put_folder();
@@ -42,8 +44,8 @@ Test(sets, readers_agree)
         }
 }
 
-/* Row r of the run is the row of the set that mix.h defines, as a loader of that set alone gives
- * it. */
+/* Row r of the mix is the row that mix.h defines. It equals the same row of a loader that opens the
+ * row's set alone. */
 Test(sets, rows_are_those_of_each_set)
 {
     put_sets();
@@ -63,15 +65,15 @@ Test(sets, rows_are_those_of_each_set)
         cr_assert_str_eq(sgt_loader_shard_path(l, shard), sgt_loader_shard_path(own[s], want));
         cr_assert_eq(at, want_at);
     }
-    /* weights of a half and two quarters, within a turn */
+    /* the weights are a half and two quarters; counts may be off by a turn */
     cr_assert_leq(llabs((long long)next[0] - 1500), 64);
     cr_assert_leq(llabs((long long)next[1] - 750), 64);
     for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);
     sgt_loader_close(l);
 }
 
-/* A row follows from its number and the data: for any number of ranks, and a cursor that starts
- * anywhere. */
+/* A row depends only on its number and on the data: not on the number of ranks, nor on where a
+ * cursor begins. */
 Test(sets, ranks_and_resuming)
 {
     put_sets();
@@ -133,8 +135,8 @@ Test(sets, said_of_them)
     sgt_loader_close(l);
 }
 
-/* The hash depends on the data, the proportions and the order, but not on how the proportions are
- * written. */
+/* The hash depends on the data, the proportions and the order of the sets, but not on how the
+ * weights are written. */
 Test(sets, hash)
 {
     put_sets();
@@ -188,8 +190,8 @@ static void put_documents(const char *path, uint16_t id, uint32_t documents, uin
     patch(path, SGT_SHARD_HEADER, ids, 2 * h.tokens);
 }
 
-/* The last document of a set ends with it, and does not continue into the first shard of the next
- * set. */
+/* The last document of a set ends where the set ends. It does not continue in the first shard of
+ * the next set. */
 Test(sets, documents_end_with_their_set)
 {
     const sgt_loader_set sets[] = {{"a.bin", 0}, {"b.bin", 0}};
@@ -214,13 +216,13 @@ Test(sets, documents_end_with_their_set)
                     cr_assert_eq(rows[r * 17 + t], t == 0 || t >= n ? 50256 : 7 + set);
             }
         }
-        cr_assert(seen[0] == 64 * 10 && seen[1] == 64 * 20); /* 64 epochs of both */
+        cr_assert(seen[0] == 64 * 10 && seen[1] == 64 * 20); /* both sets have had 64 epochs */
         sgt_cursor_close(c);
         sgt_loader_close(l);
     }
 }
 
-/* ---- texts ---- */
+/* ---- parsing ---- */
 
 static void check_text(const char *text, uint32_t n, const sgt_loader_set *want)
 {

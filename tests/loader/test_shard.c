@@ -1,5 +1,4 @@
-/* test_shard.c: the shard format: the exact bytes, and the error for every way in which a file can
- * be something else. */
+/* test_shard.c: the shard format, byte by byte, and the error for every other kind of file. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +67,8 @@ Test(shard, foreign_header_has_three_words)
     sgt_error err;
     sgt_shard_header h;
     put_foreign("a.bin", 3, 1000);
-    put_word("a.bin", 7, 77); /* words that other programs may use are ignored */
+    /* only words 0 to 2 of llm.c's header are read; other programs may use the rest */
+    put_word("a.bin", 7, 77);
     int fd = sgt_shard_open(&h, "a.bin", 0, &err);
     cr_assert(fd >= 0, "%s", err.text);
     close(fd);
@@ -87,7 +87,7 @@ Test(shard, raw_files)
         close(fd);
         cr_assert(h.tokens == 1000 && h.data == 0 && h.vocab == 0);
     }
-    put_shard("s.bin", 3, 1000); /* -1 finds the header, 1 does not look for it */
+    put_shard("s.bin", 3, 1000); /* raw -1 finds the header; raw 1 does not look for one */
     int fd = sgt_shard_open(&h, "s.bin", -1, &err);
     cr_assert(fd >= 0 && h.tokens == 1000 && h.data == 1024);
     close(fd);
@@ -182,7 +182,7 @@ Test(shard, words_that_lie)
 Test(shard, verify_reads_everything)
 {
     sgt_error err;
-    uint64_t n = 1500000; /* twelve reads */
+    uint64_t n = 1500000; /* verifying takes twelve reads */
     put_shard("a.bin", 1, n);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
@@ -201,14 +201,14 @@ Test(shard, verify_reads_everything)
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
-    put_word("a.bin", 8, 0); /* an unknown checksum is not checked */
+    put_word("a.bin", 8, 0); /* a checksum of 0 means unknown, and is not checked */
     put_word("a.bin", 9, 0);
     patch("a.bin", 1024, "\0\0", 2);
     cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 }
 
-/* An id that is too large is found wherever it is: at the ends of a vector, of a read, of the
- * file. */
+/* An id that is too large is found at every position: at the ends of a vector, of a read, and of
+ * the file. */
 Test(shard, verify_names_the_first_id_that_is_too_large)
 {
     static const uint64_t places[] = {0, 1, 4094, 4095, 4096, 4097, 131071, 131072, 135167, 139999};

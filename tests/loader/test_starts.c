@@ -16,15 +16,16 @@ enum { EOT = 50256, SHARDS = 3, T = 24, B = 6 };
 
 static const uint64_t sizes[SHARDS] = {900, 25, 3000};
 
-/* About every 17th token; some directly after another, and the first of a shard. */
+/* Return whether a document begins at a token. About every 17th does; some begin right after
+ * another, and some at a shard's first token. */
 static int begins(uint32_t shard, uint64_t at)
 {
     return sgt_philox_u64(5, at, shard) % 17 == 0 || at == 300 || at == 301 ||
            (shard == 2 && at == 0);
 }
 
-/* Without .idx files the end-of-text id marks starts. With them it does not, and it occurs where no
- * document begins. */
+/* Write a set. Without .idx files, end-of-text ids mark the document starts. With .idx files, these
+ * ids occur at other places instead. */
 static void put_set(const char *name, int indexed)
 {
     char path[64];
@@ -144,7 +145,8 @@ Test(starts, streams_carry_them)
             for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
                 check_rows(l, k, b.documents);
                 if (k == 5) continue;
-                check_rows(l, k - 1, held.documents); /* as long as the batch is held */
+                /* the starts of a batch stay valid as long as the batch is held */
+                check_rows(l, k - 1, held.documents);
                 sgt_stream_release(s, &held);
             }
             cr_assert_eq(k, 65);
@@ -160,7 +162,8 @@ Test(starts, only_where_they_are_asked_for)
     uint64_t all = 0;
     for (uint32_t s = 0; s < SHARDS; s++)
         for (uint64_t i = 0; i < sizes[s]; i++) all += (uint64_t)begins(s, i);
-    for (int asked = 0; asked < 3; asked++) { /* finally without one of the three .idx files */
+    /* in the third round, one of the three .idx files is missing */
+    for (int asked = 0; asked < 3; asked++) {
         if (asked == 2) cr_assert_eq(unlink("d/train_000001.idx"), 0);
         sgt_loader_options o = {.batch = B, .seq = T, .documents = asked};
         sgt_loader *l = open_loader("d", &o, NULL);
@@ -180,8 +183,8 @@ Test(starts, only_where_they_are_asked_for)
     }
 }
 
-/* If the data does not say where documents begin, each row counts as one document; only the
- * sampling `documents` fails. */
+/* If no document start is known, the tokens of each row count as one document. Only sampling
+ * documents fails. */
 Test(starts, of_no_document)
 {
     uint16_t ids[400] = {0}, rows[B * (T + 1)];
@@ -203,8 +206,8 @@ static int open_documents(const char *path, sgt_error *err)
     return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
 }
 
-/* Without .idx files the rows themselves are searched: at widths around the length of a search
- * step, with starts at every place, including the first and the last. */
+/* Without .idx files the rows themselves are searched. Rows have widths around the length of a
+ * search step, with starts at every position, the first and the last included. */
 Test(starts, of_rows_of_any_width)
 {
     uint16_t ids[4096], rows[2 * 300];
@@ -241,7 +244,7 @@ Test(starts, index_that_is_wrong)
                    "the one before and below 900");
 }
 
-/* ---- what is made of it ---- */
+/* ---- positions and numbers made from the starts ---- */
 
 Test(starts, expanded)
 {
@@ -267,5 +270,5 @@ Test(starts, expanded)
     }
     int32_t ids[4 * 5];
     sgt_row_documents_expand(&d, NULL, 4, 5, NULL, NULL, ids);
-    cr_assert(ids[15] == 0 && ids[19] == 0); /* without a padding id nothing counts as padding */
+    cr_assert(ids[15] == 0 && ids[19] == 0); /* without `lengths`, no input counts as padding */
 }

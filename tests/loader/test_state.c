@@ -11,7 +11,7 @@ TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 
 enum { B = 12, T = 16, WIDTH = T + 1 };
 
-/* Assemble batch k from all ranks. */
+/* Put batch k together from the rows of all ranks. */
 static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
                         uint16_t rows[B * WIDTH])
 {
@@ -30,7 +30,7 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     }
 }
 
-/* Saved by two ranks with one reader, continued with other ranks and readers: the global batches
+/* A state saved by two ranks with one reader is continued with other ranks and readers. The batches
  * are those of an uninterrupted run. */
 Test(state, another_world)
 {
@@ -65,7 +65,8 @@ Test(state, another_world)
     }
 }
 
-/* The number of rows drawn is what counts: batches of another size continue where they end. */
+/* The state counts rows, so batches of another size continue exactly where the earlier ones
+ * ended. */
 Test(state, another_batch_size)
 {
     put_folder();
@@ -128,8 +129,8 @@ Test(state, what_differs_is_said)
     refused(&left, &state, text);
 }
 
-/* Sets without checksums, of equal names and sizes, are told apart by the tokens at their ends, and
- * by no others. */
+/* Sets without checksums, with equal names and sizes, are distinguished by the tokens at the ends
+ * of shards, and not by the others. */
 Test(state, foreign_sets_of_one_size)
 {
     sgt_loader_options o = {.batch = 4, .seq = T};
@@ -156,12 +157,13 @@ Test(state, foreign_sets_of_one_size)
                     "%s", err.text);
             sgt_loader_close(l);
         }
-        put(path, 1, 100); /* shorter than the two ends together */
+        put(path, 1, 100); /* a shard shorter than the two hashed ends together */
         sgt_loader_close(open_loader(path, &o, NULL));
     }
 }
 
-/* Two splits of one manifest have one hash. */
+/* Two splits of one manifest have the same hash, and are distinguished by their number of
+ * tokens. */
 Test(state, another_split)
 {
     char text[256];
@@ -185,7 +187,7 @@ Test(state, another_split)
     refused(&o, &state, text);
 }
 
-/* Rows contain the padding id, so it must be the same. */
+/* Rows contain the padding id, so a run cannot continue with another one. */
 Test(state, padding)
 {
     sgt_loader_state state;

@@ -107,7 +107,6 @@ static void counted_free(void *ctx, void *p)
     free(p);
 }
 
-/* ---- */
 
 Test(stream, in_order_and_whole)
 {
@@ -162,7 +161,7 @@ Test(stream, defaults_are_four_slots_without_end)
     sgt_stream_close(s);
 }
 
-/* A batch that the consumer holds is never written to, however long it holds it. */
+/* The stream never writes to a batch that the consumer holds, however long that takes. */
 Test(stream, held_batches_stay_as_they_are)
 {
     sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
@@ -171,7 +170,8 @@ Test(stream, held_batches_stay_as_they_are)
     for (int i = 0; i < 4; i++) held[i] = take(s);
     for (int i = 0; i < 4; i++)
         cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
-    for (uint64_t k = 4; k < 500; k++) { /* one slot is reused */
+    /* three batches stay held, and the slot of the fourth is reused */
+    for (uint64_t k = 4; k < 500; k++) {
         b = take(s);
         cr_assert_eq(b.index, k);
         check(loader, &b);
@@ -204,8 +204,8 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
-/* The stream's threads fall asleep when the ring is full, and the consumer when it is empty, while
- * it holds as many batches as possible. All of them must be woken. */
+/* The stream's threads fall asleep when the ring is full. The consumer falls asleep when the ring
+ * is empty, while it holds as many batches as it can. Every sleeper must be woken. */
 Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t slots = 1; slots <= 6; slots++)
@@ -250,7 +250,7 @@ Test(stream, in_no_rhythm)
         }
 }
 
-/* Take all slots, then release all, again and again. */
+/* Take all batches of the ring, then release all of them, again and again. */
 Test(stream, by_the_ring)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -345,7 +345,8 @@ Test(stream, buffers_of_the_librarys_allocators)
                 sgt_stream_release(s, &b);
             }
             sgt_stream_close(s);
-            if (!round) maps = count_maps(); /* memory that starting the first thread keeps */
+            /* starting the first thread maps memory that the process keeps */
+            if (!round) maps = count_maps();
             cr_assert_eq(count_maps(), maps);
         }
         /* sanitizers would report malloc's failure */
@@ -409,8 +410,8 @@ Test(stream, allocator_gives_nothing)
     }
 }
 
-/* A batch that cannot be read is reported in its turn, and again at each call; earlier batches
- * arrive. */
+/* A batch that cannot be read is reported when its turn comes, and at every later call. Earlier
+ * batches are delivered. */
 Test(stream, errors_come_in_their_turn)
 {
     patch("d/train_000000.bin", 1024 + 2 * 1000, "\xff\xff", 2);
@@ -451,10 +452,10 @@ static unsigned count_blocking(void)
     return blocking;
 }
 
-/* Signals are for the program's threads: the stream's threads block all of them. */
+/* Signals are for the program's own threads, so the stream's threads block them. */
 Test(stream, threads_take_no_signals)
 {
-    unsigned before = count_blocking(); /* Criterion's own threads */
+    unsigned before = count_blocking(); /* counts Criterion's own threads */
     sgt_stream_options o = {.threads = 3};
     sgt_stream *s = open_stream(loader, &o);
     sgt_stream_batch b = take(s);

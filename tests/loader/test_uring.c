@@ -1,5 +1,5 @@
-/* test_uring.c: io_uring and its replacements: each thing that a machine may refuse is forced.
- * test_uring_reads.c covers reads that fail. */
+/* test_uring.c: io_uring and its fallbacks. Each feature that a machine may refuse is refused here
+ * by an injected fault. test_uring_reads.c covers reads that fail. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -17,7 +17,8 @@ TestSuite(uring, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
-/* Three cursors take turns and are closed with reads in flight; then one is used alone. */
+/* Three cursors draw in turn and are closed while reads are in flight; then a single cursor is
+ * used. Check the detail and the notice. */
 static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
@@ -40,7 +41,7 @@ static void check_fallback(const sgt_reader_fault *fault, const char *detail, co
     sgt_loader_close(l);
 }
 
-/* Everything is granted, if the machine grants it. */
+/* Nothing is refused, so on a machine that allows io_uring no fallback is reported. */
 Test(uring, nothing_refused)
 {
     put_folder();
@@ -68,8 +69,8 @@ Test(uring, ring_refused)
     }
 }
 
-/* Two rings can be created: one at open, as a trial, and the first cursor's. The other two cursors
- * have none, and give one notice. */
+/* Only two rings can be created: the trial at open, and the first cursor's. The other two cursors
+ * fall back to threads, with one notice for both. */
 Test(uring, ring_refused_to_some)
 {
     put_folder();
@@ -78,7 +79,7 @@ Test(uring, ring_refused_to_some)
                    "with pread instead");
 }
 
-/* Containers do it like this: the system call itself returns EPERM. */
+/* A seccomp filter makes the system call return EPERM, as in containers. */
 Test(uring, ring_forbidden_by_seccomp)
 {
     struct sock_filter rules[] = {
@@ -146,8 +147,8 @@ Test(uring, direct_reads_refused_late)
     }
 }
 
-/* If one cursor finds this out, the other must follow; its ring still has the shards as opened
- * before. */
+/* One cursor finds out that direct reads are refused. The other cursor must follow, although its
+ * ring has registered the shards as opened with O_DIRECT. */
 Test(uring, direct_reads_refused_in_between)
 {
     put_folder();
@@ -159,8 +160,8 @@ Test(uring, direct_reads_refused_in_between)
             .direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
-        check_batch(l, other, 7, NULL); /* 18 reads, and none ahead */
-        check_run(l, c, 0, 40, NULL);   /* (40 + 27) * 6 at most */
+        check_batch(l, other, 7, NULL); /* 18 reads; nothing is read ahead */
+        check_run(l, c, 0, 40, NULL);   /* at most (40 + 27) * 6 reads */
         cr_assert_eq(said.count, 0);
         check_run(l, c, 40, 100, NULL);
         cr_assert_eq(said.count, 1);
@@ -199,8 +200,8 @@ Test(uring, everything_refused)
     }
 }
 
-/* The ring itself fails, at once or with reads in flight: everything is read in another way, and
- * nothing is lost. */
+/* The ring fails at its first use or with reads in flight. Threads read everything instead, and no
+ * read is lost. */
 Test(uring, ring_that_fails)
 {
     static const unsigned after[] = {0, 1, 2, 7, 60};
@@ -225,8 +226,8 @@ Test(uring, ring_that_fails)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* In addition it is unknown when the ring's reads in flight will end: they may still write into
- * memory that others would read into. If there were none, reading continues as above. */
+/* The ring fails, and it is unknown when its reads in flight will end: they may still write to
+ * memory that other reads would use. So reading fails, unless no read was in flight. */
 Test(uring, ring_that_fails_and_cannot_be_watched)
 {
     put_folder();
@@ -257,14 +258,14 @@ Test(uring, ring_that_fails_and_cannot_be_watched)
         failures += failed;
         sgt_cursor_close(c);
         c = open_cursor(l);
-        sgt_cursor_close(c); /* another cursor, which has requested nothing */
+        sgt_cursor_close(c); /* a cursor that has requested nothing can be closed */
         sgt_loader_close(l);
     }
-    cr_assert(failures < 20); /* the first one has nothing in flight */
+    cr_assert(failures < 20); /* the first run has no read in flight, and succeeds */
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* A file system in memory, whose reads are copies. */
+/* tmpfs: its reads are copies from memory. */
 Test(uring, file_system_in_memory)
 {
     char folder[] = "/dev/shm/sgt-test-XXXXXX", name[64];

@@ -1,5 +1,5 @@
-/* test_uring_reads.c: reads in flight through io_uring: failures; cursors that move between
- * threads, are closed early, or are used after a fork. */
+/* test_uring_reads.c: reads in flight through io_uring: short reads, failures, and cursors that
+ * move between threads, are closed early, or are used after a fork. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 
 static const sgt_reader_fault buffered = {.direct_error = EINVAL};
 
-/* As many bytes at a time as a fault allows, with every fallback. */
+/* Read everything, with at most `most` bytes per read, under every fallback. */
 static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq,
                         const uint32_t *map)
 {
@@ -38,7 +38,7 @@ static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq
     }
 }
 
-/* Windows of 34 bytes, and of 1,802, which cover four or five sectors of 512. */
+/* Windows of 34 bytes; and windows of 1,802 bytes, which cover four or five sectors of 512. */
 Test(uring_reads, short_reads_are_continued)
 {
     static const uint32_t map[] = {0, 2, 4};
@@ -64,8 +64,8 @@ Test(uring_reads, interrupted_reads_are_asked_for_again)
     }
 }
 
-/* Windows that end at the end of the file: not near a multiple of 512 (5,002 bytes), at one, and
- * two bytes past one. */
+/* Windows that end at the end of a file of 5,002 bytes (not near a multiple of 512), 5,120 (a
+ * multiple) or 5,122 bytes. */
 Test(uring_reads, ends_of_files)
 {
     static const uint64_t tokens[] = {(5002 - 1024) / 2, (5120 - 1024) / 2, (5122 - 1024) / 2};
@@ -81,7 +81,7 @@ Test(uring_reads, ends_of_files)
                                         .sampling = SGT_SAMPLING_SEQUENTIAL};
                 sgt_loader *l = open_loader("one.bin", &o, &fault);
                 sgt_cursor *c = open_cursor(l);
-                check_run(l, c, 0, 20, NULL); /* the whole shard, again and again */
+                check_run(l, c, 0, 20, NULL); /* reads the whole shard several times */
                 sgt_cursor_close(c);
                 sgt_loader_close(l);
                 o = uring;
@@ -93,7 +93,7 @@ Test(uring_reads, ends_of_files)
             }
 }
 
-/* More completions than a ring has room for, and more reads than it accepts at once. */
+/* More completions than a ring holds, and more reads than it accepts at once. */
 Test(uring_reads, rings_smaller_than_what_is_in_flight)
 {
     put_folder();
@@ -119,8 +119,9 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *e
     return sgt_loader_batch(l, c, k, rows, err);
 }
 
-/* A read fails in the batch that is fetched, or in one that was announced: the error names the
- * first window that failed, only that batch is lost, and every further call reports it again. */
+/* A read fails in the batch that is fetched, or in one that was announced. The error names the
+ * first window that failed. Only that batch fails, and every further call for it reports the error
+ * again. */
 Test(uring_reads, disk_errors_name_shard_and_offset)
 {
     put_folder();
@@ -133,7 +134,7 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
                                   .direct_error = i & 2 ? EINVAL : 0};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
-        check_run(l, c, 0, 100, NULL); /* with up to 160 more in flight */
+        check_run(l, c, 0, 100, NULL); /* up to 160 more windows are in flight */
         for (uint64_t k = 100; k < 320; k++) {
             sgt_error err;
             uint32_t shard;
@@ -155,7 +156,7 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
     }
 }
 
-/* A shard is gone by the time it is first needed. */
+/* A shard was deleted before its first read. */
 Test(uring_reads, shard_gone)
 {
     put_folder();
@@ -166,7 +167,7 @@ Test(uring_reads, shard_gone)
         sgt_cursor *c = open_cursor(l);
         cr_assert_eq(rename("d/train_000004.bin", "d/away"), 0);
         check_run(l, c, 0, 60, NULL);
-        for (int again = 0; again < 2; again++) /* row 312 + 1 + 77 + 2 = 392 is shard 4's first */
+        for (int again = 0; again < 2; again++) /* shard 4's first row is 312 + 1 + 77 + 2 = 392 */
             expect_failure(draw_one(l, c, 392 / 6, why), SGT_EIO,
                            "d/train_000004.bin: No such file or directory");
         cr_assert_eq(rename("d/away", "d/train_000004.bin"), 0);
@@ -176,7 +177,7 @@ Test(uring_reads, shard_gone)
     }
 }
 
-/* A shard was replaced by then, by one of the same size. */
+/* A shard was replaced by another of the same size before its first read. */
 Test(uring_reads, shard_replaced)
 {
     put_folder();
@@ -197,8 +198,8 @@ Test(uring_reads, shard_replaced)
 
 /* ---- descriptors ---- */
 
-/* 60 shards, of which two are kept open, or as many as half of 80 descriptors. All are closed in
- * the end. */
+/* 60 shards. Two of them may be open at a time, or 40, which is half of the process's limit of 80.
+ * In the end none is left open. */
 Test(uring_reads, more_shards_than_descriptors)
 {
     struct rlimit few = {80, 80};
@@ -255,7 +256,7 @@ Test(uring_reads, closed_with_reads_in_flight)
         for (uint64_t k = 0; k < 60; k++) {
             sgt_cursor *c = open_cursor(l);
             check_run(l, c, 3 * k, k % 4, NULL);
-            /* the announced windows are no longer wanted */
+            /* these windows are not those that were announced */
             if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL);
             sgt_cursor_close(c);
         }
@@ -287,7 +288,7 @@ static void take_turn_elsewhere(const turn *t)
     pthread_join(thread, NULL);
 }
 
-/* Another thread can wait for the reads that one thread has in flight. */
+/* One thread waits for reads that another thread has started. */
 Test(uring_reads, cursors_move_between_threads)
 {
     put_folder();
@@ -305,7 +306,8 @@ Test(uring_reads, cursors_move_between_threads)
         there.first = 30;
         there.close = 1;
         take_turn_elsewhere(&there);
-        here.c = open_cursor(l); /* opened here, drawn from there, closed here */
+        /* the cursor is opened here, used in the other thread, and closed here */
+        here.c = open_cursor(l);
         there.c = here.c;
         there.close = 0;
         take_turn_elsewhere(&there);
@@ -315,7 +317,8 @@ Test(uring_reads, cursors_move_between_threads)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* In the child, its parent's cursor is refused, and a cursor of its own gives the same batches. */
+/* In a child after fork, the parent's cursor is refused, and a cursor opened by the child gives the
+ * same batches. */
 static int in_child(const sgt_loader *l, sgt_cursor *parents)
 {
     static const char want[] = "the cursor belongs to the parent process: io_uring does not "
@@ -346,12 +349,13 @@ Test(uring_reads, forks)
     put_folder();
     for (int i = 0; i < 4; i++) {
         sgt_loader_options o = uring;
-        /* a thread reads ahead for the former */
+        /* with sampling block, a thread of the pool reads ahead */
         o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE;
         sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
-        check_run(l, c, 0, 3, NULL); /* and more are in flight */
-        /* locks that another thread held at the fork are never released in the child */
+        check_run(l, c, 0, 3, NULL); /* more reads are in flight */
+        /* let that thread sleep: a lock held by another thread at the fork is never released in the
+         * child */
         if (i & 2) usleep(100000);
         pid_t child = fork();
         if (!child) _exit(in_child(l, c));

@@ -30,8 +30,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* No two functions get the same windows in one turn: the first would load them into the cache for
- * the second. */
+/* In one turn no two functions get the same windows, because the first would load them into the
+ * cache for the second. */
 static void compare(way *ways, int count)
 {
     static uint64_t done;
@@ -116,7 +116,7 @@ static void by_token(uint64_t k)
     for (uint32_t i = 0; i < B; i++)
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = batch_at(k)[i][t];
-            /* keeps the compiler from vectorizing, as checking each id does */
+            /* checking each id keeps the compiler from vectorizing the loop, as in the loader */
             if (id > largest) return;
             if (t < T) in[(size_t)i * T + t] = id;
             if (t) out[(size_t)i * T + t - 1] = id;

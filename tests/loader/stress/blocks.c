@@ -80,7 +80,7 @@ static sgt_cursor *cursor(const sgt_loader *l)
     return c;
 }
 
-/* Draw every SIDE-th batch; the other threads draw those between. */
+/* Draw every SIDE-th batch in turn; other threads draw the batches between. */
 static void *side_by_side(void *arg)
 {
     const job *j = arg;
@@ -90,7 +90,7 @@ static void *side_by_side(void *arg)
     return NULL;
 }
 
-/* Draw a few batches in order, then jump; sometimes with a new cursor. */
+/* Draw a few batches in order, then jump to another place; sometimes open a new cursor. */
 static void *jump(void *arg)
 {
     const job *j = arg;
@@ -107,7 +107,7 @@ static void *jump(void *arg)
     return NULL;
 }
 
-/* Close a stream before its end. */
+/* Draw from a stream, and close it before its end. */
 static void *drain(void *arg)
 {
     const job *j = arg;
@@ -129,7 +129,7 @@ static void *drain(void *arg)
     return NULL;
 }
 
-/* The threads, and the system calls that are refused to them, change from round to round. */
+/* Run one round. The number of threads and the refused system calls differ from round to round. */
 static void run(uint64_t round, uint64_t seed)
 {
     static const sgt_reader_fault faults[] = {{0},

@@ -69,7 +69,7 @@ static sgt_loader *open_set(void)
     return l;
 }
 
-/* ---- those who draw, while shard 1 is cut ---- */
+/* ---- threads that draw, while shard 1 is cut ---- */
 
 typedef struct drawer {
     const sgt_loader *l;
@@ -119,7 +119,8 @@ static void *draw(void *arg)
     return NULL;
 }
 
-/* Every other time, replace the shard's name first: then only the signal reveals the cut. */
+/* Run round n. In every other round the shard's name is replaced before the cut, so that only
+ * SIGBUS reveals it. */
 static void round_of(unsigned n)
 {
     drawer d[DRAWERS];
@@ -144,7 +145,7 @@ static void round_of(unsigned n)
     sgt_loader_close(l);
 }
 
-/* ---- those whose signals are their own ---- */
+/* ---- threads that raise SIGBUS at addresses of their own ---- */
 
 static __thread sigjmp_buf escape;
 static __thread void *volatile caught;

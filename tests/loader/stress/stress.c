@@ -60,7 +60,7 @@ static void make_shards(void)
     }
 }
 
-/* ---- what a row must be ---- */
+/* ---- the expected content of a row ---- */
 
 static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
 {
@@ -155,7 +155,7 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
         sgt_stream_batch b;
         uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
         int rc = sgt_stream_next(s, &b, &err);
-        /* the stream's end, or blocked by a batch that is held */
+        /* the stream has ended, or the next batch needs a slot that is held */
         if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break;
         if (rc != 0 || b.index != o->first + n || !right(j->l, b.index, &b)) return -1;
         if (r % 64) sgt_stream_release(s, &b);
@@ -165,7 +165,8 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
     return (int64_t)n;
 }
 
-/* Open streams of every shape and close them after a random number of batches, some still held. */
+/* Open streams with various numbers of slots and threads. Close each after a random number of
+ * batches, while some are still held. */
 static void *drain(void *arg)
 {
     job *j = arg;
@@ -240,7 +241,7 @@ static void *nothing(void *arg) { return arg; }
 
 int main(int argc, char **argv)
 {
-    pthread_t first; /* includes the thread that the thread sanitizer starts for itself */
+    pthread_t first; /* also starts the thread that the thread sanitizer keeps for itself */
     uint64_t batches = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     char folder[] = "/tmp/sgt-stress.XXXXXX";
