@@ -79,7 +79,7 @@ Test(error, long_messages_are_cut_between_characters)
     longer[sizeof longer - 1] = 0;
     sgt_fail(&err, SGT_EIO, "%s", longer);
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
-    /* the error's reason is kept, and the text is cut between characters */
+    /* the reason at the end is kept, and the text in the middle is cut between two characters */
     for (size_t i = 0; i < 2; i++) {
         longer[0] = 'x';
         for (size_t k = i; k + 2 < sizeof longer; k += 2) memcpy(longer + k, "\xc3\xa9", 2);
@@ -278,7 +278,7 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
     cr_expect_eq(sgt_file_line(line, sizeof line, f), 0);
     fclose(f);
     cr_assert_eq(mkfifo(pipe, 0600), 0);
-    /* opening a FIFO does not wait for a writer */
+    /* opening a FIFO must not wait for a writer */
     cr_expect_eq(sgt_file_lines(&f, pipe, &err), SGT_EIO);
     cr_expect(strstr(err.text, "pipe: is not a regular file"), "%s", err.text);
     cr_expect_eq(sgt_file_lines(&f, scratch, &err), SGT_EIO);
@@ -306,7 +306,7 @@ Test(json, values_are_counted_before_they_are_parsed)
     sgt_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].text);
-        /* exactly so many bytes, so that the sanitizer finds a read beyond them */
+        /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
         char *text = malloc(n ? n : 1);
         memcpy(text, cases[i].text, n);
         cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s",
@@ -381,7 +381,7 @@ Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < 3; i++) sgt_wait_briefly(&never, &lock);
     pthread_mutex_unlock(&lock);
-    cr_assert_geq(sgt_now() - before, 0.2); /* 0.3 s, less what may pass without a cause */
+    cr_assert_geq(sgt_now() - before, 0.2); /* three waits of 0.1 s, of which one may end early */
 }
 
 /* ---- threads ---- */

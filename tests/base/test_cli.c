@@ -26,7 +26,7 @@ Test(numbers, counts_are_parsed_to_the_last_character)
                 {"0.5G", 500000000},
                 {"18446744073709551615", UINT64_MAX},
                 {"0.1k", 100},
-                /* a number that a double would round */
+                /* a double would round this number */
                 {"51000005M", 51000005000000},
                 {"18446744073709551.615k", UINT64_MAX},
                 {"1.25Ki", 1280},
@@ -238,7 +238,7 @@ Test(options, wrong_values_say_what_was_expected)
         {"part", "-1", "--part -1: must be at least 0 and below 1"},
         {"lr", "-1", "--lr -1: must be at least 0"},
         {"lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
-        {"rows", "3", "rows: no such option"}, /* of a section that the table leaves out */
+        {"rows", "3", "rows: no such option"}, /* the table leaves out the section of this option */
         {"number", NULL, "--number: needs a value (N)"},
         {"flag", "1", "--flag: takes no value"},
         {"nothing", "1", "nothing: no such option"}};
@@ -262,7 +262,7 @@ Test(options, lists)
     cr_assert_eq(sgt_split_list("", p, 3), -1);
 }
 
-/* Return the hint for `word` among these. */
+/* Return the hint for `word` among the option names of this test. */
 static const char *hint(const char *word)
 {
     static char text[SGT_NEAR_HINT];
@@ -288,7 +288,7 @@ Test(near, a_word_with_slips_or_a_part_of_one)
                  {"step", "; did you mean --steps?"},
                  {"no-gaphs", "; did you mean --no-graphs?"},
                  {"se", "; did you mean --seed or --seq-len?"},
-                 {"no", ""}, /* of five, none */
+                 {"no", ""}, /* five names would fit, so none is suggested */
                  {"s", ""},
                  {"", ""},
                  {"file", ""},
@@ -324,7 +324,8 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
     setenv("PATH", path, 1);
     snprintf(path, sizeof path, "%s/venv", root);
     setenv("VIRTUAL_ENV", path, 1);
-    setenv("CONDA_PREFIX", path, 1); /* repeated: printed once */
+    /* the same folder as VIRTUAL_ENV's, which must be listed once */
+    setenv("CONDA_PREFIX", path, 1);
     snprintf(path, sizeof path, "%s/home", root);
     setenv("HOME", path, 1);
     char *list = sgt_wheel_folders();
@@ -334,7 +335,7 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
              "home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
              root, root, root, root);
     cr_assert(list != NULL);
-    /* followed by what this machine has */
+    /* the folders of this machine follow */
     cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list);
     free(list);
     sgt_remove_tree(root, NULL);

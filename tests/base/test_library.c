@@ -1,4 +1,4 @@
-/* test_library.c: libraries loaded at run time, with one that every machine has. */
+/* test_library.c: libraries loaded at run time, tested with libm, which every machine has. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -92,7 +92,8 @@ Test(library, what_is_missing_is_named)
     cr_expect(!none && !cosine && !made_ready && !sgt_library_loaded(&l));
 }
 
-/* An error about a file that is not a library is more helpful than one about a missing file. */
+/* If one candidate is missing and another is not a library, the error names the second, which helps
+ * more. */
 Test(library, what_is_wrong_with_one_that_is_there)
 {
     sgt_error err;
@@ -121,7 +122,8 @@ Test(library, the_next_call_tries_again)
     cr_expect_eq(made_ready, 2);
 }
 
-/* A folder searched after the system's, in which the library's name is a link to libm. */
+/* The system does not find the library's name; a folder that is searched afterwards has it, as a
+ * link to libm. */
 Test(library, folders_come_after_the_system)
 {
     sgt_error err;
@@ -145,8 +147,8 @@ Test(library, folders_come_after_the_system)
     rmdir(folder);
 }
 
-/* If the system's library is unsuitable, the folders are still searched: there may be an old cuDNN
- * beside that of a wheel. */
+/* If the library that the system finds is unsuitable, the folders are searched too: the system may
+ * have an old cuDNN, and a Python wheel a new one. */
 Test(library, one_that_does_not_fit_is_passed_over)
 {
     sgt_error err;

@@ -68,8 +68,8 @@ Test(memory, machine_without_groups)
     expect(8000 << 10, machine);
 }
 
-/* The least of memory.max and memory.high, of the group and of the groups above it; the page cache
- * counts as free. */
+/* Control groups of version 2: the bound is the smallest of memory.max and memory.high, of the
+ * group and of the groups above it. The page cache counts as free. */
 Test(memory, version_2)
 {
     put_machine();
@@ -85,7 +85,8 @@ Test(memory, version_2)
     put("sys/fs/cgroup/a/memory.max", "4000000\n");
     put("sys/fs/cgroup/a/memory.current", "3900000\n");
     expect(4000000 - 3900000, group);
-    put("sys/fs/cgroup/a/memory.current", "4100000\n"); /* usage may exceed memory.high */
+    /* usage may exceed a limit that was lowered */
+    put("sys/fs/cgroup/a/memory.current", "4100000\n");
     expect(0, group);
     put("sys/fs/cgroup/a/memory.max", "max\n");
     put("sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -97,7 +98,7 @@ Test(memory, version_1)
 {
     put_machine();
     put("proc/self/cgroup", "5:cpu,cpuacct:/z\n4:memory:/job/1\n1:name=systemd:/y\n0::/\n");
-    /* the kernel's word for "no limit" */
+    /* the value that the kernel shows for "no limit" */
     put("sys/fs/cgroup/memory/job/1/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/memory/job/1/memory.usage_in_bytes", "300000\n");
     expect(8000 << 10, machine);
@@ -109,7 +110,8 @@ Test(memory, version_1)
     expect(2000000 - (700000 - 200000), group);
 }
 
-/* The path is the host's; the mount is the container's own group. */
+/* In a container, /proc/self/cgroup has the path on the host, but the container's own group is the
+ * mount point. */
 Test(memory, container_that_sees_its_own_group_as_the_mount)
 {
     put_machine();
@@ -123,7 +125,7 @@ Test(memory, container_that_sees_its_own_group_as_the_mount)
     expect(400000, group);
 }
 
-/* This machine reports some memory, and the test's process fits into it. */
+/* The machine that runs the test reports some free memory, and a limit by name. */
 Test(memory, this_machine)
 {
     sgt_memory m;

@@ -15,13 +15,13 @@
 
 enum { ROWS = 4096, COLUMNS = 512, ENQ = 5 };
 
-/* Emulates as much of a terminal as the bar needs: \r, \n, "erase to the end of the line", and
- * characters. Counts ENQs. */
+/* Emulates the part of a terminal that the bar uses: \r, \n, "erase to the end of the line", and
+ * characters. Counts ENQ characters. */
 typedef struct terminal {
     int master, width;
     pthread_t reader;
     char rows[ROWS][COLUMNS];
-    int row, column, escape, wrapped, asked; /* the last one is atomic */
+    int row, column, escape, wrapped, asked; /* asked: number of ENQs, atomic */
 } terminal;
 
 static void show(terminal *t, char c)
@@ -51,7 +51,7 @@ static void *read_all(void *arg)
     char buffer[4096];
     for (ssize_t n; (n = read(t->master, buffer, sizeof buffer)) > 0;)
         for (ssize_t i = 0; i < n; i++) show(t, buffer[i]);
-    return NULL; /* EIO: the other end is closed */
+    return NULL; /* read fails with EIO once the other end is closed */
 }
 
 static int real_stderr;
@@ -73,7 +73,8 @@ static terminal *plug(int width)
     return t;
 }
 
-/* Return how many lines were written. The rest of t can be read from then on. */
+/* Disconnect the terminal, after which the rest of *t can be read. Return how many lines were
+ * written. */
 static int unplug(terminal *t)
 {
     dup2(real_stderr, STDERR_FILENO);
@@ -85,7 +86,7 @@ static int unplug(terminal *t)
     return t->row;
 }
 
-/* Wait until everything written so far is on the screen. */
+/* Wait until the terminal has shown everything written so far, by sending an ENQ. */
 static void wait_for_terminal(const terminal *t)
 {
     static const char enquiry = ENQ;
@@ -94,7 +95,7 @@ static void wait_for_terminal(const terminal *t)
     while (__atomic_load_n(&t->asked, __ATOMIC_ACQUIRE) == seen) usleep(1000);
 }
 
-static time_t ahead; /* seconds by which clocks are moved forward, so that tests need not wait */
+static time_t ahead; /* seconds added to all clocks, so that tests need not wait */
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
@@ -103,7 +104,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return rc;
 }
 
-static void let_time_pass(void) { usleep(210000); } /* a redraw is due */
+static void let_time_pass(void) { usleep(210000); } /* after this, a redraw is due */
 
 Test(progress, one_bar_with_lines_above_it)
 {
@@ -111,7 +112,7 @@ Test(progress, one_bar_with_lines_above_it)
     sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     sgt_say(&n, "before there is a bar");
-    sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early to be redrawn */
+    sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early for a redraw */
     let_time_pass();
     sgt_progress_update(p, 2 << 20, 4 << 20, 0, "5.00 Mtokens/s");
     sgt_say(&n, "in.txt: %s", "not UTF-8");
@@ -147,7 +148,7 @@ Test(progress, a_total_that_is_not_known)
     free(t);
 }
 
-/* Return the final state of a bar of that width. */
+/* Show a bar in a terminal of `width` columns, and copy its last state to `row`. */
 static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done,
                     uint64_t total, const char *facts)
 {
@@ -161,7 +162,7 @@ static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64
     free(t);
 }
 
-/* Remove the numbers of `line`, so that times and speeds do not matter. */
+/* Compare a line with `want`, without the digits of its numbers, because times and speeds vary. */
 static void check_shape(const char *line, const char *want)
 {
     char shape[COLUMNS];
@@ -180,7 +181,7 @@ Test(progress, narrow_terminals)
 {
     static const char facts[] = "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04\tMFU 41 %";
     static const struct {
-        int from, to; /* widths */
+        int from, to; /* widths of the terminal that give this line */
         const char *shape;
     } of_items[] = {{110, 200, "%||,/,[:<:,step/s]loss,tokens/s,lre-,MFU%"},
                     {96, 96, "%||,/,[:<:]loss,tokens/s,lre-,MFU%"},
@@ -195,7 +196,7 @@ Test(progress, narrow_terminals)
             one_bar(row, width, SGT_PROGRESS_ITEMS, 126000, 300000, facts);
             check_shape(row, of_items[i].shape);
         }
-    /* never longer than the terminal's width, whatever that is */
+    /* at any width, the bar never exceeds it */
     for (int width = 1; width <= 120; width++) {
         one_bar(row, width, SGT_PROGRESS_BYTES, 99ull << 30, 1023ull << 30,
                 "123 Mtokens/s\tand more than anybody wants to know");
@@ -204,7 +205,7 @@ Test(progress, narrow_terminals)
     check_shape(row, "%||iB/iB[:<:,B/s]tokens/s,andmorethananybodywantstoknow");
 }
 
-/* The window becomes narrower, then wider again, while the bar is shown. */
+/* While the bar is shown, the terminal's window becomes narrower, then wider again. */
 Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
@@ -275,8 +276,7 @@ Test(progress, quiet_says_nothing)
     free(t);
 }
 
-/* A line wider than the terminal is broken between words, and nothing of the bar is left beside
- * it. */
+/* A line wider than the terminal is broken between words. It overwrites the bar completely. */
 Test(progress, lines_are_wrapped_over_the_bar)
 {
     terminal *t = plug(40);
@@ -297,7 +297,8 @@ Test(progress, lines_are_wrapped_over_the_bar)
     free(t);
 }
 
-/* Output to a file: a line every 10 seconds and one at the end. Return the lines, malloc'd. */
+/* Report `upto` steps, `seconds` apart, with output to a file, which gets a line every 10 seconds.
+ * keep_last: also write a line at the end. Return the lines, malloc'd. */
 static char *in_a_file(int seconds, int keep_last, int upto)
 {
     char *text = calloc(1, 8192);
@@ -334,7 +335,7 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
               text);
     cr_expect(strstr(text, "\n 95% 57/60 [00:57<00:03, 1.00 step/s] loss 5.7891\n"), "%s", text);
     free(text);
-    text = in_a_file(2, 1, 60); /* two minutes, whose end is not the time of a line */
+    text = in_a_file(2, 1, 60); /* two minutes, at whose end no line would be due */
     cr_expect_eq(count_lines(text), 12, "%s", text);
     cr_expect(strstr(text, "\n100% 60/60 [02:00<00:00, "), "%s", text);
     free(text);
@@ -342,7 +343,7 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
     cr_expect(count_lines(text) == 1 && !strncmp(text, "100% 60/60 [00:00<00:00, ", 25), "%s",
               text);
     free(text);
-    text = in_a_file(0, 0, 60); /* a caller that did not ask for it gets none */
+    text = in_a_file(0, 0, 60); /* no line is due, and keep_last is not set */
     cr_expect_str_eq(text, "");
     free(text);
     text = in_a_file(0, 1, 0);

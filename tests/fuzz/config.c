@@ -1,5 +1,5 @@
-/* config.c: a config.json is refused with one line, or describes a valid model; written again, it
- * describes the same model. */
+/* config.c: a config.json is refused with a message of one line, or describes a valid model.
+ * Written and read again, it describes the same model. */
 #include "tests/fuzz/files.h"
 #include "train/model/config.h"
 

@@ -1,7 +1,7 @@
-/* encode.c: sgt_encode gives the ids that result from the definition: split the text with the
- * regular expression, then apply merges to each piece one by one. Cutting the text where that is
- * allowed does not change them. They decode to the text's bytes. A long piece made from the text
- * may be cut too. */
+/* encode.c: sgt_encode gives the ids that the definition gives: split the text by the regular
+ * expression, then apply merges to each piece one by one. Encoding the parts of a text that is cut
+ * at safe cuts gives the same ids. The ids decode to the text's bytes. Long pieces made from the
+ * text are cut too (extent.h). */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;
 
-/* Encode one piece by definition: apply the merge of the lowest rank that joins some pair, until no
- * merge does. */
+/* Encode one piece by definition: apply the merge with the lowest rank wherever it fits, until no
+ * merge fits. */
 static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
@@ -45,8 +45,9 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* Repeat the text until it has 3,000 bytes or more, then once more from its middle. Cut it where
- * sgt_extent_cut says, and compare the ids of the parts with those of the whole. */
+/* Repeat the text to 3,000 bytes or more, and find a cut in them with sgt_extent_cut. Append
+ * another half of the text, which sgt_extent_cut has not seen. Compare the ids of the two parts
+ * with those of the whole. */
 static void check_stretch(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
@@ -83,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
-    /* with caches of earlier texts, and again when they already hold this text */
+    /* encode twice: the encoder's tables hold words of earlier texts first, then also those of this
+     * text */
     for (int again = 0; again < 2; again++)
         must(sgt_encode(encoder, text, size, got) == wanted &&
                  !memcmp(got, want, wanted * sizeof *want),

@@ -1,5 +1,6 @@
-/* files.h: bytes as files, for properties of code that reads files by name. The files are in a
- * folder of this process, in memory if possible, which is removed when the process ends. */
+/* files.h: write the input of a fuzz target to files, for code that reads files by name. Each
+ * process has a folder of its own, in memory if possible, which is removed when the process
+ * ends. */
 #ifndef SGT_FUZZ_FILES_H
 #define SGT_FUZZ_FILES_H
 
@@ -14,7 +15,7 @@ static char own_folder[128];
 
 static void remove_own_folder(void) { (void)sgt_remove_tree(own_folder, NULL); }
 
-/* Return the path DIR/NAME; valid until the 4th call from here. */
+/* Return the path of NAME in the process's folder; valid until the 4th call after this one. */
 static inline const char *path_of(const char *name)
 {
     static char paths[4][sizeof own_folder + 64];
@@ -40,7 +41,8 @@ static inline const char *put_file(const char *name, const void *data, size_t n)
     return path;
 }
 
-/* Check that an error has one line of printable text. */
+/* Check that a failed call returned the error's code, and that the message is one line of printable
+ * text. */
 static inline void must_say(int code, const sgt_error *err)
 {
     must(code < 0 && err->code == code, "the code that is returned is the error's");

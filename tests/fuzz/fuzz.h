@@ -1,5 +1,6 @@
-/* fuzz.h: each file beside this one checks one property for arbitrary bytes. `make fuzz` searches
- * for bytes that break it (libFuzzer), and `make check` tries the seeds again. */
+/* fuzz.h: each .c file beside this one checks one property for arbitrary bytes. `make fuzz`
+ * searches for bytes that break it (libFuzzer). `make check` tries the seeds, and the bytes found
+ * earlier, again. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 
@@ -10,7 +11,8 @@
 
 #include "loader/base/cpu.h"
 
-/* The entry point for libFuzzer and replay.c. Returns 0, or ends the program. */
+/* The function that libFuzzer and replay.c call for each input. It returns 0, or ends the program
+ * if the property does not hold. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static inline void must(int holds, const char *what)
@@ -20,7 +22,8 @@ static inline void must(int holds, const char *what)
     abort();
 }
 
-/* Limit the CPU level to the one that FUZZ_CPU names, if the machine has it. Call this first. */
+/* Limit the CPU level to that of the environment's FUZZ_CPU, if the machine has it. Call this
+ * before any other function of sgt. */
 static inline void take_level(void)
 {
     static int taken;

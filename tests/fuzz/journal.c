@@ -1,6 +1,6 @@
-/* journal.c: of a journal, only the lines with valid checksums are read, and the rest of the file
- * is cut off. Read again, it gives the same and can be continued. Lines of the input get valid
- * checksums, or none if the line begins with '!'. */
+/* journal.c: only the journal's lines with valid checksums are read, and the rest of the file is
+ * cut off. Read again, the journal gives the same and can be continued. The target appends a valid
+ * checksum to each line of the input, unless the line begins with '!'. */
 #include <xxhash.h>
 
 #include "tests/fuzz/files.h"

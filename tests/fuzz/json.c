@@ -1,5 +1,6 @@
-/* json.c: sgt accepts a line of JSONL if jansson finds a string in the field, and both give the
- * same string. Bytes that are not such a line are tried again as the contents of one. */
+/* json.c: sgt accepts a line of JSONL exactly if jansson finds a string in the field, and both give
+ * the same string. An input that is no such line is also tried as the content of a string in
+ * one. */
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -8,8 +9,8 @@
 #include "tokenize/input/json_line.h"
 #include "tokenize/text/utf8.h"
 
-/* Return whether jansson refuses a line only because of its own limits, or because of surrogates,
- * which Python and sgt accept. */
+/* Return whether jansson refuses a line that sgt and Python accept: because of jansson's own
+ * limits, or because of lone surrogates. */
 static int beyond_jansson(const json_error_t *e)
 {
     enum json_error_code code = json_error_code(e);
@@ -23,7 +24,7 @@ static void try_line(const uint8_t *data, size_t n)
     sgt_json_text t;
     json_error_t e;
     if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n)
-        return; /* jansson skips NULs */
+        return; /* jansson treats a NUL as the end, so skip such lines */
     json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
     const json_t *want = json_object_get(j, "a");
     /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond

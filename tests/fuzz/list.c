@@ -1,11 +1,12 @@
-/* list.c: an @LIST of paths is refused with one line, or gives the files that it names, each under
- * its own path, in its order. */
+/* list.c: an @LIST of paths is refused with a message of one line, or gives the files that it
+ * names. Each file has its own path, and their order is the list's. */
 #include <sys/stat.h>
 
 #include "tests/fuzz/files.h"
 #include "tokenize/input/corpus.h"
 
-/* Make two folders, to which all paths lead, even those with "..". */
+/* Make folder in/ with some files and in/d/. All paths of the list stay inside in/, even those with
+ * "..". */
 static void make_files(void)
 {
     static int made;

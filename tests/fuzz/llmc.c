@@ -1,10 +1,10 @@
-/* llmc.c: a model file of llm.c is refused with one line, or holds every number of each tensor of
- * the model that it describes. */
+/* llmc.c: a model file of llm.c is refused with a message of one line. Otherwise it holds all
+ * numbers of every tensor of the model that it describes. */
 #include "tests/fuzz/files.h"
 #include "train/run/llmc.h"
 
 typedef struct filled {
-    sgt_backend b; /* first, because the address of a `filled` is passed as a backend */
+    sgt_backend b; /* first member: a pointer to a `filled` is passed as a pointer to a backend */
     const sgt_model *model;
     size_t numbers;
 } filled;

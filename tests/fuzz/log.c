@@ -1,6 +1,6 @@
-/* log.c: a resumed run keeps the whole lines of log.jsonl for the steps before it, in their order
- * and unchanged, and nothing else. Opened again, the log stays the same. The first byte of the
- * input is the number of those steps. */
+/* log.c: a resumed run keeps those whole lines of log.jsonl that belong to steps before the resumed
+ * one, unchanged and in order, and removes all others. Opened again, the log stays the same. The
+ * first byte of the input is the step at which the run resumes. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -9,8 +9,8 @@
 
 enum { MOST = 1 << 16 };
 
-/* Open the log as a run that resumes at `step` does; store what is left of it in `log` and return
- * its length. */
+/* Open the log like a run that resumes at `step`. Store what the run keeps of it in `log`, and
+ * return its length. */
 static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;

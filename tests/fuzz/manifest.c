@@ -1,5 +1,5 @@
-/* manifest.c: a manifest is refused with one line, or its contents are within bounds and name only
- * files of its folder; written again, it reads the same. */
+/* manifest.c: a manifest is refused with a message of one line, or its numbers are within bounds
+ * and it names only files of its own folder. Written and read again, it is the same. */
 #include "tests/fuzz/files.h"
 #include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"

@@ -1,6 +1,6 @@
-/* options.c: a numeric option has the value of its digits and suffix, computed here in integers, or
- * is refused. A command line, whatever it contains, ends in a usage error or leaves the operands.
- * The input is the arguments, one per line. */
+/* options.c: the value of a numeric option equals that of its digits and suffix, computed here in
+ * integers, or the option is refused. Any command line ends in a usage error, or in options and
+ * operands. The input has one argument per line. */
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/cli/options.h"
 
-enum { MOST = 30 }; /* arguments */
+enum { MOST = 30 }; /* most arguments */
 
 static struct {
     uint64_t count, size;
@@ -44,10 +44,11 @@ static const sgt_option table[] = {{.name = "Heading"},
 static const sgt_program program = {
     .name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
 
-/* ---- the program's end, which is not ours ---- */
+/* ---- exit(), called by the code under test ---- */
 
 static jmp_buf ended;
-static int inside; /* 1 while options.c may call exit; otherwise libFuzzer calls it */
+/* 1 while options.c may call exit, which must then return here; 0: libFuzzer's own exit */
+static int inside;
 _Noreturn void __real_exit(int code);
 _Noreturn void __wrap_exit(int code);
 _Noreturn void __wrap_exit(int code)
@@ -56,12 +57,12 @@ _Noreturn void __wrap_exit(int code)
     longjmp(ended, code + 1);
 }
 
-/* Disable the leak check: jumping out of exit leaks what the end of the process would have
- * freed. */
+/* Switch off the leak check: jumping out of exit leaks memory that the end of the process would
+ * have freed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
-/* Send what is printed to /dev/null (on), or to where it went before. */
+/* Redirect descriptor `fd` to /dev/null (`on` 1), or back to where it went before (0). */
 static int quiet(int fd, int on)
 {
     static int kept[3], nowhere;
@@ -74,8 +75,8 @@ static int quiet(int fd, int on)
 
 /* ---- numbers ---- */
 
-/* Parse s: digits, perhaps a fraction, and a suffix. Return 1 with its value if that is an integer
- * below 2^53 with at most six decimal places; 0 otherwise. */
+/* Parse s: digits, perhaps a fraction, and a suffix. If the value is an integer below 2^53 with at
+ * most six decimal places in s, store it in *out and return 1; else return 0. */
 static int plain_number(const char *s, int bytes, uint64_t *out)
 {
     static const char letters[] = "kMGT";

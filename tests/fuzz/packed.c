@@ -1,12 +1,13 @@
-/* packed.c: decompressing gzip and zstd gives the same text and the same error, however input and
- * output are cut into pieces. The sanitizer finds writes past the output and reads beyond the
+/* packed.c: unpacking gzip and zstd gives the same text and the same error, however input and
+ * output are cut into buffers. The sanitizer finds writes past the output and reads outside the
  * window. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tokenize/input/unpack.h"
 
-enum { MOST = 1 << 14 }; /* bytes of text that are checked: some inputs unpack to gigabytes */
+/* most bytes of text that are checked, because some inputs unpack to gigabytes */
+enum { MOST = 1 << 14 };
 
 typedef struct result {
     uint8_t text[MOST];
@@ -14,7 +15,7 @@ typedef struct result {
     int rc, inside;
 } result;
 
-/* Unpack data, fed in pieces of `in` bytes, into output pieces of `out` bytes. */
+/* Unpack `data`, from input buffers of `in` bytes into output buffers of `out` bytes. */
 static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, size_t in,
                    size_t out)
 {
@@ -25,7 +26,8 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
     r->rc = 0;
     for (size_t at = 0, full = 0; (at < size || full) && r->rc == 0 && r->n < MOST;) {
         size_t n = size - at < in ? size - at : in, room = MOST - r->n < out ? MOST - r->n : out;
-        /* exactly the bytes needed, so that the sanitizer finds reads and writes beyond */
+        /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
+         * them */
         uint8_t *from = malloc(n ? n : 1), *to = malloc(room);
         must(from && to, "there is memory");
         if (n) memcpy(from, data + at, n);
@@ -37,7 +39,7 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
         memcpy(r->text + r->n, to, io.out_at);
         r->n += io.out_at;
         at += io.in_at;
-        full = io.out_at == room; /* more output of the same input may follow */
+        full = io.out_at == room; /* the output buffer is full, so the same input may give more */
         free(from);
         free(to);
     }
@@ -56,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             unpack(&parts, (sgt_pack)pack, data, size, cuts[i][0], cuts[i][1]);
             size_t n = whole.n < parts.n ? whole.n : parts.n;
             must(!memcmp(whole.text, parts.text, n), "the text is the same");
-            if (whole.n == MOST || parts.n == MOST) continue; /* nothing beyond this is checked */
+            /* the text beyond MOST is not compared */
+            if (whole.n == MOST || parts.n == MOST) continue;
             must(whole.rc == parts.rc, "it fails in every cut or in none");
             must(whole.rc < 0 || (whole.n == parts.n && whole.inside == parts.inside),
                  "it ends at the same place");

@@ -1,5 +1,6 @@
-/* parquet.c: a Parquet file is refused with one line, or gives the same texts however its rows are
- * divided into units of work. The input is the file, behind one byte that chooses the column. */
+/* parquet.c: a Parquet file is refused with a message of one line, or gives the same texts however
+ * its rows are divided into units of work. The first byte of the input chooses the column; the rest
+ * is the file. */
 #include <xxhash.h>
 
 #include "tests/fuzz/files.h"
@@ -13,7 +14,7 @@ static const char *const columns[] = {"text",        "plain_some", "dict_some",
 typedef struct result {
     int rc;
     uint64_t rows;
-    XXH64_hash_t hash; /* of all texts, end to end, and their lengths */
+    XXH64_hash_t hash; /* hash of all texts and their lengths, in order */
 } result;
 
 static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,

@@ -1,6 +1,6 @@
-/* printable.c: any bytes are shown as well-formed text without control characters, cut to fit. A
- * name that is printable already stays as it is. A message made of it is one line, no longer than
- * allowed. */
+/* printable.c: sgt_printable makes any bytes well-formed text without control characters that fits
+ * its buffer. Printable names stay as they are. A message with such a name is one line, no longer
+ * than its buffer. */
 #include <string.h>
 
 #include "loader/base/error.h"

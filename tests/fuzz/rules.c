@@ -1,5 +1,5 @@
-/* rules.c: by each rule of rules.h, a text has the pieces of the regular expression, and may be cut
- * where rules.h says, whatever follows. */
+/* rules.c: for each rule of rules.h, the pieces of a text are those of the regular expression. The
+ * text may be cut where rules.h says so, whatever follows the cut. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/rules.h"
 
-enum { SOME = 7, RULES = 16 }; /* SOME: pieces a call: few, so that calls begin everywhere */
+/* SOME: most pieces per call, few so that calls begin at many places */
+enum { SOME = 7, RULES = 16 };
 
 static size_t *pattern_ends(size_t rule, const uint8_t *text, size_t n, size_t *count)
 {
@@ -25,7 +26,7 @@ static size_t *pattern_ends(size_t rule, const uint8_t *text, size_t n, size_t *
     return ends;
 }
 
-/* Ends of the pieces of text[from .. n), counted from the text's beginning. */
+/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
 static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
                          size_t *ends)
 {
@@ -37,7 +38,8 @@ static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, si
     return count;
 }
 
-/* Cut at p, the pieces of the two parts are those of the whole, but that the cut may divide one. */
+/* Check that the pieces on both sides of a cut at p are those of the whole text. If `divides` is
+ * set, the cut may divide a piece. */
 static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p,
                       const size_t *whole, size_t count, size_t *ends, int divides)
 {
@@ -52,7 +54,8 @@ static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p
          "and those after it");
 }
 
-/* Pieces of a part of the text may be cut where a longer text may be. */
+/* Where sgt_rule_within allows a cut inside a piece of text[0 .. seen), check that the cut is safe
+ * in the whole text. */
 static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_t seen,
                          const size_t *whole, size_t count, size_t *ends)
 {
@@ -89,11 +92,11 @@ static void check(size_t rule, const uint8_t *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     take_level();
-    /* memory of just so many bytes: reading past them is found by the sanitizer */
+    /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
     uint8_t *text = malloc(size ? size : 1);
     must(text != NULL, "there is memory");
     if (size) memcpy(text, data, size);
-    /* a long text by one rule, since PCRE2 takes its time */
+    /* check a long text by one rule only, because PCRE2 is slow */
     size_t rules = 0;
     while (sgt_rule_at(rules)) rules++;
     if (size > 300) check(size % rules, text, size);

@@ -1,11 +1,11 @@
-/* safetensors.c: a file of tensors is refused with one line, or its tensors cover its data from the
- * first byte to the last without overlap, and each can be read from any place. */
+/* safetensors.c: a safetensors file is refused with a message of one line, or its tensors cover its
+ * data without gaps and overlaps. Each tensor can be read from any place. */
 #include "tests/fuzz/files.h"
 #include "train/run/safetensors.h"
 
 enum { PIECE = 64 };
 
-/* Read the numbers of a tensor in pieces; those of float32 are the file's own bytes. */
+/* Read the numbers of a tensor in pieces. If they are float32, they must be the file's bytes. */
 static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const uint8_t *numbers)
 {
     float got[PIECE];

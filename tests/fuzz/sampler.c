@@ -1,6 +1,6 @@
 /* sampler.c: the permutation is a bijection of 0 .. n-1 for any n. Windows of every sampling lie in
- * their shards, and are the same if they are asked for one by one or many at a time. In samplings
- * without replacement, each window occurs once per epoch. */
+ * their shards, and are the same whether they are computed one by one or many at a time. In
+ * samplings without replacement, each window occurs once per epoch. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -15,8 +15,8 @@ static uint64_t take(const uint8_t **data, size_t *size, size_t bytes)
     return v;
 }
 
-/* Check all images if n is small. If n is large, check 64 neighbours, whose images must be distinct
- * and below n. */
+/* Check that the permutation is a bijection: all n images if n is small. If n is large, check 64
+ * neighbours, whose images must be distinct and below n. */
 static void check_permutation(uint64_t key, uint64_t n)
 {
     static uint8_t seen[SMALL];
@@ -44,8 +44,8 @@ static int by_place(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Check that an epoch, whose first row is `first`, has every window once. Windows of a shard begin
- * T tokens apart. */
+/* Check that the epoch whose first row is `first` has every window once. The windows of a shard
+ * begin T tokens apart. */
 static void check_epoch(const sgt_sampler *s, uint64_t first)
 {
     static sgt_window w[SMALL];
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_permutation(key, n >> 1 | 64);
     sgt_sampling sampling = (sgt_sampling)(take(&data, &size, 1) % SGT_SAMPLINGS);
     uint32_t seq = (uint32_t)take(&data, &size, wide & 1 ? 3 : 1) + 1;
-    for (int i = 0; i < SHARDS; i++) /* sizes may exceed what one file can have */
+    for (int i = 0; i < SHARDS; i++) /* a shard may have more tokens than a file can hold */
         tokens[i] = take(&data, &size, wide & 2 ? 6 : 2) +
                     (sampling == SGT_SAMPLING_DOCUMENTS ? i == 0 : seq + 1);
     uint64_t row = take(&data, &size, 5), step = take(&data, &size, 1) + 1;

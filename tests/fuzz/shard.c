@@ -1,6 +1,7 @@
-/* shard.c: a shard, sgt's or another program's, with its .idx beside it, is refused with one line,
- * or has as many tokens as its size says, and every reader gives the same batches for each
- * sampling. The first two bytes of the input are the length of the shard; the rest is the .idx. */
+/* shard.c: a shard of sgt or another program, with its .idx, is refused with a message of one line.
+ * Otherwise it has as many tokens as its size says. For each sampling, all readers give the same
+ * batches. The first two bytes of the input are the shard's length; the rest is the shard and its
+ * .idx. */
 #include "tests/fuzz/files.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
@@ -65,8 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int s = 0; s < SGT_SAMPLINGS; s++) {
         draw(&by[0], path, SGT_READER_PRELOAD, (sgt_sampling)s);
         draw(&by[1], path, SGT_READER_MMAP, (sgt_sampling)s);
-        /* readers may report an invalid id at different batches, because preload checks all ids
-         * first */
+        /* readers may report an invalid id at different batches: preload checks all ids at open */
         must(by[0].rc < 0 || by[1].rc == 0, "what one reader takes the other does");
         must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows),
              "their rows are the same");

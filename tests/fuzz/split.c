@@ -1,5 +1,5 @@
-/* split.c: split.h gives the pieces of GPT-2's regular expression, and a text may be cut where it
- * says. */
+/* split.c: split.h gives the pieces of GPT-2's regular expression, and text may be cut where
+ * sgt_split_cut says so. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab.h"
 
-enum { SOME = 7 }; /* pieces per call: few, so that calls begin at many places */
+enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
 
 static size_t *pattern_ends(const uint8_t *text, size_t n, size_t *count)
 {
@@ -24,8 +24,7 @@ static size_t *pattern_ends(const uint8_t *text, size_t n, size_t *count)
     return ends;
 }
 
-/* Store the ends of the pieces of text[from .. n), counted from the text's beginning; return their
- * number. */
+/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
 static size_t split_ends(const uint8_t *text, size_t from, size_t n, size_t *ends)
 {
     sgt_splitter sp = sgt_splitter_start(text + from, n - from);
@@ -39,7 +38,7 @@ static size_t split_ends(const uint8_t *text, size_t from, size_t n, size_t *end
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     take_level();
-    /* exactly the bytes needed, so that the sanitizer finds reads beyond them */
+    /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
     uint8_t *text = malloc(size ? size : 1);
     size_t want, *ends = malloc((size + 1) * sizeof *ends);
     must(text && ends, "there is memory");
@@ -48,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(split_ends(text, 0, size, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
 
-    /* Without byte pairs, a cut must be at the end of a piece, and the text before and after it
-     * must have the pieces that the whole has. */
+    /* Without `joins`, a cut must be at the end of a piece. The text before and after it must have
+     * the same pieces as the whole text. */
     size_t cut = sgt_split_cut(text, size, NULL);
     must(cut <= size, "a cut is within the text");
     if (cut) {

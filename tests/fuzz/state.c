@@ -1,10 +1,12 @@
-/* state.c: a checkpoint's state.json is refused with one line, or has counts that a run can have.
- * Its options are refused with one line, or are the same after writing and reading again. */
+/* state.c: a checkpoint's state.json is refused with a message of one line, or has counts that a
+ * run can have. Its options are refused with a message of one line, or are the same after writing
+ * and reading them. */
 #include "tests/fuzz/files.h"
 #include "train/run/checkpoint.h"
 #include "train/settings.h"
 
-/* Check the options of a run, which come from --config, options.json or state.json. */
+/* Check a text that holds the options of a run, as --config files, options.json and state.json
+ * do. */
 static void check_options(const char *text)
 {
     sgt_settings s, again;

@@ -1,6 +1,6 @@
-/* vocab.c: a vocabulary file of any format is refused with one line, or gives a vocabulary that
- * decodes the ids of any bytes to these bytes. Written as tokenizer.json, it is read as the same
- * vocabulary. */
+/* vocab.c: a vocabulary file of any format is refused with a message of one line. Otherwise the
+ * vocabulary decodes the ids of any text to that text. Written as tokenizer.json and read again, it
+ * is the same vocabulary. */
 #include "tests/fuzz/files.h"
 #include "tokenize/vocab/vocab.h"
 
@@ -43,7 +43,7 @@ static void check_written(const sgt_vocab *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* merges.txt is recognized by its name, the other formats by their contents */
+    /* sgt recognizes merges.txt by its name, and the other formats by their contents */
     static const char *const names[] = {"merges.txt", "vocabulary"};
     sgt_error err;
     take_level();

@@ -169,7 +169,7 @@ size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
             continue;
         }
         if (len > want - n && !ill_formed) break;
-        if (len > want - n) len = want - n; /* a sequence broken off by the end */
+        if (len > want - n) len = want - n; /* the end of the text breaks off a sequence */
         memcpy(out + n, some, len);
         n += len;
     }

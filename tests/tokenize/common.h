@@ -1,5 +1,5 @@
-/* common.h: what the suites of tests/tokenize share. Programs run from the project's root: paths
- * are relative to it. */
+/* common.h: functions that the suites of tests/tokenize share. Test programs run in the project's
+ * root folder, and paths are relative to it. */
 #ifndef SGT_TESTS_TOKENIZE_H
 #define SGT_TESTS_TOKENIZE_H
 
@@ -11,36 +11,37 @@
 
 #define VECTORS "tests/data/tokenize/"
 
-/* GPT-2 and one encoder for it; a test that asks for them frees them. */
+/* Return GPT-2's vocabulary, and an encoder for a vocabulary; the caller frees both. */
 sgt_vocab *gpt2(void);
 sgt_encoder *new_encoder(const sgt_vocab *v);
 
-/* Fill in GPT-2's vocabulary by its own rule and by each rule of rules.h, with an encoder of each.
- * Returns how many there are; free_rules frees them. */
+/* Fill in GPT-2's vocabulary with its own rule and with each rule of rules.h, and an encoder for
+ * each. Return their number. free_rules frees all of them. */
 enum { MOST_RULES = 16 };
 int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES]);
 void free_rules(sgt_vocab **vocabs, sgt_encoder **encoders, int count);
 
-/* Return the environment's SEED, or 1; make torture sets many. Put it in every message of a random
- * test. */
+/* Return the environment's SEED, or 1. `make torture` runs the tests with many seeds. Random tests
+ * print the seed in every message. */
 uint64_t test_seed(void);
 
 typedef struct rng {
     uint64_t key, at;
 } rng;
-uint32_t below(rng *r, uint32_t n); /* 0 .. n-1 */
+uint32_t below(rng *r, uint32_t n); /* returns a random number from 0 to n-1 */
 
-/* zlib's, of what Python's zlib.crc32(p, crc) gives */
+/* Return what Python's zlib.crc32(p, crc) returns, by zlib. */
 uint32_t crc32_of(uint32_t crc, const void *p, size_t n);
-/* up to the first character that is no digit */
+/* Decode hex digits, up to the first other character. Return the number of bytes. */
 size_t from_hex(const char *hex, uint8_t *out);
-char *whole_file(const char *path, size_t *n); /* malloc'd, NUL behind it */
+char *whole_file(const char *path, size_t *n); /* returns malloc'd text with a NUL after it */
 void sha256_hex(const void *p, size_t n, char hex[65]);
-/* surrogates too, as if they were characters */
+/* Write a code point as UTF-8, even a surrogate. Return its length. */
 size_t put_utf8(uint8_t *out, uint32_t cp);
 
-/* A random text of at most `max` bytes at out, of what makes splitting hard: white space of every
- * kind, contractions, scripts, marks, and, where ill_formed, broken bytes. Returns its length. */
+/* Write a random text of at most `max` bytes to `out`, and return its length. It consists of what
+ * is difficult to split: white space of every kind, contractions, many scripts, marks. If
+ * ill_formed is set, it also has ill-formed bytes. */
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed);
 
 #endif

@@ -19,7 +19,7 @@ static char folder[64];
 
 void enter_scratch(void)
 {
-    /* In memory where that can be had: the disk would be waited for at every shard. */
+    /* use memory if possible: on a disk, every shard's fsync takes time */
     snprintf(folder, sizeof folder, "%s/sgt-tokenize.XXXXXX",
              access("/dev/shm", W_OK | X_OK) ? "/tmp" : "/dev/shm");
     cr_assert(mkdtemp(folder) && chdir(folder) == 0);
@@ -59,7 +59,7 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
     cr_assert(text);
     for (uint64_t i = 0; at < *n; i++) {
         uint64_t r = sgt_philox_u64(seed, i, 0);
-        if (r % 97 == 0) { /* a run with no place to cut */
+        if (r % 97 == 0) { /* a run without a place to cut */
             size_t run = 1 + (r >> 8) % 3000;
             memset(text + at, "a =7\n"[(r >> 32) % 5], run);
             at += run;
@@ -74,7 +74,7 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
     return text;
 }
 
-/* `text` with every literal its id, as --special eot has it. */
+/* Encode `text` as --special eot does: each literal <|endoftext|> becomes its id. */
 static size_t encode_special(sgt_encoder *e, const char *text, size_t n, uint16_t *ids)
 {
     size_t count = 0;

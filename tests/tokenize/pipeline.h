@@ -1,5 +1,6 @@
-/* pipeline.h: corpora in a scratch folder, and what sgt_tokenize ought to make of them, worked out
- * the slow way: every document read whole, encoded whole, laid end to end, and cut afterwards. */
+/* pipeline.h: input files in a temporary folder, and the expected output of sgt_tokenize, made in a
+ * slow and simple way: each document is read and encoded whole, and the stream of ids is then cut
+ * into shards. */
 #ifndef SGT_TESTS_PIPELINE_H
 #define SGT_TESTS_PIPELINE_H
 
@@ -11,32 +12,32 @@
 typedef struct stream {
     uint16_t *ids;
     size_t count;
-    uint64_t *starts; /* of documents, in tokens from the first */
+    uint64_t *starts; /* (documents): index of each document's first token */
     size_t documents;
 } stream;
 
-void enter_scratch(void); /* an empty folder of its own is the working directory */
+void enter_scratch(void); /* make an empty temporary folder the working directory */
 void leave_scratch(void);
 
 void put_text(const char *path, const void *text, size_t n);
-size_t get_file(char **out, const char *path); /* malloc'd */
+size_t get_file(char **out, const char *path); /* returns the size; *out is malloc'd */
 
-/* Mixed text of about n bytes, the same for the same seed: words, numbers, white space, letters
- * without spaces, long runs, literal <|endoftext|>, and, where `odd`, bytes that are not UTF-8.
- * malloc'd, *n set. */
+/* Return malloc'd mixed text of about *n bytes, and set *n; the same seed gives the same text. It
+ * has words, numbers, white space, letters without spaces, long runs and literal <|endoftext|>. If
+ * `odd` is set, it also has bytes that are not UTF-8. */
 char *mixed_text(uint64_t seed, size_t *n, int odd);
 
-/* The tokens of documents `paths` for one split, as one stream. special, replace as the options
- * say. */
+/* Return the tokens of the documents `paths` that belong to `split`, one document after another.
+ * Uses o->special_eot, o->invalid_utf8 and o->val_fraction. */
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o,
                    int split);
 void free_stream(stream *s);
 
-/* OUT holds that stream in shards of o->shard_tokens, with the right headers and indices, as far as
- * `split` goes. */
+/* Check that OUT holds that stream for `split`, in shards of `shard_tokens` tokens, with the right
+ * headers and indexes. */
 void expect_shards(const char *out, const char *split, const stream *s, uint64_t shard_tokens);
 
-/* A run's progress, with itself as the context, that asks it to stop at the call number `after`. */
+/* Requests a stop at call number `after` of a run's progress function, whose ctx it is. */
 typedef struct stopper {
     sgt_stop stop;
     int after, calls;
@@ -44,7 +45,7 @@ typedef struct stopper {
 } stopper;
 void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens);
 
-/* Two folders hold the same names with the same bytes. */
+/* Check that two folders hold files of the same names with the same bytes. */
 void expect_same_folders(const char *a, const char *b);
 int folder_is_gone(const char *path);
 

@@ -1,4 +1,4 @@
-/* sha256.c: FIPS 180-4, for the one file whose hash is published so. */
+/* sha256.c: SHA-256 (FIPS 180-4), for GPT-2's published file of merges, whose hash is known. */
 #include <string.h>
 
 #include "tests/tokenize/common.h"

@@ -58,7 +58,9 @@ void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, si
     cr_assert(ours);
     for (const char *const *level = split_levels(); *level; level++)
         for (int many = n <= most; many < 2;
-             many++) { /* where all come at once both are the same */
+             /* if `most` suffices for all pieces at once, both rounds would be the same, so skip
+              * one */
+             many++) {
             size_t have = pieces_by(*level, s, n, many ? MANY : most, ours), i = 0;
             if (have == count && !memcmp(ours, want, count * sizeof *want)) continue;
             while (i < have && i < count && ours[i] == want[i]) i++;

@@ -1,4 +1,4 @@
-/* splits.h: pieces of a text by each level of split.c that this machine has, for the tests. */
+/* splits.h: the pieces of a text by each level of split.c that this machine has. */
 #ifndef SGT_TESTS_SPLITS_H
 #define SGT_TESTS_SPLITS_H
 
@@ -6,17 +6,17 @@
 
 #include "tokenize/text/pattern.h"
 
-/* "ref" (the definition), "plain", "avx2", ...: NULL ends the list. Leaves base/cpu.h without a
- * limit. */
+/* Return the names of the levels: "ref" (the definition), "plain", "avx2", ...; NULL ends the list.
+ * It resets any limit of sgt_cpu_limit. */
 const char *const *split_levels(void);
 
-/* Where the pieces of s[0..n) end, by that level, asked for at most `most` at a time; ends[] has
- * room for n. Returns how many there are. */
+/* Store the ends of the pieces of s[0..n) by a level in ends[], which has room for n. Ask for at
+ * most `most` pieces per call. Return their number. */
 size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends);
 size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *ends);
 
-/* All levels, asked for `most` and for many pieces at a time, have those pieces, or the test fails
- * and shows the text. */
+/* Check that every level gives these pieces, with `most` pieces per call and with many. On failure,
+ * show the text in hex. */
 void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count,
                  const char *what);
 

@@ -1,5 +1,5 @@
-/* test_binary.c: tests which files count as binary, which file goes to the val split if the hash
- * picks none, the check for free disk space, and runs that were begun before these existed. */
+/* test_binary.c: which files are not text; which file goes to the val split if the hash picks none;
+ * the check of free disk space; runs begun before these features existed. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ Test(binary, told_by_its_first_bytes)
     IS("a\0b\303\251\0", "text");
     IS("\377\200\300", "text");
     IS("\0\377", "binary data");
-    IS("\355\240\200\0", "binary data"); /* a surrogate */
+    IS("\355\240\200\0", "binary data"); /* 0xED 0xA0 0x80 is a surrogate */
 #undef IS
     cr_assert_str_eq(what("%PDF", 4, 1, 1), "a PDF");
     /* JSONL is not searched for binary bytes: its parser reports them */
@@ -53,8 +53,8 @@ Test(binary, told_by_its_first_bytes)
     cr_assert_str_eq(what("\377\376a\0", 4, 1, 1), "text");
 }
 
-/* If the prefix ends within a character, that character is not ill-formed. Bytes with which no
- * character can begin are ill-formed. */
+/* A character that the end of the prefix breaks off is not ill-formed. A byte that cannot begin a
+ * character is ill-formed. */
 Test(binary, characters_cut_by_the_prefix)
 {
     static const char *const begun[] = {"\303", "\342",     "\342\202",
@@ -81,7 +81,7 @@ Test(binary, one_file_of_several_is_set_aside)
     char names[9][8];
     sgt_corpus c = {.files = files, .count = 9};
     for (int i = 0; i < 9; i++) {
-        /* the last file has the name of the first, and so its hash */
+        /* the last file has the same name as the first, and so the same hash */
         sprintf(names[i], "%d", i % 8);
         files[i].name = names[i];
     }
@@ -130,7 +130,8 @@ Test(binary, space_that_is_lacking)
 
 /* ---- a run that was begun before --binary existed ---- */
 
-/* Take the option out of the journal's first line, and compute the line's checksum again. */
+/* Remove the option from the journal's first line, as in an older release, and compute the line's
+ * checksum again. */
 static void make_older(const char *path)
 {
     static const char option[] = ", \"binary\": \"keep\"";
@@ -196,7 +197,8 @@ Test(binary, begun_before_there_was_a_choice)
     cr_assert(r.already_done && r.files == 3);
     now.binary = SGT_BINARY_SKIP;
     cr_assert_eq(sgt_tokenize(&now, &r, &err), SGT_EFORMAT);
-    now.binary = SGT_BINARY_DEFAULT, now.out = "out2"; /* a new OUT skips files that are not text */
+    /* with a new OUT, files that are not text are skipped */
+    now.binary = SGT_BINARY_DEFAULT, now.out = "out2";
     cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
     cr_assert(r.files == 1 && r.skipped == 1);
 }

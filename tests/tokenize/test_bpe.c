@@ -1,4 +1,5 @@
-/* test_bpe.c: merging: all implementations against the definition, and linear time. */
+/* test_bpe.c: merging bytes to ids: every implementation gives the ids of the definition, in linear
+ * time. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "tests/tokenize/common.h"
 #include "tokenize/text/split.h"
 
-/* ---- the definition, for any length, by looking up whole byte strings: it shares no table with
- * what it checks ---- */
+/* ---- the definition for pieces of any length. It looks up whole byte strings, so it shares no
+ * table with the code under test ---- */
 
-#define NAMES 131072 /* slots, open addressing over FNV-1a */
+#define NAMES 131072 /* slots of an open-addressing table (FNV-1a) */
 
 static size_t name_slot(const sgt_vocab *v, const uint16_t *by_name, const uint8_t *s, size_t n)
 {
@@ -57,10 +58,11 @@ static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const
     return count;
 }
 
-/* Bytes that merge a lot: tokens and parts of tokens one after another, at times a random byte. */
+/* Write n bytes in which many merges occur: tokens and parts of tokens one after another, with a
+ * random byte now and then. */
 static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 {
-    /* of a small part of the vocabulary: runs that repeat */
+    /* use a small part of the vocabulary, so that runs repeat */
     uint32_t few = 1 + below(r, 8) * below(r, 500);
     uint32_t base = below(r, 50000);
     for (size_t i = 0; i < n;) {
@@ -73,7 +75,8 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
     return n;
 }
 
-/* What a call has put into got are the `count` ids in want; a format of what was tried follows. */
+/* Check that `call`, which writes ids to `got`, gives the `count` ids in `want`. The other
+ * arguments are a printf format for the message. */
 #define expect_ids(call, ...)                                           \
     do {                                                                \
         cr_assert_eq(call, count, __VA_ARGS__);                         \
@@ -105,12 +108,12 @@ Test(bpe, three_ways_and_the_definition_agree)
     sgt_vocab_free(v);
 }
 
-/* ---- every level of the CPU's instructions against the definition ---- */
+/* ---- every CPU level against the definition ---- */
 
 static const char *const levels[] = {"plain", "avx2", "avx512"};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-/* An encoder that works at this level, or NULL where the machine has no such. */
+/* Return an encoder for this CPU level, or NULL if the machine does not have it. */
 static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 {
     sgt_error err;
@@ -120,7 +123,7 @@ static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
     return new_encoder(v);
 }
 
-/* Piece by piece as the definition has it: no cuts, no tables. */
+/* Encode each piece by the definition, without cuts and without the encoder's tables. */
 static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
                              uint16_t *ids)
 {
@@ -136,8 +139,8 @@ static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *
     return count;
 }
 
-/* Text of all kinds, of every length up to two blocks and some longer, at the end of its memory;
- * each twice, so that the second time finds what the first has put into the tables. */
+/* Encode text of every length up to two blocks, and some longer text, at the end of its allocation.
+ * Encode each text twice: the second time, the encoder's tables hold its words. */
 Test(bpe, levels_agree_with_the_definition)
 {
     sgt_vocab *v = gpt2();
@@ -166,8 +169,8 @@ Test(bpe, levels_agree_with_the_definition)
     sgt_vocab_free(v);
 }
 
-/* Every token, and every token with each of some bytes behind it: what a table holds, what it does
- * not, and what merges to more ids than it has room for. */
+/* Encode every token, alone and with one of some bytes after it. Some of these words are in the
+ * tables, some are not, and some have more ids than a table entry holds. */
 Test(bpe, levels_agree_on_every_token)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
@@ -195,8 +198,8 @@ Test(bpe, levels_agree_on_every_token)
     sgt_vocab_free(v);
 }
 
-/* Windows, and what is done where they do not fit, against steps alone: text that merges a lot,
- * random letters, digits and bytes, and repetitions of every period up to 20. */
+/* Compare encoding by windows with encoding by steps alone. Texts: many merges; random letters,
+ * digits and bytes; repetitions with every period up to 20. */
 Test(bpe, runs_agree_with_steps)
 {
     sgt_vocab *v = gpt2();
@@ -230,7 +233,8 @@ Test(bpe, runs_agree_with_steps)
 
 /* ---- cuts ---- */
 
-/* Nothing is cut that some token joins, and hardly anything is not that could be. */
+/* No cut is allowed between bytes that some token joins. At least nine in ten of the possible cuts
+ * are allowed. */
 Test(cuts, are_where_no_token_joins)
 {
     sgt_vocab *v = gpt2();
@@ -247,7 +251,7 @@ Test(cuts, are_where_no_token_joins)
     sgt_vocab_free(v);
 }
 
-/* With more kinds of first bytes than there are bits, and with none. */
+/* Random tables of pairs: more kinds of first bytes than there are bits, and an empty table. */
 Test(cuts, hold_for_any_table_of_pairs)
 {
     rng r = {3, 0};
@@ -268,8 +272,8 @@ Test(cuts, hold_for_any_table_of_pairs)
     }
 }
 
-/* A splitter that cuts hands out the pieces of one that does not, in parts, at every place that may
- * be cut. */
+/* A splitter with cuts returns each piece of a splitter without cuts in parts, cut at every place
+ * where that is allowed. */
 Test(cuts, split_pieces_in_parts_at_every_level)
 {
     sgt_vocab *v = gpt2();
@@ -305,9 +309,9 @@ Test(cuts, split_pieces_in_parts_at_every_level)
     sgt_vocab_free(v);
 }
 
-/* ---- what the ways rest on ---- */
+/* ---- properties that the methods rely on ---- */
 
-/* Pairs, all of them and as many that are none: the perfect hash against the merges. */
+/* The perfect hash finds every merge, and finds nothing for as many pairs without a merge. */
 Test(pairs, tell_every_merge_and_nothing_else)
 {
     sgt_vocab *v = gpt2();
@@ -324,7 +328,7 @@ Test(pairs, tell_every_merge_and_nothing_else)
     sgt_vocab_free(v);
 }
 
-/* As many as 16 bits allow, of random ids. */
+/* A table can be made for 65,279 random pairs, the most that 16-bit ids allow. */
 Test(pairs, sixty_five_thousand_random_ones_have_a_table)
 {
     enum { END = 65535 };
@@ -333,7 +337,8 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     sgt_error err;
     rng r = {6, 0};
     for (uint32_t id = 256; id < END; id++) {
-        halves[id][0] = (uint16_t)(id * 40503u); /* odd: each left half once */
+        /* multiplying by an odd number gives each left half once */
+        halves[id][0] = (uint16_t)(id * 40503u);
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
     cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, &err), SGT_OK, "%s",
@@ -344,7 +349,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     free(halves);
 }
 
-/* What sgt_bpe_steps rests on: each token is what the merges make of its own bytes. */
+/* sgt_bpe_steps relies on this: the merges make each token from its own bytes. */
 Test(bpe, every_token_is_what_its_bytes_merge_to)
 {
     sgt_vocab *v = gpt2();
@@ -361,8 +366,8 @@ Test(bpe, every_token_is_what_its_bytes_merge_to)
     sgt_vocab_free(v);
 }
 
-/* More different pieces than the table holds, met twice: what was evicted or kept must not
- * matter. */
+/* Encode more different pieces than the tables hold, each twice: evicted or kept entries must not
+ * change the ids. */
 Test(bpe, what_the_table_forgot_changes_nothing)
 {
     sgt_vocab *v = gpt2();
@@ -372,7 +377,7 @@ Test(bpe, what_the_table_forgot_changes_nothing)
         uint8_t s[16];
         uint16_t want[16], got[16];
         size_t n = 1 + below(&r, 15);
-        /* NUL: as padding */
+        /* NUL bytes too, because keys are padded with zeros */
         for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0;
         size_t count = sgt_bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {
@@ -384,7 +389,7 @@ Test(bpe, what_the_table_forgot_changes_nothing)
     sgt_vocab_free(v);
 }
 
-/* The least of three times, in seconds of this thread. */
+/* Return the smallest of three CPU times of this thread, in seconds. */
 static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     double best = 1e9;
@@ -399,8 +404,8 @@ static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *
     return best;
 }
 
-/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB; 256
- * times where quadratic. */
+/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB. In
+ * quadratic time it would take 256 times as long. */
 Test(bpe, long_runs_take_linear_time)
 {
     const size_t small = 64 << 10, large = 1 << 20;
@@ -411,7 +416,7 @@ Test(bpe, long_runs_take_linear_time)
     sgt_encoder *e = new_encoder(v);
     uint8_t *s = malloc(large);
     uint16_t *ids = malloc(large * sizeof *ids);
-    sgt_vocab_need_trie(v); /* made once, whatever the length */
+    sgt_vocab_need_trie(v); /* made once per vocabulary, so it is not timed */
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t len = strlen(units[u]);
         rng r = {11, 0};

@@ -8,7 +8,7 @@ static void comes_back(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, siz
                        uint64_t seed)
 {
     sgt_error err;
-    /* no more than promised: sanitizers watch its end */
+    /* no more room than sgt_encode needs: sanitizers find writes beyond it */
     uint16_t *ids = malloc(n * sizeof *ids + 1);
     char *text = NULL;
     size_t m = 0, count = sgt_encode(e, s, n, ids);
@@ -29,7 +29,7 @@ Test(decode, any_bytes_come_back)
     rng r = {seed, 0};
     for (int i = 0; i < 4000; i++) {
         size_t n = i < 40 ? (size_t)i : below(&r, i % 50 ? 400 : 20000);
-        uint8_t *s = malloc(n + 1); /* exactly as long as it is */
+        uint8_t *s = malloc(n + 1); /* no more room than the text needs */
         if (i % 2) n = hard_text(&r, s, n, 1);
         else
             for (size_t j = 0; j < n; j++) s[j] = (uint8_t)below(&r, 256);

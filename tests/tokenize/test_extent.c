@@ -1,5 +1,5 @@
-/* test_extent.c: cuts through long pieces: the tokens of the parts are those of the whole, whatever
- * follows the text that was looked at. */
+/* test_extent.c: cuts inside long pieces. The tokens of the two parts are those of the whole,
+ * whatever follows the text that sgt_extent_cut has seen. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 
 enum { MOST = 6000 };
 
-/* What a run consists of: characters of one class, between which sgt_split_cut finds no place
- * without `joins`. */
+/* The parts of which a run consists: characters of one class, between which sgt_split_cut finds no
+ * cut without `joins`. */
 static const char *const kinds[][8] = {{"a"},
                                        {"0"},
                                        {"="},
@@ -33,7 +33,8 @@ static const char *const kinds[][8] = {{"a"},
                                        {"ab", "abc", "b"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Write at least n bytes of that kind, or of any letters, to out; return how many. */
+/* Write a run of at least n bytes to `out`: of kind `kind`, or of random letters if there is no
+ * such kind. Return its length. */
 static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
 {
     size_t at = 0, count = 0;
@@ -41,7 +42,7 @@ static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
     while (at < n) {
         const char *s = count ? kinds[kind][below(r, (uint32_t)count)] : NULL;
         char letter[2] = {(char)('a' + below(r, 26)), 0};
-        /* a quote and a letter belong to two classes */
+        /* for a kind with contractions, use a quote: a letter would be of another class */
         if (kind < KINDS && !strcmp(s, "s")) s = "'";
         for (s = s ? s : letter; *s; s++) out[at++] = (uint8_t)*s;
     }
@@ -81,7 +82,7 @@ Test(stretch, cutting_long_pieces_changes_nothing)
         cr_assert_lt(cut, view, "SEED=%llu, %u", (unsigned long long)seed, i);
         if (!cut) continue;
         found[kind]++;
-        /* what follows: nothing, more of the run, something else, or both */
+        /* what follows the text seen: nothing, more of the run, other text, or both */
         for (int k = 0; k < 12; k++) {
             size_t m = view;
             if (k & 1) m += put_run(&r, text + m, below(&r, 700), kind);
@@ -98,8 +99,8 @@ Test(stretch, cutting_long_pieces_changes_nothing)
     sgt_vocab_free(v);
 }
 
-/* Vocabularies in which tokens depend much on what follows: few letters, and merges in random
- * order. */
+/* Return a vocabulary in which tokens depend much on what follows them: few letters, and merges in
+ * random order. */
 static sgt_vocab *chance_vocab(rng *r)
 {
     static char name[] = "chance";
@@ -121,7 +122,7 @@ static sgt_vocab *chance_vocab(rng *r)
     return v;
 }
 
-/* Merging by its definition, for any length. */
+/* Merge by the definition, for text of any length. */
 static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = v->byte_id[s[i]];
@@ -133,7 +134,7 @@ static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
             if (merged < least) least = merged;
         }
         if (least == SGT_NO_TOKEN) return n;
-        /* a merge is applied from the left: one pass */
+        /* apply this merge from left to right, in one pass */
         for (size_t i = 0; i < n; to++) {
             int joined = i + 1 < n && sgt_pair(&v->pairs, ids[i], ids[i + 1]) == least;
             ids[to] = joined ? (uint16_t)least : ids[i];
@@ -179,8 +180,8 @@ Test(stretch, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
-/* Ill-formed bytes become U+FFFD before they are encoded. No cut between them may depend on what
- * they were. */
+/* Ill-formed bytes become U+FFFD before they are encoded, so no cut between them may depend on
+ * their values. */
 Test(stretch, cuts_hold_for_replaced_text)
 {
     sgt_vocab *v = gpt2();

@@ -81,7 +81,7 @@ Test(json_line, halves_of_surrogate_pairs)
                 "\xEF\xBF\xBD"
                 "A",
                 4, 1);
-    /* other fields do not count */
+    /* lone surrogates in other fields are not counted */
     expect_text("text", "{\"x\":\"\\ud800\",\"text\":\"\"}", "", 0, 0);
 }
 
@@ -143,7 +143,7 @@ Test(json_line, paths_that_are_cut_off)
     cr_assert_str_eq(err.text, "field: \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\": more than 16 names");
 }
 
-/* As deep as allowed, and one level deeper; arrays and objects alternate. */
+/* Nest arrays and objects in turn, to the largest depth allowed and one level deeper. */
 Test(json_line, depth)
 {
     for (size_t depth = SGT_JSON_DEPTH - 1; depth <= SGT_JSON_DEPTH; depth++) {
@@ -217,7 +217,7 @@ static size_t random_value(rng *r, char *out, int depth)
     return n;
 }
 
-/* Replace, remove or insert one or two bytes of line[n]; never a newline. */
+/* Change line[n] at one or two places: replace, remove or insert a byte, but never a newline. */
 static size_t damage(rng *r, char *line, size_t n)
 {
     static const char bytes[] = "{}[],:\"\\ 01-+.eEtfnu\x01\x80\xC3 a";
@@ -249,9 +249,9 @@ Test(json_line, agrees_with_jansson)
         const json_t *want = json_object_get(j, "text");
         if (!utf8) {
             cr_assert_null(j);
-            continue; /* not for sgt_json_line, which requires UTF-8 */
+            continue; /* sgt_json_line requires UTF-8, so skip this line */
         }
-        /* valid JSON that jansson refuses */
+        /* valid JSON that jansson refuses because of its own limits */
         static const char *const limits[] = {"surrogate", "invalid Unicode", "too big", "overflow",
                                              "NUL byte in object key"};
         int its_own = 0;

@@ -1,5 +1,5 @@
-/* test_normalize.c: normal forms, compared with Python's unicodedata (recorded), with utf8proc on
- * the whole text, and wherever a text may be cut. */
+/* test_normalize.c: normal forms, compared with results recorded from Python's unicodedata, and
+ * with utf8proc on the whole text. Also texts cut wherever that is allowed. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -12,7 +12,7 @@
 
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 
-/* owned by z, until the next call */
+/* Normalize s[0..n). The result is z's memory, valid until the next call. */
 static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n,
                              size_t *out_n)
 {
@@ -86,13 +86,14 @@ Test(normalize, every_code_point_as_python_has_it)
             cr_assert_eq(crc, want[f], "U+%04X to U+%04X, form %d: %08x, not %08x", from, to, f,
                          crc, want[f]);
         }
-    cr_assert_eq(checked, 2 * 282230); /* of Unicode 14.0.0, without surrogates */
+    /* 282,230 characters of Unicode 14.0.0, in both forms; no surrogates */
+    cr_assert_eq(checked, 2 * 282230);
     sgt_normalizer_free(&z);
     free(text);
 }
 
-/* Characters that may combine with the one before: the second of every pair that a composed
- * character decomposes into, one step at a time. */
+/* Mark the characters that may combine with the one before: the second character of every pair that
+ * a composed character decomposes into in one step. */
 static void mark_seconds(uint8_t *second)
 {
     for (int32_t cp = 0; cp < 0x110000; cp++) {
@@ -141,8 +142,8 @@ Test(normalize, makes_no_white_space_at_an_end)
     sgt_normalizer_free(&z);
 }
 
-/* Random text of combining characters, of many lengths: the same as utf8proc's own loop gives, and
- * the same in parts cut where sgt_normalize_cut says, tokens included. */
+/* Write random text with many combining marks. Its normal form must equal utf8proc's. Cut where
+ * sgt_normalize_cut says, the parts must give the same text and tokens. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
     static const uint32_t starters[] = {
@@ -199,7 +200,8 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
     sgt_normalizer_free(&parts);
 }
 
-/* Half a million marks on one letter, in the worst order: sorting by swaps would take hours. */
+/* Half a million marks follow one letter, in the worst order for sorting by swaps, which would take
+ * hours. */
 Test(normalize, many_marks_take_linear_time, .timeout = 10)
 {
     const size_t marks = 500000;
@@ -210,7 +212,7 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
     for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0301);
     for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0323);
     const uint8_t *out = normal(&z, SGT_NORMALIZE_NFC, s, n, &got);
-    /* U+1EA1, and all other marks, those of the lower class first */
+    /* U+1EA1, then all other marks: first those of the lower class */
     cr_assert_eq(got, 3 + 2 * (2 * marks - 1));
     cr_assert(!memcmp(out, "\u1EA1\u0323", 5) && !memcmp(out + got - 2, "\u0301", 2));
     free(s);
@@ -222,11 +224,11 @@ Test(normalize, cuts_are_before_white_space_alone)
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd ef", 8, 1), 5);
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab  ", 4, 1), 2);
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u3000\n", 4, 1),
-                 0); /* white space before it */
+                 0); /* the character before it is white space too */
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u4E2D\n\u4E2D", 7, 1), 3);
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\xFF\n", 2, 1), 1);
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)" abc", 4, 1), 0);
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"", 0, 1), 0);
-    /* other rules let newlines end a piece */
+    /* in other rules, newlines may end a piece of other characters */
     cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd!\nef", 9, 0), 2);
 }

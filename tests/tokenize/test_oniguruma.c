@@ -1,5 +1,5 @@
-/* test_oniguruma.c: patterns of Hugging Face's tokenizers: pieces as its library makes them
- * (tests/data/vocab/regex.json), or an error that names the unsupported part. */
+/* test_oniguruma.c: patterns from Hugging Face's tokenizers. They give the pieces that its library
+ * gives (tests/data/vocab/regex.json), or an error that names the unsupported construct. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ Test(oniguruma, pieces_are_hugging_faces)
         }
         cr_assert_eq(rc, SGT_OK, "%s: %s", regex, err.text);
         ends_are(rule, regex, text, json_object_get(one, "ends"));
-        /* the form of our rule written for Hugging Face's library means the same, and does not
-         * change when translated again */
+        /* translated back for Hugging Face's library, the rule still means the same, and stays the
+         * same when it is translated again */
         cr_assert_eq(sgt_pattern_translate(&back, rule, SGT_TO_ONIGURUMA, &err), SGT_OK,
                      "%s as %s: %s", regex, rule, err.text);
         cr_assert_eq(sgt_pattern_translate(&again, back, SGT_FROM_ONIGURUMA, &err), SGT_OK,
@@ -133,7 +133,7 @@ Test(oniguruma, refused_by_name)
 Test(oniguruma, our_patterns_in_its_words)
 {
     static const struct {
-        const char *rule, *regex; /* NULL: has none */
+        const char *rule, *regex; /* regex NULL: the rule has no equivalent */
     } of[] = {{"^a|b$", "\\Aa|b\\z"},
               {"(?m:^)a|b(?m:$)", "^a|b$"},
               {"(?s).+", "(?m).+"},
@@ -162,7 +162,7 @@ Test(oniguruma, our_patterns_in_its_words)
         if (out) cr_assert_str_eq(out, of[i].regex);
         free(out);
     }
-    /* GPT-2's, tiktoken's and Hugging Face's are the same in both */
+    /* these patterns of GPT-2, tiktoken and Hugging Face are the same in both dialects */
     static const char *const same[] = {SGT_PIECE_RULE, "\\s+(?!\\S)|\\s+",
                                        "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]+(?i:'s|'t)?",
                                        "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*", "\\(\\?s\\)"};
@@ -175,8 +175,8 @@ Test(oniguruma, our_patterns_in_its_words)
     }
 }
 
-/* For any bytes: translating ends, stays within its memory, and gives a pattern that PCRE2 accepts
- * or refuses. */
+/* Translate random patterns. Translation ends, writes only into its own memory, and gives a pattern
+ * that PCRE2 accepts or refuses. */
 Test(oniguruma, patterns_at_random)
 {
     static const char *const parts[] = {

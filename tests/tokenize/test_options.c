@@ -1,4 +1,4 @@
-/* test_options.c: invalid options of the public calls, and calls that ask for no results. */
+/* test_options.c: invalid options, and calls without pointers for results. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@ TestSuite(options, .init = enter_scratch, .fini = leave_scratch);
 
 static const char *const inputs[] = {"in"};
 
-/* Both calls that take options refuse these, and write nothing. */
+/* Check that sgt_tokenize and sgt_vocab_train refuse these options with this message, and write
+ * nothing. */
 static void expect_refused(const sgt_tokenize_options *o, const char *says)
 {
     sgt_error err;
@@ -51,7 +52,7 @@ Test(options, options_that_make_no_sense)
     expect_refused(&o, "field: \"a..b\": a name in it is empty");
 }
 
-/* Results and errors that the caller does not ask for (NULL). */
+/* The caller may pass NULL for results and errors. */
 Test(options, results_may_be_null)
 {
     sgt_vocab *v = NULL;

@@ -1,5 +1,5 @@
-/* test_pipeline.c: sgt_tokenize as a library: its shards compared with those made the slow way, for
- * several threads, sizes and options; stopping and resuming. */
+/* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with the slow way's
+ * (pipeline.h), for several numbers of threads, sizes and options. Also stopping and resuming. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int fails(sgt_tokenize_options o, const char *input, const char *out, sgt
     return sgt_tokenize(&o, &r, err);
 }
 
-/* Three documents, then every combination. */
+/* Tokenize three documents with every combination of the options. */
 Test(pipeline, equals_the_slow_way)
 {
     static const char *const paths[] = {"in/a", "in/b", "in/c"};
@@ -86,8 +86,8 @@ Test(pipeline, shards_of_one_token)
     free_stream(&s);
 }
 
-/* More documents than a unit of work holds, most of them tiny or empty; the same set from any
- * number of threads. */
+/* More documents than a unit of work holds, most of them tiny or empty. Any number of threads gives
+ * the same set. */
 Test(pipeline, many_small_files)
 {
     enum { FILES = 9000 };
@@ -114,7 +114,7 @@ Test(pipeline, many_small_files)
     free_stream(&val);
 }
 
-/* One document of many pieces, with an extent of a megabyte that cannot be cut. */
+/* One document of many pieces, with a megabyte that cannot be cut. */
 Test(pipeline, one_huge_document)
 {
     static const char *const paths[] = {"in/a"};
@@ -137,7 +137,7 @@ Test(pipeline, one_huge_document)
     free_stream(&s);
 }
 
-/* Stop after every unit in turn, and resume with other threads and pieces each time. */
+/* Stop after each unit in turn, and resume with other numbers of threads and sizes of pieces. */
 Test(pipeline, stopped_anywhere_and_resumed)
 {
     mkdir("in", 0777);
@@ -172,7 +172,7 @@ Test(pipeline, stopped_anywhere_and_resumed)
     }
 }
 
-/* A resumed run reads only what was left. */
+/* A resumed run reads only the inputs that are not done. */
 Test(pipeline, resume_reads_no_more_than_it_must)
 {
     stopper s = {.after = 20};
@@ -199,7 +199,8 @@ static void cut_later_file(void *ctx, uint64_t done, uint64_t total, uint64_t to
     cr_assert_eq(truncate("in/b", *(const long *)ctx), 0);
 }
 
-/* A file changes its size after the inputs were listed. Without a whole shard, nothing is kept. */
+/* A file's size changes after the inputs were listed. If no shard is complete yet, OUT is
+ * removed. */
 Test(pipeline, file_that_changed_since_it_was_listed)
 {
     long size = 100;
@@ -214,7 +215,7 @@ Test(pipeline, file_that_changed_since_it_was_listed)
         err.text,
         "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
-    /* whole shards are kept, and the inputs then differ */
+    /* with a complete shard, OUT is kept, and the next run finds that the inputs differ */
     put_mixed("in/b", 2, 3000, 0);
     o.shard_tokens = 1000;
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);

@@ -1,6 +1,6 @@
-/* test_pipeline_inputs.c: JSONL and compressed files through the whole pipeline, compared with the
- * same documents as text files, for several threads and pieces; stopped anywhere and resumed; and
- * files that changed before a run is resumed. */
+/* test_pipeline_inputs.c: JSONL and packed files through the whole pipeline, compared with the same
+ * documents as text files. Several numbers of threads and sizes of pieces; stopped and resumed;
+ * files that change before a run is resumed. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
 
-/* Write `text` as a JSON string to out, with every character escaped in one of its possible
- * ways. */
+/* Write `text` to `out` as a JSON string. Each character is escaped in one of its possible ways,
+ * chosen at random. */
 static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
 {
     char *at = out;
@@ -41,7 +41,8 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
     return (size_t)(at - out);
 }
 
-/* Make `count` documents of about n bytes, as the files PREFIX00, 01 ... and as lines, malloc'd. */
+/* Write `count` documents of at most `most` bytes as files PREFIX00, PREFIX01, ... Return the same
+ * documents as lines of JSONL, malloc'd. */
 static char *put_documents(const char *prefix, uint64_t seed, int count, size_t most, size_t *size)
 {
     char *lines = malloc((size_t)count * (8 * most + 64)), *at = lines;
@@ -49,7 +50,7 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
         char path[32];
         size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
         char *text = mixed_text(seed + (uint64_t)i, &n, 0);
-        n = sgt_utf8_valid((uint8_t *)text, n); /* it may end within a character */
+        n = sgt_utf8_valid((uint8_t *)text, n); /* cut a character that the end breaks off */
         snprintf(path, sizeof path, "%s%02d", prefix, i);
         put_text(path, text, n);
         if (i % 7 == 3) *at++ = '\n';
@@ -62,7 +63,7 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
     return lines;
 }
 
-/* Compress in two members. */
+/* Write a gzip file with two members. */
 static void put_gz(const char *path, const char *bytes, size_t n)
 {
     for (int half = 0; half < 2; half++) {
@@ -83,7 +84,8 @@ static void put_zst(const char *path, const char *bytes, size_t n)
     free(packed);
 }
 
-/* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz, and the same documents to text/. */
+/* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz; and their documents as files in
+ * text/. */
 static void put_inputs(void)
 {
     size_t n;
@@ -142,7 +144,8 @@ Test(pipeline_inputs, equal_files_of_text)
     }
 }
 
-/* Run until complete; return how often it was stopped. */
+/* Run until OUT is complete, stopping every `after` calls of progress. Return how often the run was
+ * stopped. */
 static int run_stopped(sgt_tokenize_options o, const char *out, int after)
 {
     for (int stops = 0;; stops++) {
@@ -173,7 +176,7 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
     }
 }
 
-/* A compressed file is replaced by one of the same size with other bytes, in the part that an
+/* A packed file is replaced by one of the same size. The bytes differ in the part that an
  * interrupted run has already read. */
 Test(pipeline_inputs, packed_file_with_other_content)
 {
@@ -182,7 +185,7 @@ Test(pipeline_inputs, packed_file_with_other_content)
     size_t n = 60000;
     char *text = mixed_text(500, &n, 0);
     mkdir("in", 0777);
-    /* stored uncompressed, so the size does not depend on the bytes */
+    /* stored, not compressed, so that the size does not depend on the content */
     gzFile f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
     sgt_tokenize_options o = {.threads = 1,

@@ -1,5 +1,5 @@
-/* test_pipeline_parts.c: the parts of the pipeline alone: the feed, cuts around literals, the
- * split, the journal, names in JSON. */
+/* test_pipeline_parts.c: parts of the pipeline by themselves: the feed, cuts beside literals, the
+ * choice of the split, the journal, names in JSON. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uin
     return f;
 }
 
-/* The parts, joined, are the files, whatever the piece size; reading may start at any part and
- * gives the same. */
+/* The parts that the feed delivers, joined, are the files, for any size of pieces. Reading that
+ * starts at any part gives the same rest. */
 Test(pipeline_parts, feed_gives_every_byte_once)
 {
     static const size_t pieces[] = {1, 7, 64, 1000, 100000};
@@ -84,8 +84,8 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     sgt_corpus_free(c);
 }
 
-/* Long pieces in in/a, cut where their tokens allow it: the ids of the parts are those of the
- * whole, and no unit of work grows with the piece. `replaced`: as with --invalid-utf8 replace. */
+/* Tokenize long pieces in in/a, which are cut between tokens. The ids of the parts are those of the
+ * whole, and no unit has more than `most` bytes. replaced: as with --invalid-utf8 replace. */
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
@@ -119,7 +119,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
         got += u.id_count;
     }
     cr_assert_eq(rc, 1);
-    cr_assert_eq(got, want + 1); /* the end-of-text id comes first */
+    cr_assert_eq(got, want + 1); /* one more: the end-of-text id */
     cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
     free(twin);
     free(whole);
@@ -141,19 +141,19 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
         memset(text, kinds[k], N);
         expect_long_pieces(text, N, 0, 8000);
     }
-    expect_long_pieces(text, N, 1, 8000); /* \xFF, which becomes three bytes each */
+    expect_long_pieces(text, N, 1, 8000); /* each \xFF becomes three bytes */
     for (size_t i = 0; i < N; i++)
         text[i] = (char)(sgt_philox_u64(2, i, 0) % 3 ? '=' : 0x80 + i % 128);
     expect_long_pieces(text, N, 1, 8000);
     for (size_t i = 0; i < N; i++) text[i] = (char)('a' + sgt_philox_u64(1, i, 0) % 26);
     expect_long_pieces(text, N, 1, 8000);
-    /* runs of three classes */
+    /* runs of three classes of characters */
     for (size_t i = 0; i < N; i += 9000) memset(text + i, i / 9000 & 1 ? ' ' : '<', 3000);
     expect_long_pieces(text, N, 0, 8000);
     free(text);
 }
 
-/* Read one unit of in/a, then apply `change` to the file, and expect the error. */
+/* Read one unit of in/a, then call `change`, which changes the file, and expect this error. */
 static void expect_change(void (*change)(void), const char *want)
 {
     sgt_error err;
@@ -172,7 +172,7 @@ static void expect_change(void (*change)(void), const char *want)
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) continue;
     cr_assert_eq(rc, SGT_EIO);
     cr_assert_str_eq(err.text, want);
-    cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* and again */
+    cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* the same error again */
     sgt_text_feed_close(f);
     sgt_unit_free(&u);
     sgt_corpus_free(c);
@@ -211,7 +211,7 @@ Test(pipeline_parts, file_is_rewritten_while_it_is_read)
         "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
 }
 
-/* Text, or a line, that cannot be cut is read up to the limit and no further. */
+/* Text or a line without a place to cut is read up to the limit, and then fails. */
 Test(pipeline_parts, stretch_that_cannot_be_cut)
 {
     static const char *const paths[] = {"in/a.jsonl", "in/b.txt"};
@@ -221,7 +221,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     const size_t most = 1 << 20;
     char *text = malloc(most + 8);
     memset(text, 'a', most + 8);
-    memcpy(text, "{}= \n", 5); /* the text is cut after the sign or the newline */
+    memcpy(text, "{}= \n", 5); /* text can be cut after the sign or the newline */
     mkdir("in", 0777);
     for (int i = 0; i < 2; i++) {
         if (i) memcpy(text, "a  b=", 5);
@@ -246,7 +246,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     free(text);
 }
 
-/* No cut is inside a literal that is there or may still follow. */
+/* No cut is inside a literal <|endoftext|>, even if only its beginning has been read. */
 Test(pipeline_parts, literals_are_never_cut)
 {
     size_t n = 60000;
@@ -266,7 +266,7 @@ Test(pipeline_parts, literals_are_never_cut)
     free(text);
 }
 
-/* The split depends only on name and position; fixed values, so that it never changes by
+/* The split depends only on name and position. The values are recorded, so that it never changes by
  * accident. */
 Test(pipeline_parts, split)
 {
@@ -286,8 +286,8 @@ Test(pipeline_parts, split)
     cr_assert_str_eq(bits, "10000110001111101111000101110001");
 }
 
-/* Whatever is lost or torn at the journal's end, reading gives an earlier whole state, never a
- * mixture. */
+/* If the end of the journal is lost or torn, reading it gives an earlier complete state, never a
+ * mixture of two. */
 Test(pipeline_parts, torn_journal)
 {
     sgt_error err;
@@ -322,7 +322,7 @@ Test(pipeline_parts, torn_journal)
         sgt_journal_close(j);
     }
     cr_assert_eq(states_seen, 31);
-    for (size_t i = 0; i < n; i++) { /* one byte changed anywhere */
+    for (size_t i = 0; i < n; i++) { /* one byte anywhere is changed */
         char c = bytes[i];
         bytes[i] = (char)(c ^ 1);
         put_text("w/journal", bytes, n);

@@ -1,6 +1,6 @@
-/* test_pipeline_sets.c: sets made by several ranks, shuffled and without duplicates, compared with
- * the slow way: encode documents one by one, find duplicates by comparing texts, sort by key.
- * Stopping and resuming, and how files are divided. */
+/* test_pipeline_sets.c: sets made by several ranks, shuffled, or without duplicates. They are
+ * compared with a slow way: encode documents one by one, find duplicates by comparing texts, sort
+ * by key. Also stopping and resuming, and how files are divided among ranks. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static char names[FILES][16];
 static const char *paths[FILES];
 static int duplicate[FILES];
 
-/* Files of many lengths; a few are equal, one of many pieces occurs twice; some have equal lengths
- * and other contents. */
+/* Make files of many lengths. A few are equal; one of many pieces occurs twice; some have the same
+ * length but different content. */
 static void make_corpus(void)
 {
     mkdir("in", 0777);
@@ -56,7 +56,7 @@ static void make_corpus(void)
 
 typedef struct keyed {
     uint64_t key, number;
-    uint64_t from, to; /* tokens */
+    uint64_t from, to; /* extent of the document, in tokens */
 } keyed;
 
 static int by_key(const void *a, const void *b)
@@ -66,7 +66,7 @@ static int by_key(const void *a, const void *b)
     return x->number < y->number ? -1 : 1;
 }
 
-/* Return what OUT must hold for one split. */
+/* Return the expected content of OUT for one split. */
 static stream slow_set(const sgt_tokenize_options *o, int split)
 {
     stream all = slow_stream(paths, FILES, o, split),
@@ -109,7 +109,8 @@ static uint64_t count_duplicates(void)
     return n;
 }
 
-/* Every combination of the options that make a set of parts, for several numbers of ranks. */
+/* Make a set with every combination of the options that need parts, for several numbers of
+ * ranks. */
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
@@ -150,8 +151,8 @@ Test(pipeline_sets, equals_the_slow_way)
     }
 }
 
-/* Stop after every few units of work, in the middle of documents too. Those start again, so each
- * run does a little more. */
+/* Stop after every few units of work, also in the middle of documents. A resumed run starts such a
+ * document again, so it does a little more. */
 Test(pipeline_sets, stopped_and_resumed)
 {
     sgt_error err;
@@ -184,7 +185,7 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* Return all ids of an order, as it delivers them. `seek`: also find the document of any token. */
+/* Return all ids of an order. seek: also find the document that holds each of some tokens. */
 static stream walk(sgt_order *o, int seek)
 {
     sgt_error err;
@@ -216,8 +217,8 @@ static stream walk(sgt_order *o, int seek)
     return s;
 }
 
-/* Shuffled documents are the same from memory and from their file, from the beginning and from any
- * token. Documents already scattered are not scattered again. */
+/* Shuffled documents are the same whether their file is loaded into memory or not. They can be read
+ * from the beginning or from any token. Files of an earlier run are used again. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     sgt_error err;
@@ -249,8 +250,8 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     cr_assert_eq(access("work/sorting/train/table", F_OK), 0);
 }
 
-/* Contiguous ranges, which cover all files nearly evenly; with more ranks than files some have
- * none. */
+/* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks
+ * than files, some get none. */
 Test(pipeline_sets, files_are_divided)
 {
     for (int round = 0; round < 200; round++) {
@@ -276,8 +277,8 @@ Test(pipeline_sets, files_are_divided)
     }
 }
 
-/* Records put into buckets come back from each in order, whatever their length; files of an earlier
- * run are removed. */
+/* Records come back from each bucket in order, whatever their lengths. Files of an earlier run are
+ * removed. */
 Test(pipeline_sets, buckets_hold_what_was_put)
 {
     sgt_error err;

@@ -1,5 +1,5 @@
-/* test_rules.c: the rules of rules.h: the pieces of PCRE2, the ids of tiktoken and the pieces of
- * Hugging Face's library (tests/data/vocab/rules.json), and texts cut at safe places. */
+/* test_rules.c: the rules of rules.h give the pieces of PCRE2, the ids of tiktoken and the pieces
+ * of Hugging Face's library (tests/data/vocab/rules.json). So they do in texts cut at safe cuts. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,10 @@
 #include "tokenize/text/split_levels.h"
 #include "tokenize/vocab/vocab.h"
 
-enum { MOST = 200 }; /* pieces a call: enough for blocks of 64 */
+enum { MOST = 200 }; /* most pieces per call: enough that blocks of 64 bytes are used */
 
-/* By a level of the CPU, or by "ref": one character at a time. */
+/* Store the ends of the pieces by a rule, split by a CPU level, or by "ref": one character at a
+ * time. Return their number. */
 static size_t pieces_by_rule(const sgt_rule *r, const char *level, const sgt_cuts *cuts,
                              const uint8_t *s, size_t n, size_t most, size_t *ends)
 {
@@ -56,7 +57,7 @@ static void hold_to_pattern(const sgt_rule *r, sgt_pattern *p, const uint8_t *s,
     }
 }
 
-/* With cuts, all levels have the parts of the definition. */
+/* Check that with `cuts`, all levels give the same parts as "ref". */
 static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s, size_t n,
                        size_t most, const char *what)
 {
@@ -68,7 +69,8 @@ static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s
     }
 }
 
-/* What such rules look at: white space, quotes, case, marks, numbers, slashes, broken bytes. */
+/* Strings that such rules look at: white space, quotes, case, marks, numbers, slashes, ill-formed
+ * bytes. */
 static const char *const bits[] = {" ",
                                    " ",
                                    "  ",
@@ -141,7 +143,8 @@ static const char *const bits[] = {" ",
                                    "\xC5"};
 enum { BITS = sizeof bits / sizeof *bits };
 
-/* Of all bits, or of a few; the broken ones, which are last, only if asked for. */
+/* Write random text made of all strings in `bits`, or of a few. The ill-formed ones, at the list's
+ * end, are used only if ill_formed is set. */
 static size_t rule_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 {
     const uint32_t all = ill_formed ? BITS : BITS - 4, few = 1 + below(r, 5);
@@ -191,7 +194,7 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
             uint8_t text[2048];
             char what[32];
             size_t n = 0;
-            /* beyond the many small scripts each by some rules: PCRE2 takes its time there */
+            /* above U+3000, check each character with a few rules only, because PCRE2 is slow */
             if (cp >= 0x3000 && (cp / 16 + k) % 32) continue;
             sprintf(what, "U+%04X and on", cp);
             for (uint32_t i = 0; i < 16; i++)
@@ -204,7 +207,7 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
     }
 }
 
-/* ---- as others have it ---- */
+/* ---- compared with other programs ---- */
 
 static void expect_ids(const sgt_encoder *encoder, const char *text, const json_t *want,
                        const char *rule)
@@ -253,8 +256,8 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
         }
         sgt_encoder_free(e);
         sgt_vocab_free(v);
-        /* a tokenizer.json that holds it is recognized, but for cl100k, whose {1,3}+ takes any
-         * number of digits there */
+        /* the same rule in a tokenizer.json is recognized. The exception is cl100k: in Oniguruma
+         * its {1,3}+ takes any number of digits */
         cr_assert_eq(sgt_pattern_translate(&rule, regex, SGT_FROM_ONIGURUMA, &err), SGT_OK);
         cr_assert_eq(sgt_rule_of(rule), k ? r : NULL, "%s", rule);
         free(rule);
@@ -318,7 +321,8 @@ Test(rules, any_cutting_gives_the_same_ids)
     free_rules(all, encoders, rules);
 }
 
-/* Long pieces of one kind, cut by their tokens, whatever follows. */
+/* Long pieces of one kind of character, cut between tokens: the ids are those of the whole,
+ * whatever follows. */
 Test(rules, cutting_long_pieces_changes_nothing)
 {
     static const char *const kinds[][4] = {{"a"},
@@ -370,7 +374,7 @@ Test(rules, cutting_long_pieces_changes_nothing)
     free_rules(all, encoders, rules);
 }
 
-/* Time is linear, also where the expressions backtrack. */
+/* Splitting takes linear time, also where the regular expressions backtrack. */
 Test(rules, long_runs_take_linear_time, .timeout = 20)
 {
     static const char *const runs[] = {"a",

@@ -1,5 +1,5 @@
-/* test_split.c: the splitter compared with the same rule through PCRE2, and texts cut at safe
- * places compared with the whole. */
+/* test_split.c: the splitter gives the pieces that PCRE2 gives for the same rule. Texts that are
+ * cut at safe cuts give the same ids as the whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +34,9 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
     hold_levels(s, n, most, want, count, what);
 }
 
-/* Sixteen at a time, each in many places, so that they occur everywhere in a block of 64; and each
- * at the end of a text, where the definition replaces PCRE2. */
+/* Sixteen code points per text, each in many places, so that they occur everywhere in a block of 64
+ * bytes: compared with PCRE2. Then each code point at the end of a text: compared with the
+ * definition. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
@@ -99,7 +100,7 @@ Test(split, ill_formed_text_splits_as_its_replaced_twin)
     }
 }
 
-/* ---- PCRE2 with other patterns ---- */
+/* ---- other patterns, by PCRE2 ---- */
 
 static void pieces_are(const char *pattern, const char *text, const char *want)
 {
@@ -212,8 +213,8 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
     sgt_vocab_free(v);
 }
 
-/* Runs of ASCII, where the rule for a cut is short: between two classes, but not after white space,
- * nor from a quote to a letter. */
+/* Find the last cut in runs of ASCII characters. A cut is allowed between two classes, but not
+ * after white space, nor between a quote and a letter. */
 Test(split, finds_the_last_cut_of_runs)
 {
     static const char *const kinds[] = {"abcXYZ", "0123456789", " \n\t\r", "'", "=-.,"};

@@ -1,5 +1,5 @@
-/* test_split_levels.c: the splitter at every CPU level compared with its definition, around the
- * ends of blocks of 64 bytes: every pair of difficult strings at every place of a block, between
+/* test_split_levels.c: the splitter at every CPU level gives the pieces of its definition. Texts
+ * have every pair of difficult strings at every place of a block of 64 bytes, and lie between
  * inaccessible pages. */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define PAGE 4096
 
-/* One readable page between two inaccessible ones. */
+/* Return a readable page between two inaccessible ones. */
 static uint8_t *page_between_guards(void)
 {
     uint8_t *p = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -21,7 +21,8 @@ static uint8_t *page_between_guards(void)
     return p + PAGE;
 }
 
-/* Compare with the definition, at the end and at the beginning of the page. */
+/* Compare all levels with the definition, with the text at the end and at the beginning of the
+ * page. */
 static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most,
                                const char *what)
 {
@@ -80,7 +81,7 @@ static const char *const bits[] = {
     "!",
     "...",
     "\x7F",
-    "\x1C", /* contractions, ASCII */
+    "\x1C", /* the strings above: contractions, ASCII */
     "\xC3\xA9",
     "\xC2\xB2",
     "\xC2\xAA",
@@ -124,7 +125,7 @@ static const char *const bits[] = {
     "\xF0\x8F\xBF\xBF",
     "\xF4\x90\x80\x80",
     "\xF5\x80\x80\x80",
-    "\xFF", /* ill-formed */
+    "\xFF", /* ill-formed bytes */
 };
 enum { BITS = sizeof bits / sizeof *bits };
 
@@ -149,7 +150,7 @@ Test(split_levels, every_two_bits_about_a_border)
             }
 }
 
-/* A text of such strings at every place of a block, cut off anywhere. */
+/* Random sequences of these strings at every place of a block, cut off anywhere. */
 Test(split_levels, many_bits_at_every_place)
 {
     uint8_t *page = page_between_guards(), text[1024];
@@ -160,7 +161,7 @@ Test(split_levels, many_bits_at_every_place)
     for (int i = 0; i < 20000; i++) {
         size_t n = (size_t)i % 64, want = n + below(&r, 300),
                from = below(&r, 3) ? 0 : below(&r, BITS);
-        /* of all kinds, or of a few neighbours in the list */
+        /* choose from all strings, or from a few neighbours in the list */
         size_t kinds = from ? 1 + below(&r, 6) : BITS;
         memset(text, 'x', n);
         while (n < want) n = put(text, n, bits[(from + below(&r, (uint32_t)kinds)) % BITS]);
@@ -168,8 +169,8 @@ Test(split_levels, many_bits_at_every_place)
     }
 }
 
-/* Sequences of three and four bytes by their first two bytes, which index the vector code's
- * tables. */
+/* Sequences of three and four bytes, for every first and second byte: these two index the tables of
+ * the vector code. */
 Test(split_levels, every_first_and_second_byte)
 {
     uint8_t *page = page_between_guards(), text[512];
@@ -188,7 +189,8 @@ Test(split_levels, every_first_and_second_byte)
         }
 }
 
-/* s->at counts beyond 32 bits. The text is the kernel's page of zeros, repeated. */
+/* A piece of more than 4 GiB: s->at needs more than 32 bits. The text is one page of zeros, mapped
+ * again and again. */
 Test(split_levels, a_piece_of_more_than_four_gibibytes)
 {
     size_t n = ((size_t)1 << 32) + 3 * PAGE;
@@ -213,7 +215,8 @@ Test(split_levels, a_piece_of_more_than_four_gibibytes)
     munmap(text, n);
 }
 
-/* A whole file of many scripts, compared with PCRE2: the vocabulary, or TEXT=FILE. */
+/* Compare a whole file of many scripts with PCRE2: GPT-2's vocabulary, or the file that TEXT
+ * names. */
 Test(split_levels, a_file_as_pcre2_has_it)
 {
     const char *path = getenv("TEXT");

@@ -1,5 +1,5 @@
-/* test_unicode.c: character classes: the table compared with tiktoken's decisions (recorded), and
- * with the installed utf8proc as far as its Unicode version allows. */
+/* test_unicode.c: character classes. The table agrees with what was recorded from tiktoken, and
+ * with the installed utf8proc, as far as its Unicode version allows. */
 #include <stdlib.h>
 #include <utf8proc.h>
 
@@ -11,8 +11,8 @@
 
 Test(unicode, table_is_the_one_tiktoken_decided)
 {
-    /* CRC-32 over a byte per code point, and the sizes of the classes: printed by
-     * tests/data/make_tokenize_vectors.py --classes. */
+    /* the expected values are the CRC-32 of one byte per code point, and the number of code points
+     * in each class. tests/data/make_tokenize_vectors.py --classes printed them */
     uint8_t *all = malloc(POINTS);
     size_t count[4] = {0};
     for (uint32_t cp = 0; cp < POINTS; cp++) count[all[cp] = (uint8_t)sgt_unicode_class(cp)]++;
@@ -46,7 +46,7 @@ Test(unicode, tables_for_vectors_agree)
             letters += sgt_unicode_class(cp) == SGT_CLASS_LETTER;
             others += sgt_unicode_class(cp) == SGT_CLASS_OTHER;
         }
-        if (group < 32) others = 64; /* not a character of three bytes */
+        if (group < 32) others = 64; /* below U+0800, characters do not have three bytes */
         cr_assert_eq(kind, others == 64 ? 0u : letters == 64 ? 1u : 2u, "U+%04X", 64 * group);
     }
 }
@@ -69,9 +69,9 @@ static sgt_class class_by_utf8proc(uint32_t cp)
     }
 }
 
-/* A library of Unicode 16 agrees with the table. An older one does not know some characters yet
- * (category Cn); a newer one knows some that are "other" in the table. Any further difference means
- * that the table, or the library, is wrong. */
+/* A utf8proc of Unicode 16 agrees with the table. An older one does not know some characters yet
+ * (category Cn), and a newer one knows some that the table has as "other". Any further difference
+ * is an error in the table or in utf8proc. */
 Test(unicode, differs_from_utf8proc_only_where_versions_may)
 {
     unsigned older = 0, newer = 0;

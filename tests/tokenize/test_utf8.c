@@ -1,5 +1,5 @@
-/* test_utf8.c: units of text: the ill-formed ones are those that Python's decoder, which follows
- * Unicode, replaces (recorded). */
+/* test_utf8.c: the units of text (utf8.h). The ill-formed units are those that Python's decoder,
+ * which follows Unicode, replaces; its results were recorded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ Test(utf8, every_code_point_is_one_unit)
         cr_assert_eq(got, surrogate ? SGT_UTF8_ILL_FORMED : cp, "U+%04X", cp);
         cr_assert_eq(len, surrogate ? 1 : n, "U+%04X", cp);
         cr_assert_eq(sgt_utf8_valid(s, n), surrogate ? 0 : n, "U+%04X", cp);
-        /* cut off: one unit of the bytes that are left */
+        /* a broken-off character is one ill-formed unit */
         for (size_t cut = 1; cut < n && !surrogate; cut++) {
             cr_assert_eq(sgt_utf8_unit(s, cut, &got), cut, "U+%04X", cp);
             cr_assert_eq(got, SGT_UTF8_ILL_FORMED, "U+%04X", cp);
@@ -25,7 +25,7 @@ Test(utf8, every_code_point_is_one_unit)
     }
 }
 
-/* All strings of four bytes that differ in class, by their first byte. */
+/* All strings of four bytes, with a few values for each class of bytes. */
 Test(utf8, replaces_what_python_replaces)
 {
     static const uint8_t leads[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
@@ -51,8 +51,8 @@ Test(utf8, replaces_what_python_replaces)
 
 Test(utf8, counts_and_places_ill_formed_units)
 {
-    /* Unicode 16.0, table 3-8 (the first part of it), then surrogates, overlong forms, and an end
-     * too early */
+    /* the examples of Unicode 16.0, table 3-8 (its first part), then surrogates, overlong forms,
+     * and a broken-off end */
     static const struct {
         const char *s;
         size_t count;
@@ -82,7 +82,7 @@ Test(utf8, counts_and_places_ill_formed_units)
               "only as many offsets as there is room for");
 }
 
-/* ---- passing over well-formed text by vectors ---- */
+/* ---- skipping well-formed text with vectors ---- */
 
 static size_t valid_by_units(const uint8_t *s, size_t n)
 {
@@ -105,7 +105,8 @@ static size_t count_by_units(const uint8_t *s, size_t n)
     return count;
 }
 
-/* In exactly so many bytes of memory, so that the sanitizer finds reads beyond them. */
+/* Check that all levels find the same well-formed beginning as `valid_by_units`. The text has
+ * exactly as much memory as it needs, so that the sanitizer finds reads beyond it. */
 static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
 {
     uint8_t *s = malloc(n + 1);
@@ -125,8 +126,8 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
     free(s);
 }
 
-/* Four bytes of all kinds after well-formed text, around the ends of the blocks that vectors
- * take. */
+/* Put four bytes of every kind after well-formed text, near the ends of the blocks that the vector
+ * code takes. */
 Test(utf8, four_bytes_at_borders)
 {
     static const uint8_t kinds[] = {0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0};
@@ -152,7 +153,7 @@ Test(utf8, random_text_by_every_level)
     sprintf(what, "SEED=%llu", (unsigned long long)seed);
     for (int i = 0; i < 20000; i++) {
         size_t n = hard_text(&r, text, sizeof text, i & 1);
-        /* perhaps one byte is wrong */
+        /* sometimes replace one byte */
         if (n && i % 8 == 0) text[below(&r, (uint32_t)n)] = (uint8_t)below(&r, 256);
         hold_levels_to_units(text, n, what);
     }

@@ -1,5 +1,5 @@
-/* test_vectors.c: tiktoken's decisions, recorded by tests/data/make_tokenize_vectors.py: every code
- * point in every context, whole cases, long runs. */
+/* test_vectors.c: the ids that tiktoken gives, recorded by tests/data/make_tokenize_vectors.py, for
+ * every code point in every context, for some texts, and for long runs. */
 #include <stdlib.h>
 #include <string.h>
 

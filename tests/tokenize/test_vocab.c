@@ -1,5 +1,5 @@
-/* test_vocab.c: the embedded vocabulary: the published file, its tokens, and its form for Hugging
- * Face. */
+/* test_vocab.c: the built-in vocabulary: it equals the published file, its tokens are right, and it
+ * can be written for Hugging Face's library. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ Test(vocab, tokens)
     sgt_vocab_free(NULL);
 }
 
-/* GPT-2's vocabulary, built from the lines of the published file. */
+/* Return GPT-2's vocabulary, made from the lines of the published file of merges. */
 static sgt_vocab *from_lines(void)
 {
     sgt_error err;
@@ -66,7 +66,8 @@ static sgt_vocab *from_lines(void)
     return v;
 }
 
-/* Every shard's header holds it: with another value, old shards would look foreign. */
+/* The headers of all shards hold this fingerprint. If it changed, old shards would seem to have
+ * another vocabulary. */
 Test(vocab, the_fingerprint_is_for_good)
 {
     sgt_vocab *v = gpt2(), *lines = from_lines();
@@ -77,7 +78,7 @@ Test(vocab, the_fingerprint_is_for_good)
     sgt_vocab_free(lines);
 }
 
-/* gpt2.tables was computed from the file, and programs do not check it when they start. */
+/* gpt2.tables was computed from the merges. Programs use it without a check when they start. */
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
     sgt_vocab *v = gpt2(), *lines = from_lines();
@@ -98,7 +99,7 @@ Test(vocab, the_embedded_tables_are_those_of_the_merges)
     cr_assert_arr_eq(v->joins, joins, sizeof joins);
     cr_assert_arr_eq(lines->joins, joins, sizeof joins);
     cr_assert_eq(v->pairs.shift, 15);
-    for (uint32_t key = 0, made = 0; key < 1u << 17; key++) { /* and nothing else is in the table */
+    for (uint32_t key = 0, made = 0; key < 1u << 17; key++) { /* no other pair is in the table */
         const sgt_pair_slot *slot = &v->pairs.slots[key];
         made += slot->merged != SGT_NO_TOKEN;
         cr_assert(slot->merged == SGT_NO_TOKEN ? slot->key == UINT32_MAX : slot->merged < v->eot);
@@ -143,7 +144,7 @@ Test(vocab, merges_that_make_no_sense_are_refused)
 
 Test(vocab, a_short_list_of_merges_will_do)
 {
-    static const char text[] = "#version: 0.2\na b\nab c"; /* and no newline at the end */
+    static const char text[] = "#version: 0.2\na b\nab c"; /* there is no newline at the end */
     sgt_error err;
     sgt_vocab *v = NULL;
     uint16_t ids[8];
@@ -162,7 +163,7 @@ Test(vocab, byte_pairs_are_counted)
     sgt_vocab *v = gpt2();
     int pairs = 0;
     for (int i = 0; i < 1024; i++) pairs += __builtin_popcountll(sgt_vocab_joins(v)[i]);
-    cr_assert_eq(pairs, 2689); /* of 65,536; another program counted the same */
+    cr_assert_eq(pairs, 2689); /* of 65,536 pairs; another program has counted the same number */
     sgt_vocab_free(v);
 }
 
@@ -210,7 +211,7 @@ Test(vocab, tokenizer_json_says_it_all)
     cr_assert(
         json_is_false(json_object_get(json_object_get(j, "pre_tokenizer"), "add_prefix_space")));
 
-    /* the merges are the embedded file's lines */
+    /* line i of the embedded file is merge i */
     size_t size, line = 0;
     const char *p = (const char *)sgt_vocab_gpt2_file(&size), *end = p + size;
     for (p = strchr(p, '\n') + 1; p < end; p = strchr(p, '\n') + 1, line++) {

@@ -1,5 +1,5 @@
-/* test_vocab_load.c: vocabularies loaded from files: what sgt_vocab_load makes of them, and that
- * all ways of encoding agree. */
+/* test_vocab_load.c: sgt_vocab_load reads vocabularies from files of every format, and all methods
+ * of encoding give the same ids with them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ Test(vocab_load, ids_and_text_of_every_format)
     cr_assert(!memcmp(sgt_vocab_token(trained, 0, &n), "<|endoftext|>", 13) && n == 13);
     cr_assert(!memcmp(sgt_vocab_token(trained, 1, &n), "!", 1) && n == 1);
     cr_assert_null(sgt_vocab_token(trained, 700, &n));
-    /* the ids differ */
+    /* the two vocabularies have different ids */
     cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks));
     sgt_vocab_free(trained);
     sgt_vocab_free(o200k);
@@ -93,9 +93,10 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     sgt_vocab_free(other);
 }
 
-/* ---- the encoder on vocabularies at random ---- */
+/* ---- random vocabularies ---- */
 
-/* Train on text of few letters, so that merges overlap and nest in every way. */
+/* Return a random vocabulary: train merges on text of few letters, so that they overlap and nest in
+ * every way. Then load the tokens alone, with ids as ranks. */
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
     sgt_error err;
@@ -111,7 +112,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     cr_assert_eq(sgt_merges_train(&m, pieces, size, NULL, &err), SGT_OK, "%s", err.text);
     sgt_pieces_free(pieces);
 
-    /* as ranks, in an order of its own: each token's merge must be found */
+    /* load the tokens without merges: sgt finds the merge of each token */
     sgt_vocab_parts parts = {.path = "random", .ranks = 1};
     uint8_t *text[700];
     size_t len[700];
@@ -133,7 +134,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     cr_assert_eq(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, &err), SGT_OK);
     sgt_vocab *v = NULL;
     cr_assert_eq(sgt_vocab_from_parts(&v, &parts, &err), SGT_OK, "%s", err.text);
-    /* and the merge found is the one that made it in training */
+    /* the merge that was found is the one from training */
     for (uint32_t i = 0; i < m.count; i++)
         for (int h = 0; h < 2; h++)
             cr_assert_eq(v->file->ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
@@ -168,7 +169,7 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 
 /* ---- merges against the definition ---- */
 
-/* Count every pair of every word anew at each step. */
+/* Train merges by the definition: count every pair of every word again before each merge. */
 static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts,
                               size_t n, uint32_t size, uint16_t (*pairs)[2])
 {
@@ -216,7 +217,8 @@ Test(merges, are_those_of_the_definition)
         for (size_t w = 0; w < 60; w++) {
             uint8_t s[16];
             lengths[w] = 1 + below(&r, 15);
-            counts[w] = below(&r, 6) ? 1 + below(&r, 5) : 5000000000u; /* more than 32 bits hold */
+            /* more than 32 bits can count */
+            counts[w] = below(&r, 6) ? 1 + below(&r, 5) : 5000000000u;
             for (size_t i = 0; i < lengths[w]; i++)
                 words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
             for (size_t i = 0; i < lengths[w]; i++) s[i] = a.order[s[i]];
@@ -253,7 +255,7 @@ Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
 {
     pieces_of("\\p{L}+", "ab\u00E9\U0001DF2Ac1", "|ab\u00E9\U0001DF2Ac|1");
     pieces_of("\\p{L}+", "x\U00010D4Ay", "|x\U00010D4Ay"); /* a letter since Unicode 16 */
-    /* U+180E has not been white space since 6.3 */
+    /* U+180E is not white space (since Unicode 6.3) */
     pieces_of("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b");
     pieces_of("[^\\s\\p{L}]+", "ab1 2!", "|ab|1| |2!");
     pieces_of("[\\S]+", "ab \u00E9", "|ab| |\u00E9");
@@ -265,7 +267,7 @@ Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
     pieces_of("(?#[)\\s", "a b", "|a| |b");
     pieces_of("(?i)X\\p{L}\\d", "xa1", "|xa1");
     pieces_of("(?x) \\s # [ space\n| b", "a b", "|a| |b");
-    pieces_of("a$", "aa\na\n", "|aa\na\n"); /* not before the last newline */
+    pieces_of("a$", "aa\na\n", "|aa\na\n"); /* $ does not match before the last newline */
     pieces_of("a$", "aa\na", "|aa\n|a");
     pieces_of("\\w+", "\u00E9t\u00E9 1", "|\u00E9t\u00E9| |1");
 }

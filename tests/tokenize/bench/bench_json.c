@@ -1,6 +1,6 @@
-/* bench_json.c: how fast lines of JSONL become documents, on one thread, with text in memory (make
- * bench-json). What is counted are bytes of JSON through sgt_json_parts: newlines, UTF-8, the whole
- * syntax, escapes. */
+/* bench_json.c: the speed at which lines of JSONL become documents, on one thread, with the text in
+ * memory (make bench-json). It counts the bytes of JSON that sgt_json_parts takes: finding
+ * newlines, checking UTF-8 and the whole syntax, decoding escapes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define UNIT ((size_t)256 << 10)
 #define SECONDS 0.5
 
-/* A line is `before`, `times` times `text`, and a quote and a brace. */
+/* A line consists of `before`, then `times` copies of `text`, then a quote and a brace. */
 static const struct {
     const char *name, *before, *text;
     int times;
@@ -49,8 +49,8 @@ static size_t put_lines(size_t kind, char *out)
     return n;
 }
 
-/* Bytes of JSON a second; the copying of them into place, which a decoder in place needs, is not
- * counted. */
+/* Return bytes of JSON per second. Copying the lines into place before each run is not timed: it is
+ * needed because escapes are decoded in place. */
 static double measure(sgt_unit *u, const char *json, size_t n)
 {
     sgt_error err;

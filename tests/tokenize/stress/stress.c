@@ -1,11 +1,12 @@
-/* stress.c: the pipeline with many threads on tiny pieces, several at once, stopped and gone on
- * with at random: every OUT is, byte for byte, what one thread makes of the same corpus
- * undisturbed. A plain program, without Criterion, so that it runs under the thread sanitizer:
+/* stress.c: stress the pipeline: several runs at the same time, with many threads and tiny pieces,
+ * stopped and resumed at random. Every OUT must have the same bytes as one that a single thread
+ * makes without interruption. A plain program without Criterion, so that it runs under the thread
+ * sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-pipeline && build/thread/tests/stress-pipeline [RUNS] [SEED]
  *
- * RUNS runs in all (default 60). Exit 0: every one was right, and no thread and no descriptor was
- * left behind. */
+ * It makes RUNS sets (default 60). Exit 0: every set was right, and no thread and no descriptor was
+ * leaked. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -74,15 +75,15 @@ static void make_corpus(uint64_t seed)
         put_file(path, text, n);
     }
     n = 0;
-    for (uint64_t i = 0; i < LINES; i++) /* every third line has been there before */
+    for (uint64_t i = 0; i < LINES; i++) /* every third line repeats an earlier one */
         n += (size_t)sprintf(text + n, "{\"id\": %d, \"text\": \"line %d \\u00fc \\\"%d\\\"\"}\n",
                              (int)i, (int)(i % 3 ? i : i / 9), (int)(i % 3 ? i * i : 0));
     put_file("in/lines.jsonl", text, n);
 }
 
-/* ---- what must be the same ---- */
+/* ---- the expected sets ---- */
 
-/* What changes bytes, of which there are WAYS. */
+/* Return options number `way`, of WAYS that give different output. */
 static sgt_tokenize_options way_options(int way)
 {
     static const char *const inputs[] = {"in"};
@@ -137,7 +138,7 @@ static void compare_folders(const char *out, const char *want)
 
 typedef struct stopper {
     sgt_stop stop;
-    uint64_t left; /* calls of progress until it is asked to stop; 0: never */
+    uint64_t left; /* calls of progress until a stop is requested; 0: never */
 } stopper;
 
 static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -149,7 +150,8 @@ static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     if (s->left && !--s->left) sgt_stop_request(&s->stop);
 }
 
-/* One OUT: stopped up to three times, each time gone on with by another number of threads. */
+/* Make one set: stop the run up to three times, and resume it each time with another number of
+ * threads. */
 static void fill(job *j, uint64_t k, const char *out)
 {
     sgt_error err;
@@ -207,7 +209,7 @@ static void run_way(int way, uint64_t runs, uint64_t seed)
         pthread_join(threads[i], NULL);
         stops += jobs[i].stops;
     }
-    /* joined ones may be seen a while */
+    /* threads that were joined may stay visible for a while */
     for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
         if (tries == 1000) fail(want, "a thread is left");
         usleep(1000);
@@ -221,10 +223,10 @@ static void *nothing(void *arg) { return arg; }
 
 int main(int argc, char **argv)
 {
-    pthread_t first; /* with it comes the thread that the thread sanitizer keeps for itself */
+    pthread_t first; /* also starts the thread that the thread sanitizer keeps for itself */
     uint64_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    /* in memory where there is room: a run waits for the disk more than for its threads */
+    /* use memory if possible: on a disk, a run waits for fsync more than for its threads */
     char folder[64];
     sgt_error err;
     snprintf(folder, sizeof folder, "%s/sgt-stress.XXXXXX",
