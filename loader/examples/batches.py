@@ -1,9 +1,9 @@
-"""batches.py: libsgt-loader from Python, with ctypes alone. The library writes into memory that numpy or torch owns, so
-that a batch is never copied: what the loader wrote is what the array, or the tensor, holds.
+"""batches.py: libsgt-loader from Python, with ctypes alone. The library writes into memory that numpy or torch
+owns, so a batch is never copied.
 
     python3 batches.py out 3
 
-finds libsgt-loader.so.0 where the system's linker looks for it (LD_LIBRARY_PATH=PREFIX/lib elsewhere).
+The system's linker must find libsgt-loader.so.0. If it is elsewhere, set LD_LIBRARY_PATH=PREFIX/lib.
 """
 import ctypes
 import sys
@@ -50,8 +50,8 @@ library.sgt_cursor_close.restype = library.sgt_loader_close.restype = None
 
 
 class Loader:
-    """Batches k = 0, 1, 2, ... of int32 inputs and targets, each (batch, seq). One thread at a time; ctypes lets go of
-    Python's lock while the library works."""
+    """Batches k = 0, 1, 2, ... of int32 inputs and targets, each (batch, seq). Only one thread at a time may
+    use it. ctypes releases Python's GIL while the library works."""
 
     def __init__(self, path, batch=8, seq=512, reader="preload", sampling="shuffle", seed=1, split="train"):
         self.loader, self.cursor, self.error = c_void_p(), c_void_p(), Error()
@@ -65,23 +65,23 @@ class Loader:
             raise RuntimeError(self.error.text.decode())
 
     def read(self, k, inputs, targets):
-        """Batch k into two buffers of the caller's: anything of batch * seq int32 that has an address."""
+        """Write batch k to two addresses of the caller, each with room for batch * seq int32."""
         self.check(library.sgt_loader_batch_i32(self.loader, self.cursor, k, inputs, targets, byref(self.error)))
 
     def numpy(self, k):
-        """As two new arrays."""
+        """Return batch k as two new arrays."""
         inputs, targets = (numpy.empty((self.batch, self.seq), numpy.int32) for _ in range(2))
         self.read(k, inputs.ctypes.data, targets.ctypes.data)
         return inputs, targets
 
     def tensors(self):
-        """Two tensors to read() into again and again; pinned where there is a GPU, so that
-        inputs.to("cuda", non_blocking=True) is a copy by the GPU alone."""
+        """Return two tensors that read() can fill again and again. If there is a GPU, their memory is pinned, so that
+        inputs.to("cuda", non_blocking=True) copies in the background."""
         pinned = torch.cuda.is_available()
         return [torch.empty((self.batch, self.seq), dtype=torch.int32, pin_memory=pinned) for _ in range(2)]
 
     def close(self):
-        library.sgt_cursor_close(self.cursor)  # before its loader; None is fine
+        library.sgt_cursor_close(self.cursor)  # before its loader; None is allowed
         library.sgt_loader_close(self.loader)
         self.cursor = self.loader = None
 
@@ -90,13 +90,13 @@ def main(path, count):
     loader = Loader(path, batch=4, seq=32)
     for k in range(count):
         inputs, targets = loader.numpy(k)
-        assert (inputs[:, 1:] == targets[:, :-1]).all()  # targets are the inputs moved by one
+        assert (inputs[:, 1:] == targets[:, :-1]).all()  # targets are the inputs shifted by one
         print("batch", k, "numpy", *inputs[0, :4])
 
         if torch:
             x, y = loader.tensors()
-            loader.read(k, x.data_ptr(), y.data_ptr())  # straight into the tensors' memory
-            shared = torch.from_numpy(inputs)  # or a tensor that is the array
+            loader.read(k, x.data_ptr(), y.data_ptr())  # writes into the tensors' memory, without a copy
+            shared = torch.from_numpy(inputs)  # a tensor that shares the array's memory
             assert shared.data_ptr() == inputs.ctypes.data
             assert torch.equal(x, shared) and torch.equal(y, torch.from_numpy(targets))
             embedding = torch.nn.Embedding(50257, 8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make_seeds.py: write small seeds of file formats to tests/fuzz/seeds. Seeds of text and JSON
-lines, and inputs that once broke a property, are not made here. Needs zstd. Run it in
+"""make_seeds.py: write small seeds of file formats to tests/fuzz/seeds. It does not make the seeds of
+text and JSON lines, nor inputs that once broke a property. Needs zstd. Run it in
 tests/fuzz/seeds."""
 import gzip, json, os, struct, subprocess
 
@@ -25,7 +25,7 @@ put("packed", "zst-checked", zstd(text, "--check", "-19"))
 put("packed", "zst-frames-skippable", zstd(text) + b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstd(b"more"))
 put("packed", "zst-cut", zstd(text)[:-5])
 put("packed", "zst-much", zstd(bytes(4 << 20)))
-put("packed", "zst-window", b"\x28\xb5\x2f\xfd\x00\xf8" + b"\x01\x00\x00") # a window of 2 GiB and more
+put("packed", "zst-window", b"\x28\xb5\x2f\xfd\x00\xf8" + b"\x01\x00\x00") # states a window above 2 GiB
 
 # ---- shards ----
 def header(tokens, revision=1, vocab=50257, eot=50256):

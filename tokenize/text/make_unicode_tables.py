@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tokenize/text/unicode_tables.c by asking tiktoken (0.14.0, whose regex-syntax 0.8.11 knows Unicode 16.0) for the
-class of every code point: a pattern of one class over all of Unicode returns exactly the characters of that class.
-Not part of the build: the table is committed. python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c"""
+"""Write tokenize/text/unicode_tables.c. Ask tiktoken (0.14.0, whose regex-syntax 0.8.11 knows Unicode 16.0) for the
+class of every code point: a pattern of one class, applied to all code points, gives the characters of that class.
+The build does not run this: the table is committed. python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c"""
 import tiktoken
 
 BYTES = {bytes([i]): i for i in range(256)}
@@ -19,18 +19,18 @@ def rows(values):
 
 
 def bits(table, classes):
-    """A bit a code point below U+0800, low bits first: whether its class is one of those."""
+    """Return one bit per code point below U+0800, low bits first: 1 if its class is one of `classes`."""
     return [sum((table[at + i] in classes) << i for i in range(8)) for at in range(0, 0x800, 8)]
 
 
 def group_kind(table, group):
-    """Of the 64 code points whose UTF-8 shares its first two bytes of three: unicode.h says what the numbers mean."""
-    members = set(table[64 * group:64 * group + 64]) if group >= 0x800 // 64 else {0}  # below: no UTF-8 of three bytes
+    """Return the kind (see unicode.h) of 64 code points whose UTF-8 has three bytes and the same first two."""
+    members = set(table[64 * group:64 * group + 64]) if group >= 0x800 // 64 else {0}  # else UTF-8 has fewer bytes
     return {(0,): 0, (1,): 1}.get(tuple(members), 2)
 
 
 def put_blocks(name, index_name, table, bits):
-    """8 / bits code points to a byte, in blocks of 256 code points, each distinct block once."""
+    """Print a table with 8 / bits code points per byte, in blocks of 256 code points; equal blocks are stored once."""
     blocks, index, each = {}, [], 8 // bits
     for at in range(0, 0x110000, 256):
         packed = bytes(sum(table[at + i + j] << bits * j for j in range(each)) for i in range(0, 256, each))
@@ -44,7 +44,7 @@ def put_blocks(name, index_name, table, bits):
 
 
 def classified(*patterns):
-    """A number a code point: of the one pattern that matches it, from 1, or 0."""
+    """Return for each code point the number, from 1, of the one pattern that matches it, or 0."""
     table = bytearray(0x110000)
     for value, pattern in enumerate(patterns, 1):
         for c in members(pattern):

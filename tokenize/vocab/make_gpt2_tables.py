@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# python3 tokenize/vocab/make_gpt2_tables.py: writes tokenize/vocab/gpt2.tables from gpt2.bpe beside it: what takes
-# longest to work out of the merges, so that a program that starts need not. Little-endian 16-bit numbers:
+# python3 tokenize/vocab/make_gpt2_tables.py: write tokenize/vocab/gpt2.tables from gpt2.bpe. The file holds what takes
+# longest to compute from the merges, so that programs start at once. Little-endian 16-bit numbers:
 #
-#   50,000 pairs   the two ids that merge n (from 0) joins, to id 256 + n
+#   50,000 pairs   the two ids that merge n (from 0) joins; they become id 256 + n
 #   8,192 factors  of the perfect hash of those pairs (pairs.h), for 2^17 slots
 #
-# tests/tokenize/test_vocab.c holds a vocabulary made of them to the one that vocab.c makes of gpt2.bpe itself.
+# tests/tokenize/test_vocab.c compares a vocabulary made of them with the one that vocab.c makes from gpt2.bpe.
 import os
 import struct
 
@@ -35,7 +35,7 @@ def factors(pairs):
         h = (left << 16 | right) * HASH & 0xFFFFFFFF
         groups[h >> 19].append(h)
     chosen, taken = [1] * GROUPS, bytearray(1 << SLOTS_LOG)
-    for g in sorted(range(GROUPS), key=lambda g: -len(groups[g])):  # stable: of one size in order
+    for g in sorted(range(GROUPS), key=lambda g: -len(groups[g])):  # a stable sort: groups of equal size stay in order
         for factor in range(1, 65536, 2):
             slots = [(h * factor & 0xFFFFFFFF) >> (32 - SLOTS_LOG) for h in groups[g]]
             if len(set(slots)) == len(slots) and not any(taken[s] for s in slots):
