@@ -50,20 +50,20 @@ picture a.svg 5 0 0
 
 grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
 
-# with several rounds, the range of each row, and whether it tells the row from the one above
+# with several rounds, a row shows its range, and whether it certainly differs from the row above
 run 0 sgt-bench ablation $cpu --data out --quiet --json --rows mmap,preload --rounds 3
 check 'ranges' holds '.results | all(.ms_low <= .ms_per_step and .ms_per_step <= .ms_high)'
 check 'noise' holds '.results | (.[0].within_noise | not) and
     .[1].within_noise == (.[0].ms_low <= .[1].ms_high and .[1].ms_low <= .[0].ms_high)'
 
-# micro-steps and recomputation change no loss but for rounding, and need less memory
+# micro-steps and recomputation change a loss only by rounding, and need less memory
 run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,accum,recompute --model 3x16x2 --batch-size 4 --seq-len 64
 check 'the same loss' holds '[.results[].loss] | max - min < 1e-4'
 check 'less memory' holds '[.results[].bytes] | .[0] > .[1] and .[1] > .[2]'
 run 1 sgt-bench ablation $cpu --data out --rows accum --batch-size 1
 stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be divided'
 
-# text that has the same tokens wherever it is cut gives the same rows
+# a text that has the same tokens wherever it is cut gives the same rows as its shards
 awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
              for (i = 0; i < 9000; i++) {
                  x = (x * 69069 + 1) % 65536
@@ -145,7 +145,8 @@ run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench a
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 chain='mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied accum recompute '
-run 0 sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')" # where files are evicted, cold too
+# cold too, if the file system can evict files
+run 0 sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')"
 stderr_is ''
 check 'the whole chain' test "$(rows)" = "$chain"
 check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
@@ -157,12 +158,12 @@ run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --da
 stdout_matches '^mmap +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
 stdout_matches '^tied +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
-picture b.svg 4 0 0 # two a row
+picture b.svg 4 0 0 # two bars for each row
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap,tied --largest
 for name in ms_per_step tokens_per_s factor_first bytes; do
     check "largest_$name of both" test "$(grep -cE "\"largest_$name\": [0-9.]*[1-9]" .stdout)" -eq 2
 done
-# one thirty-second of the device's memory is left free, and the room of a row or two
+# the batches fill the device: a thirty-second of its memory stays free, and the room of one or two more rows
 check 'it is full' awk '
     { at = $1; gsub(/[^0-9]/, "", $2) }
     at == "\"bytes\":" { bytes = $2 }

@@ -1,5 +1,5 @@
-# sgt-bench loader --limits: every limit has one line, its share is the quotient of the two figures; fio's good and bad
-# answers.
+# sgt-bench loader --limits: every limit has one line, whose share is the quotient of its two figures. With usable and
+# unusable answers of fio.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
@@ -20,7 +20,7 @@ check 'all measured' test "$(lines | grep -c '"left_out"')" -eq 0
 check 'ten shares' test "$(lines | grep -c '"share"')" -eq 10
 check 'each is the quotient of its figures' test "$(lines | awk -F'[:,]' '/"ours_is"/ { a = $2 } /"other_is"/ { b = $2 }
     /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 10
-picture a.svg 10 0 0 # each beside a line
+picture a.svg 10 0 0 # ten bars, each beside the line of its limit
 check 'and the line' test "$(grep -c '<line ' a.svg)" -eq 1
 run 0 sgt-bench loader set $quick --limits numpy,scalar
 stdout_has 'preload, i32                   not measured: --peer PYTHON was not given'
@@ -36,7 +36,7 @@ run 0 sgt-bench loader set $quick --limits numpy --peer ./python
 stderr_is ''
 stdout_matches '^preload, i32 +[0-9.]+ Mtokens/s  numpy, sliding windows, i32 +0\.0 +[0-9.]+$'
 check 'nothing else is asked for' test "$(cut -d' ' -f1-4 asked | sort -u)" = 'window i32 4 16'
-run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all of them below the table
+run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all limits, after the usual table
 check 'twenty lines' test "$(lines | grep -c '"limit"')" -eq 20
 check 'and its rows' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -cE '"pass": "(mapped|cached)"')" -eq 4
 

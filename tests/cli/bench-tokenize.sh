@@ -28,8 +28,8 @@ printf 'Hello world!\n' > text
 run 0 sgt-bench tokenize - --json < text
 stdout_has '"tokens": 4'
 
-# the tokens of a long text do not depend on the cuts between threads: sgt-tokenize writes the same, plus one per
-# document
+# The tokens of a long text do not depend on how it is cut for threads. sgt-tokenize writes as many, and one per
+# document.
 i=0
 while [ $i -lt 200 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > long.txt
 run 0 sgt-tokenize --quiet --json long.txt out
@@ -39,7 +39,7 @@ for threads in 1 2 3; do
     check 'as many tokens' test "$(field tokens .stdout)" -eq $((whole - 1))
 done
 
-# other vocabularies: those whose pattern has a name are compared with PCRE2, which gives as many tokens
+# other vocabularies: if the pattern has a name, PCRE2 is measured too, and gives as many tokens
 V=$ROOT/tests/data/vocab
 run 0 sgt-bench tokenize --turns 1 --vocab "$V/o200k" "$V/text.txt"
 table 'the same by PCRE2'
@@ -105,8 +105,8 @@ check 'three turns of two' test "$(cut -d' ' -f1 asked | tr '\n' ' ')" = \
 check 'as many threads' test "$(grep -c -- '--threads 2$' asked)" -eq 6
 check 'the same files' test "$(tr '\n' ' ' < files)" = 'in/a.txt in/b.txt in/empty.txt '
 stdout_has '"tokens": 5'
-stdout_has '"seconds": 1000.0' # gigatoken's best of 1000, 3000 and 5000
-stdout_has '"seconds": 4000.0' # tiktoken's median of 2000, 4000 and 6000
+stdout_has '"seconds": 1000.0' # the best of gigatoken's 1000, 3000 and 5000
+stdout_has '"seconds": 4000.0' # the median of tiktoken's 2000, 4000 and 6000
 check 'its ratio' awk -v ours="$(field seconds .stdout | head -1)" -v ratio="$(field ratio .stdout | head -1)" \
     'BEGIN { x = ratio * ours / 1000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
 rm asked
@@ -155,7 +155,7 @@ END
 rm -f asked
 run 0 sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
 stderr_is ''
-stdout_has '"tokens": 8' # with an end of text for each file
+stdout_has '"tokens": 8' # includes an end-of-text id for each file
 check 'what the process took, not what it says' awk -v s="$(field seconds .stdout | tail -1)" 'BEGIN { exit !(s < 60) }'
 check 'two turns of two' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = \
     'gigatoken disk tiktoken disk gigatoken disk tiktoken disk '

@@ -62,7 +62,7 @@ if command -v zsh > /dev/null; then
     for program in $programs; do run 0 zsh -n "$program.zsh"; done
     mkdir .functions
     for program in $programs; do cp "$program.zsh" ".functions/_$program"; done
-    # Type a line and a tab into a zsh of its own, and wait until the output matches the pattern.
+    # In a new zsh, type a line and a tab, and wait until its output matches the pattern.
     cat > offers.zsh << 'END'
 zmodload zsh/zpty || exit 77
 zpty -b z zsh -f -i

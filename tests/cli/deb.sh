@@ -7,7 +7,7 @@ for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol lintian; do
 done
 ! grep -q fsanitize "$BIN/../flags" || skip 'built with a sanitizer, which is not to be packaged'
 
-# The packages hold the running build, as in tests/cli/install.sh; MPI only if it is built.
+# The packages hold the files of the running build, as in tests/cli/install.sh; MPI only if it is built.
 mpi='MPICC='
 [ ! -e "$BIN/../lib/libsgt-mpi.so" ] || mpi='-o mpi'
 # shellcheck disable=SC2086
@@ -21,7 +21,7 @@ run 0 lintian --allow-root --fail-on error,warning -- *.deb
 stdout_is ''
 for deb in *.deb; do dpkg-deb -x "$deb" ../root; done
 run 0 dpkg-deb -f sgt_*.deb Depends
-stdout_has 'libdnnl' # which is loaded by name
+stdout_has 'libdnnl' # this library is loaded by name, so the linker does not know it
 ! grep -qE -- '-dev|gcc|make|python|cuda|mpi' .stdout || fail "sgt depends on $(cat .stdout)"
 cd ..
 case $mpi in -o*)
@@ -30,7 +30,7 @@ case $mpi in -o*)
     stdout_has libopenmpi ;;
 esac
 
-# Run the programs of the package, and no others.
+# Run the package's programs, with no other sgt program in PATH.
 export LD_LIBRARY_PATH
 LD_LIBRARY_PATH=$(echo root/usr/lib/*-linux-gnu*)
 PATH=$PWD/root/usr/bin:/usr/bin:/bin

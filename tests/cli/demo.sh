@@ -13,7 +13,7 @@ stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
 
-# Time and memory have the same format on the terminal and on the page.
+# Times and sizes have the same format in the terminal's output and in the page.
 time=$(sed -n 's/^time: \(.*\) in steps, .* in all$/\1/p' .stdout)
 memory=$(sed -n 's/^memory: \(.*\) in steps, .* in all, of .*/\1/p' .stdout)
 for figure in "Time in steps</dt><dd>$time" "Memory in steps</dt><dd>$memory"; do
@@ -33,7 +33,7 @@ make -C "$ROOT" -n --no-print-directory B="$PWD/new" CORPUS='my texts' run-demo 
 for name in $names; do grep -q " $PWD/new/bin/$name " made || fail "make demo does not build $name"; done
 grep -qx "tools/demo.sh $PWD/new \"my texts\"" made || fail "the demo is begun as: $(grep demo.sh made)"
 
-# without apt-get, and with one that fails
+# apt-get is missing, or fails
 mkdir tools
 for tool in sh cat tr sed awk id mkdir rm tail head gzip split grep; do ln -s "$(command -v $tool)" tools/$tool; done
 rm -rf build/demo

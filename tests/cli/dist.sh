@@ -1,4 +1,5 @@
-# make dist: every file that git tracks, the same bytes each time, from a clone and from an unpacked archive; it builds.
+# make dist: the archive has every file that git tracks, and the same bytes each time, from a clone and from an
+# unpacked archive; the unpacked files can be built.
 # In make check-all only: it builds what it unpacks.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -26,7 +27,7 @@ same one.tar.gz two.tar.gz
 umask 022
 rm sgt-0.1.0/loader/x.o
 
-# The archive has every source that a target of the whole build needs; one library is built.
+# The archive has every source that a target of the whole build needs; to show it, one library is built.
 run 0 make -C sgt-0.1.0 -n NVCC=none all
 san=$(grep -q fsanitize "$BIN/../flags" && echo yes)
 [ -n "$san" ] || {

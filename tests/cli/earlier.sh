@@ -12,7 +12,7 @@ stdout_has 'checkpoints step-00000006 (latest)'
 stdout_has 'loss 6.5512 to 6.2597, validation 6.3294 after step 6'
 run 0 sgt-report run -o page.html
 
-# The same command finds the set complete, and makes the same bytes elsewhere.
+# The same command finds the set complete; with another OUT it makes the same bytes.
 run 0 sgt-tokenize --vocab ranks.tiktoken --split 50% corpus set
 stdout_has 'complete already, nothing was done'
 run 0 sgt-tokenize --quiet --vocab ranks.tiktoken --split 50% corpus again
@@ -20,7 +20,7 @@ for f in train_000000.bin train_000000.idx val_000000.bin val_000000.idx tokeniz
     cmp set/$f again/$f || fail "$f has other bytes"
 done
 
-# The checkpoint is evaluated and continued, and options.json gives the same run: losses agree but for rounding.
+# The checkpoint can be evaluated and continued, and options.json gives the same run: losses agree up to rounding.
 run 0 sgt-eval "$@" --json run --data set
 near() { # NAME OF VALUE
     jq -e "(.$1 - ($2)) | fabs < 1e-4" > /dev/null || fail "$1 is not $2"

@@ -1,12 +1,13 @@
-# Names with control characters that would move a terminal's cursor or set its title: every program prints them as
-# \xNN, on standard output and standard error, whether the named file exists, is damaged or is missing.
+# File names with control characters, which could move a terminal's cursor or set its title. Every program prints
+# these characters as \xNN, on standard output and standard error, whether the file exists, is damaged or is missing.
 . "$ROOT/tests/cli/lib.sh"
 
-# ESC ] 0 ; x BEL sets a title; then a newline; CSI as one byte and as UTF-8; printable characters stay.
+# The name: ESC ] 0 ; x BEL, which sets a title; a newline; CSI as one byte and as UTF-8; printable characters, which
+# stay.
 evil=$(printf 'e\033]0;x\007\nl\233\302\233\303\251')
 shown='e\x1b]0;x\x07\x0al\x9b\xc2\x9bé'
 
-# unnamed EXIT COMMAND...: the output has no control characters
+# unnamed EXIT COMMAND...: run it; the output must have no control characters
 unnamed() {
     run "$@"
     for stream in .stdout .stderr; do
@@ -16,7 +17,7 @@ unnamed() {
     done
 }
 
-# tame EXIT COMMAND...: the same, and the output names the file
+# tame EXIT COMMAND...: like unnamed, and the output must show the file's name
 tame() {
     unnamed "$@"
     cat .stdout .stderr | grep -qF -e "$shown" || fail "the name is not shown"

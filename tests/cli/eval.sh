@@ -52,7 +52,7 @@ kept right 010001000101010100010001010101 "$(list right words.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
-# the same for any number of questions at a time and of threads; of a run, the newest checkpoint is used
+# the result is the same for any number of questions at a time and of threads; of a run, the newest checkpoint is used
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
     run 0 $score words.jsonl --json $option
     kept right "$(list right words.json)" "$(list right .stdout)"
@@ -70,7 +70,7 @@ stdout_has '  guessing       0.2500'
 stdout_has 'words.jsonl: 30 last words'
 stdout_matches '^  perplexity     [0-9]+\.[0-9]{4}$'
 
-# of a context longer than the model's, the end is used: the answer equals that for the end alone
+# a context that is too long is cut at its beginning: the answer equals that for its end alone
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
 echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
@@ -78,7 +78,7 @@ stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to 
 cp .stdout long.json
 like_transformers long.jsonl long.json
 
-# a set: each window of T tokens once; each document's end-of-text id counts in the loss only
+# a set: each window of T tokens is scored once; the end-of-text id before a document counts only in the loss
 mkdir texts
 texts texts 40000
 run 0 sgt-tokenize --quiet texts set
@@ -116,7 +116,7 @@ stdout_matches '^split, train: [0-9,]+ tokens in [0-9]+ windows of 32$'
 stdout_matches '^  loss           1[0-9]\.[0-9]{4} nats per token$'
 stdout_matches '^  bits per byte  [0-9]\.[0-9]{4}  \([0-9,]+ bytes\)$'
 
-# tokens of another vocabulary than the model's
+# the set's tokens are of another vocabulary than the model's
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
@@ -174,7 +174,7 @@ PATH=$programs:$PATH
 for precision in fp32 bf16 fp16; do
     run 0 sgt-eval --device cuda --precision $precision model words.jsonl --json --batch-size 10
     [ $precision != fp32 ] || kept 'right on CUDA' "$(list right words.json)" "$(list right .stdout)"
-    # the loss is near 11, in numbers with 8 bits of mantissa
+    # the loss is near 11, computed from numbers with 8 bits of mantissa
     check "perplexity in $precision" awk "BEGIN {
         d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
 done

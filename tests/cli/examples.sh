@@ -11,7 +11,8 @@ sgt-inspect out --json > set.json
 tokens=$(field tokens set.json)
 [ "$tokens" -gt 20000 ] || fail "$tokens tokens"
 
-# C++ compiles the C example too, since its initializers are in the header's order; it warns of missing fields.
+# Compile the C example as C++ too, where initializers must be in the header's order; C++ also warns of missing
+# fields.
 run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" "$ROOT/loader/examples/train.c"
 
@@ -22,7 +23,7 @@ for library in "$static" "$shared"; do
     run 0 ./train out 100
     stderr_is ''
     stdout_lines 100
-    # An untrained model gives each of 128 classes the same probability: ln 128. It learns.
+    # An untrained model gives each of 128 classes the same probability, a loss of ln 128; training lowers it.
     [ "$(head -1 .stdout)" = 'batch 0 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 99 loss [0-3]\.'
     run 0 ./train out 2 123456789

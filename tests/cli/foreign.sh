@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
-# "Hello world!", "\n" and an end of text, "Hello"
+# the ids of "Hello world!", "\n" and an end of text, then "Hello"
 hello='15496 995 0 50256' line='198 50256' last='15496'
 # shellcheck disable=SC2086
 ids $hello $line $last > my-gpt2_text_document.bin
@@ -43,12 +43,12 @@ run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1
 run 0 sgt-inspect run --json
 stdout_has '"steps": 2'
 
-# resuming on the same tokens in other documents is refused
+# the same tokens with other documents: resuming is refused
 megatron set/my-gpt2_text_document 8 4 3
 run 1 sgt-train --data set --run run --resume --steps 3
 stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
 
-# every program names the fault
+# the .idx is damaged: every program's message names the fault
 megatron wide 4 2 1
 ids 1 0 2 0 3 0 > wide.bin
 wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\

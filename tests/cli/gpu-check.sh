@@ -4,7 +4,7 @@
 . "$ROOT/tests/cli/lib.sh"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh
-TMPDIR=$PWD # what a killed run leaves goes with this folder
+TMPDIR=$PWD # a killed run leaves its files in the test's folder
 CUDA_HOME=$PWD/toolkit
 export TMPDIR CUDA_HOME
 
@@ -47,7 +47,7 @@ stderr_matches '^gpu-check.sh: --seconds 9m: not a number '
 run 0 "$check" --help
 stdout_has 'Exit 0: what ran passed'
 
-# ---- stand-ins: SAY names the fault ----
+# ---- stand-ins for programs that need a GPU; SAY chooses their fault ----
 
 mkdir -p b/bin b/tools b/tests/data/fixtures b/tests/peers b/data/shards stand toolkit/lib64
 cp -r "$check" "$ROOT/tools/gpu" b/tools
@@ -208,7 +208,7 @@ again 0 ''
 stdout_has 'kept first step, B=64 T=1024 bf16: 700000 tokens/s, '
 stdout_has 'kept B=64 T=1024 bf16 against torch.compile: 1.400 times'
 stdout_matches '^[0-9]+ passed, 0 failed, 4 skipped$'
-# only skipped parts run again, and the checks that decide whether they can
+# the second call ran only the skipped parts again, and the checks that decide whether these can run
 ! grep -vE 'nvidia-smi|ldconfig|python -c|check-cuda-device --(conformance --)?list|--case large|--help|--variants' ran | grep . ||
     fail 'these ran again'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
@@ -275,7 +275,7 @@ gpu 0 variants variants
 stdout_has 'info variant bulk, B=64 T=1024 bf16: 1.100 times'
 stdout_has 'info variant pdl, B=64 T=1024 bf16: 1.000 times'
 
-# without PyTorch: skipped and counted; float32 is still compared with float64
+# without PyTorch, its parts are skipped and counted; float32 is still compared with float64
 gpu 0 torch parity peer
 stdout_has 'no PyTorch in'
 stdout_matches '^pass curve in fp32, auto attention: '
@@ -289,7 +289,7 @@ stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machin
 
 # ---- ended early: by a part's time limit, by a signal ----
 
-gpu 1 slow conformance kernels --seconds 12 # where less than 6 s are left nothing is begun
+gpu 1 slow conformance kernels --seconds 12 # with less than 6 s left, no further part is begun
 stdout_matches "^cut  wrapper gelu: the part's 12 s were over after (1[0-2]|[6-9]) s of it$"
 stdout_has "cut  kernel cases: the part's 12 s are over before wrapper_mma"
 json_has '"complete": true'

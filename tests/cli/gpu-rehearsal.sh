@@ -9,7 +9,7 @@ B=$BIN/..
 cuda_on_the_host
 data d
 export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL="$PWD/d"
-export GPU_CHECK_PATIENCE=10 # nothing is to depend on what else the machine does
+export GPU_CHECK_PATIENCE=10 # nothing may depend on the load of the machine
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE SGT_HOST_FAULT
 
@@ -62,21 +62,21 @@ stdout_matches '^skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this m
 [ "$(grep -c '^pass 15 steps, ' .stdout)" -eq 8 ] || fail 'not 8 ways without cuDNN'
 stdout_matches '^info first step, B=2 T=64 bf16: .*, sm_90, our attention$'
 fresh
-# a library that exists but cannot be loaded: 4 variants of a step, and the choice
+# a library that exists but cannot be loaded: 4 variants of a step fail, and so does the choice among them
 : > libraries/libcudnn.so.9
 gpu 1 -- smoke --skip no --skip own --skip naive
 stdout_has 'fail 15 steps, cudnn, graphs, fused: exit 1: sgt-bench step: --attention cudnn: cuDNN: libcudnn.so.9 is not'
 stdout_matches '^fail first step, .*: cuDNN is there \(.*/libraries/libcudnn.so.9\) and was not taken: '
 fresh
 rm libraries/libcudnn.so.9
-# an error, crash or hang of one kernel cancels the steps that need it, and no others
+# if one kernel fails, crashes or hangs, the steps that need it are left out, and no others
 gpu 1 SGT_HOST_FAULT=attention_kernel:error -- smoke --skip 'no graphs'
 stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: '
 stdout_matches '^    [|] sgt-bench step: '
 stdout_matches '^fail 15 steps, own, graphs, not fused: exit 1: '
 stdout_matches '^pass 15 steps, naive, graphs, fused: '
 grep -q '^sgt-bench step: .' r.json.log || fail 'the log has nothing of it'
-# after the repair the next call continues
+# once the fault is gone, the next call continues
 gpu 0 -- smoke --again
 stdout_matches '^kept 15 steps, naive, graphs, fused: '
 stdout_matches '^pass 15 steps, own, graphs, fused: '
@@ -90,7 +90,7 @@ gpu 1 SGT_HOST_FAULT=each_kernel:hang GPU_CHECK_PATIENCE=1 -- smoke --skip ', fu
 stdout_matches '^fail 15 steps, own, graphs, not fused: '
 fresh
 
-# ---- with cuDNN's stand-in and two cards: all parts, cut by the time limit; then the missing ones ----
+# ---- with cuDNN's stand-in and two cards: all parts until the time limit, then the missing ones ----
 
 : > libraries/libcudnn.so.9
 gpu 0 SGT_HOST_CUDNN=1 -- smoke --skip 'first step'

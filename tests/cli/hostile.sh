@@ -1,18 +1,18 @@
-# Malicious files: each command ends with one line that gives the reason, prints no control character, stays within
-# a bound on memory, and touches no file outside its folder.
+# Malicious files: each command ends with one line that gives the reason. It prints no control character, takes no
+# more memory than allowed, and touches no file outside its folder.
 # In make check-all only: it tries some 170 files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
 work_in_memory
 sanitized=
-is_sanitized && sanitized=1 # which takes terabytes
+is_sanitized && sanitized=1 # a sanitizer reserves terabytes, so memory cannot be limited
 cases=0
 
 no_controls() {
     [ -z "$(cat .stdout .stderr | tr -d '\n\t\040-\176\200-\377')" ] || fail 'a control character went to the terminal'
 }
-# within KIB COMMAND...: with that much private memory, and within 60 s
+# within KIB COMMAND...: run it with at most so much private memory, for at most 60 s
 within() {
     kib=$1
     shift
@@ -22,7 +22,7 @@ within() {
     ([ -n "$sanitized" ] || ulimit -d "$kib" && exec timeout 60 "$@") > .stdout 2> .stderr < /dev/null || code=$?
     no_controls
 }
-# hostile MESSAGE COMMAND...: fails with that line within 100 MiB
+# hostile MESSAGE COMMAND...: within 100 MiB, it must fail with one line that has MESSAGE
 hostile() {
     message=$1
     shift
@@ -234,11 +234,11 @@ echo step-00000002 > run/latest
 cp -r run kept
 cp run/log.jsonl log
 echo mine > precious
-ln -sf ../precious run/log.jsonl # none of its lines is the log's: a new one takes the link's place
+ln -sf ../precious run/log.jsonl # the linked file has no line of a log, so a new log replaces the link
 within 4000000 $resume
 [ $code -eq 0 ] && [ ! -L run/log.jsonl ] || fail 'a log that is a link'
 echo mine | cmp -s precious - || fail 'a file outside the run was written to'
-for to in ../log ../nothing-yet; do # there is nothing to cut, or nothing
+for to in ../log ../nothing-yet; do # the link's target is a log with nothing to cut, or does not exist
     fresh
     ln -sf $to run/log.jsonl
     within 4000000 $resume
@@ -332,8 +332,8 @@ within 500000 sgt-tokenize deep.jsonl out
 { printf '{"text":' && repeat '[' 1000000 && printf '\n'; } > deep.jsonl
 hostile 'deep.jsonl: line 1:' sgt-tokenize deep.jsonl out-deep
 
-# Small files that unpack to large ones: memory holds only the pieces.
-much=180000000 # more than the memory
+# Small files that unpack to large ones: only a few units are in memory at a time.
+much=180000000 # more bytes than the memory allowed
 head -c $much /dev/zero | tr '\0' 'y' | gzip -1 > bomb.gz
 head -c $much /dev/zero | zstd -q > bomb.zst 2> /dev/null || rm bomb.zst
 printf '#!/bin/sh\nyes flood | head -c %s\n' $much > flood
@@ -345,11 +345,11 @@ for file in bomb.gz bomb.zst bomb.x; do
     [ $code -eq 0 ] || fail "exit code $code, not 0"
     rm -rf out-bomb
 done
-printf '\050\265\057\375\000\370\001\000\000' > wide.zst # its window is of 2 TiB
+printf '\050\265\057\375\000\370\001\000\000' > wide.zst # the frame states a window of 2 TiB
 hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
-# Every path opened, made, moved or removed during these commands is below this folder and not one of the traps, or
+# During these commands, every path that was opened, made, moved or removed is below this folder and not a trap, or
 # belongs to the system.
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null

@@ -1,4 +1,4 @@
-# sgt-inspect --compare: equal tokens in different shards are equal; the first difference of two sets.
+# sgt-inspect --compare: sets with the same tokens in other shards are equal; otherwise the first difference is shown.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -67,12 +67,12 @@ cp one.bin d/val_000000.bin
 run 1 sgt-inspect --compare c d
 stdout_has 'c and d differ from token 0 of train on'
 stdout_has '    ends after 0 tokens'
-run 0 sgt-inspect --compare c one.bin # a shard has no split: all tokens as they come
+run 0 sgt-inspect --compare c one.bin # a shard has no split, so all tokens are compared as one sequence
 stdout_is 'c and one.bin hold the same 3 tokens'
 ids 50256 15496 995 > raw.bin
 run 0 sgt-inspect --compare one.bin raw.bin
 
-# differences at the edges of a read, and of a shard
+# the first difference is at the edge of a read, or of a shard
 seq 1 300000 > numbers.txt
 run 0 sgt-tokenize --quiet --shard-tokens 131072 numbers.txt x
 for place in 0 131071 131072 262143 262144; do
@@ -84,7 +84,7 @@ for place in 0 131071 131072 262143 262144; do
     stdout_has "differ from token $(commas $place) of train on"
 done
 
-# ids of another vocabulary are other tokens
+# the same ids of another vocabulary stand for other tokens
 cp -r a other
 for shard in other/*.bin; do patch $shard 24 1; done
 rm other/manifest.json

@@ -1,6 +1,6 @@
-# sgt-inspect with each system call and allocation disturbed in turn (faults.inc): it prints its usual output, or it
-# names the fault. --merge: files in OUT are whole, an older set stays until the new one takes its names, and a failure
-# removes what it made.
+# sgt-inspect with each system call and allocation disturbed in turn (faults.inc): it prints its usual output, or
+# names the fault. With --merge, every file in OUT is complete, an older set stays until the new one replaces it, and
+# a failed run removes the files that it made.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -56,7 +56,7 @@ prepare() {
     rm -rf out
     [ $old = none ] || cp -r $old out
 }
-whole() { # a file system may refuse to remove .work
+whole() { # .work may remain if the file system refuses to remove it
     diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }
 is_over() { [ $old = none ] && [ -e out/manifest.json ]; }
@@ -65,12 +65,12 @@ kept() {
         [ -e "$file" ] || continue
         cmp -s "$file" "undisturbed/${file#out/}" || cmp -s "$file" "old/${file#out/}" || fail "$file is half done"
     done
-    if [ -e out/manifest.json ]; then # a whole set: the old one or the new one
+    if [ -e out/manifest.json ]; then # a complete set, the old one or the new one
         is=undisturbed
         ! cmp -s out/manifest.json old/manifest.json || is=old
         for file in $is/*; do same "$file" "out/${file#*/}"; done
     fi
-    # an unfinished merge is removed, and OUT can be made anew; a merge that has replaced an older set stays
+    # OUT can be made anew after an unfinished merge; a merge that has replaced the older set is complete
     [ $code -ne 1 ] || [ $old = old ] || [ -e out/manifest.json ] || grep -q ': out of memory$' .stderr || absent out
     [ $old = none ] || [ $code -ne 1 ] || exists out
 }

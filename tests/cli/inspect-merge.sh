@@ -1,4 +1,4 @@
-# sgt-inspect --merge: the bytes of tokenizing all inputs at once, and nothing half done.
+# sgt-inspect --merge: the merged set has the bytes of tokenizing all inputs at once, and is never left half done.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -7,7 +7,7 @@ texts one 50000
 texts two 30000
 printf 'bad \377 text' > two/bad.txt
 printf 'and \376 more' > three/bad.txt
-: > three/none # by its hash a document for validation: each set has one that the whole has, too
+: > three/none # its hash puts this file into the val split, so each set has a val split, as the merged set does
 options='--quiet --split 30%'
 run 0 sgt-tokenize $options --shard-tokens 5k one a
 run 0 sgt-tokenize $options --shard-tokens 5k two b
@@ -22,13 +22,13 @@ for tokens in 5k 1 777 1M; do
     run 0 sgt-inspect --verify --quiet m
 done
 rm -rf m
-run 0 sgt-inspect --merge --json a b c m # shards of the first set's size
+run 0 sgt-inspect --merge --json a b c m # shards have the size of the first set's
 stdout_has '"sets": 3'
 stdout_has '"out": "m"'
 rm -rf whole
 run 0 sgt-tokenize $options --shard-tokens 5k one two three whole
 same_folders m whole
-run 0 sgt-tokenize $options --shard-tokens 5k one two three m # and that is what it is taken for
+run 0 sgt-tokenize $options --shard-tokens 5k one two three m # the merged set counts as complete for this command
 same_folders m whole
 
 # one set, to shards of another size and back
@@ -55,7 +55,7 @@ run 0 sgt-tokenize --quiet --skip-bad j1.jsonl j2.jsonl jboth
 run 0 sgt-inspect --merge --quiet ja jb jmerged
 same_folders jmerged jboth
 grep -q '"bad_lines": 3' jmerged/manifest.json || fail 'bad lines are not added up'
-# shuffled or deduplicated sets: no single command would make the merged set
+# shuffled or deduplicated sets are refused: no single command would make the merged set
 cp two/bad.txt two/once-more.txt
 run 0 sgt-tokenize --quiet --dedup two da
 run 0 sgt-tokenize --quiet --dedup two db
@@ -114,7 +114,7 @@ stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expe
 absent new
 run 1 sgt-inspect --merge --force a hurt m
 same_folders m whole
-rm -r hurt && cp -r a hurt # a shard that is copied as a file is read all the same
+rm -r hurt && cp -r a hurt # this shard is only copied into the merged set, and its damage is found all the same
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge hurt b new
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: '
@@ -139,7 +139,7 @@ run 1 sgt-inspect --merge a nowhere new
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 absent new
 
-# two programs with the same OUT
+# two programs work on the same OUT
 mkdir busy busy/.work
 run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'

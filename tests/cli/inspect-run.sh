@@ -1,10 +1,10 @@
-# sgt-inspect on a checkpoint and on a run's folder, both made here; other tests use what sgt-train writes.
+# sgt-inspect on a checkpoint and on a run's folder, both made by this script; other tests use those of sgt-train.
 . "$ROOT/tests/cli/lib.sh"
 
 model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"
 
-# a model without a run's state
+# a checkpoint of a model, without a run's state.json
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
 stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, '\
@@ -20,7 +20,7 @@ stdout_has 'wte.weight"'
 run 0 sgt-inspect "$model" --quiet
 stdout_is ''
 
-# a run: only complete checkpoints and whole lines of the log count
+# a run: incomplete checkpoints and a torn line of the log are ignored
 mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
 for step in 10 20; do
     cp "$model/config.json" "$model/model.safetensors" run/step-000000$step
@@ -69,7 +69,7 @@ sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
 run 0 sgt-inspect lost
 stdout_has '  log         4 steps, loss 5.5000 to not a number, validation not a number after step 4'
 
-# damage is named
+# messages name the damage
 cp -r run hurt
 echo 'not JSON' > hurt/log.jsonl
 run 1 sgt-inspect hurt

@@ -1,4 +1,4 @@
-# sgt-inspect on sets of sgt-tokenize: totals, --verify, and every kind of damage named.
+# sgt-inspect on sets of sgt-tokenize: totals, --verify, and every kind of damage, which the message names.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -104,7 +104,7 @@ damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bi
 verify
 stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
 
-# an unknown vocabulary is not decoded
+# the vocabulary is unknown, so nothing is decoded
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
 run 1 sgt-inspect hurt --decode 0:3
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\

@@ -37,7 +37,7 @@ for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 9999999999
         sgt-inspect one.bin --decode "$bad"
 done
 
-# JSON stays valid for any bytes: token 187 is the byte 0xff alone, which is not UTF-8
+# JSON stays valid whatever a token's bytes are: token 187 is the byte 0xff, which is not UTF-8 by itself
 shard odd.bin 15496 187 198
 run 0 sgt-inspect odd.bin --decode 0:3 --json
 stdout_has "\"text\": \"Hello$(printf '\357\277\275')\\n\""
@@ -89,7 +89,7 @@ printf x >> raw.bin
 run 1 sgt-inspect raw.bin
 stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
 
-# singular and plural; a count of zero is not printed
+# singular and plural in the output; counts of zero are not printed
 ids 198 > one.bin
 run 0 sgt-inspect one.bin
 stdout_is 'one.bin: a shard of tokens
@@ -155,7 +155,7 @@ stderr_has 'sgt-inspect: half.jsonl: not a file that sgt knows'
 run 1 sgt-inspect /etc/passwd
 stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
 
-# faults are named with their place
+# messages name faults with their position
 run 1 sgt-inspect nowhere
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 mkdir empty

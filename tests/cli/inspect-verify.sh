@@ -1,4 +1,5 @@
-# sgt-inspect --verify on sets with several faults: one line for each damaged shard, for any number of threads.
+# sgt-inspect --verify on sets with several faults: one line for each damaged shard, the same for any number of
+# threads.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -44,7 +45,7 @@ stdout_is ''
 stderr_lines 6
 run 1 sgt-inspect --verify --split val hurt
 stderr_lines 1
-run 1 sgt-inspect hurt # the first of them is enough where nobody asked for all
+run 1 sgt-inspect hurt # without --verify, the first fault ends the command
 stderr_lines 1
 
 # a header without a checksum, and one with another vocabulary's size

@@ -1,8 +1,8 @@
 # make install and uninstall: files go where Unix expects them, work from there, and are removed again.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# Install the running build: -o keeps make from rebuilding it with other flags. Without nvcc, which takes too long, and
-# without MPI's library, which would be rebuilt.
+# Install the running build. -o keeps make from building it again with other flags. nvcc would take too long, and
+# MPI's library would be built again, so both are left out.
 install_to() {
     run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" \
         "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
@@ -59,7 +59,8 @@ printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0;
 # shellcheck disable=SC2086
 run 0 "$CC" $flags -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
-# With pkg-config, which finds the place from its file's: shared, and after a move, static.
+# With pkg-config, which finds the installed folder relative to its own file: shared; and, after moving that folder,
+# static.
 sed -i 's|sgt/sgt_|sgt_|' own.c
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
 export PKG_CONFIG_PATH
@@ -86,7 +87,7 @@ mv root/moved root/opt/sgt
 install_to uninstall
 [ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"
 
-# Libraries elsewhere below the prefix, as on Debian; the files are readable by all, whoever installs.
+# The libraries in another folder below the prefix, as on Debian. All users can read the files, whatever the umask is.
 (umask 077 && install_to LIBDIR=lib/of/this-machine install)
 [ -z "$(find root/opt/sgt ! -type l ! -perm -444)" ] ||
     fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"

@@ -13,7 +13,7 @@
 
 set -u
 LC_ALL=C
-TERM=xterm # for tests that make a terminal
+TERM=xterm # tests that make a terminal need it
 export LC_ALL TERM
 
 fail() {
@@ -74,8 +74,8 @@ wait_for_handler() {
     done
 }
 
-# run_interrupted COMMAND...: interrupt it when it has a handler. It must exit with 130 and one line
-# that says so
+# run_interrupted COMMAND...: send SIGINT once it has a handler. It must exit with 130 and print one line that says
+# so.
 run_interrupted() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
@@ -91,7 +91,7 @@ run_interrupted() {
     stderr_lines 1
 }
 
-# check WHAT COMMAND...: fail with WHAT unless COMMAND succeeds
+# check WHAT COMMAND...: fail, and print WHAT, unless COMMAND succeeds
 check() {
     what=$1
     shift
@@ -101,7 +101,7 @@ same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 same_folders() { diff -r "$1" "$2" > .diff 2>&1 || { head -5 .diff; fail "folders $1 and $2 differ"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
-# texts DIR BYTES: write that much of a fixed text, in files of 5,000 bytes (part-00 ...)
+# texts DIR BYTES: write so many bytes of a fixed text to DIR, in files of 5,000 bytes (part-00, ...)
 texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
 # field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
@@ -113,8 +113,7 @@ cuda_on_the_host() {
     PATH=$programs:$PATH
 }
 
-# Return whether the programs have a sanitizer, whose shadow memory takes terabytes and is freed
-# slowly.
+# Return whether the programs are built with a sanitizer: its shadow memory takes terabytes, and is freed slowly.
 is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
 
 # Skip unless strace works. For tests that trace system calls, or make the n-th one fail or kill the

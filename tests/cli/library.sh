@@ -9,7 +9,8 @@ for name in loader tokenize; do
     exists "$LIB/libsgt-$name.so"
     header=$ROOT/$name/sgt_$name.h list=$ROOT/$name/sgt_$name.symbols
 
-    # What the header declares: names before a bracket in the preprocessed text, without inline functions.
+    # The names that the header declares: those before a parenthesis in the preprocessed text, without inline
+    # functions.
     "$CC" -E -P "-I$ROOT/loader" "$header" | tr '\n' ' ' | sed 's/static inline[^}]*}//g' |
         grep -oE '\bsgt_[a-z0-9_]+\(' | tr -d '(' | sort -u > declared
     [ "$(wc -l < declared)" -gt 10 ] || fail "found only $(wc -l < declared) functions in $header"
@@ -35,8 +36,8 @@ for name in loader tokenize; do
     done
 done
 
-# libsgt-loader's imports, and its global state: the CPU's features and the guard against SIGBUS. A sanitizer adds
-# its own to both.
+# What libsgt-loader imports, and its global state, which is the CPU's features and the guard against SIGBUS. A
+# sanitizer adds its own to both.
 if [ -z "$san" ]; then
     objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals

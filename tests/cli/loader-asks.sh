@@ -1,4 +1,4 @@
-# The system calls of the readers, as strace sees them: hints to the kernel make them fast, but change no batch.
+# The readers' system calls, seen by strace. They give the kernel hints, which make reading fast and change no batch.
 . "$ROOT/tests/cli/lib.sh"
 need_strace
 mkdir text
@@ -11,7 +11,7 @@ shards=$(ls out/*.bin | wc -l)
 asks() {
     calls=$1
     shift
-    # Drop the set from the page cache, if its file system has one: pages that are there are mapped instead.
+    # Drop the set from the page cache, if its file system can: pages in the page cache would be mapped ahead instead.
     for f in out/*.bin; do dd if="$f" iflag=nocache count=0 2> .dd; done
     run 0 strace -f -o traced -e trace="$calls" sgt-inspect out --batch 0:3 --batch-size 4 --seq-len 64 --json "$@"
     stdout_lines 3
@@ -39,7 +39,8 @@ check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1
 # uring: direct reads aligned by statx, one issuer, registered files and memory
 asks io_uring_setup,io_uring_register,statx,fcntl --loader uring
 seen 'io_uring_setup\(.*\) += [0-9]+' > /dev/null || skip 'io_uring is unavailable here: mmap and preload were looked at'
-flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)' # by the strace's age
+# strace prints numbers or names, depending on its version
+flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)'
 check 'one issuer' test "$(seen "io_uring_setup\(.*$flags.*\) += [0-9]+")" -ge 1
 check 'files' test "$(seen 'IORING_REGISTER_FILES_UPDATE.*\) += 1$')" -ge 2
 check 'memory' test "$(seen 'IORING_REGISTER_BUFFERS.*\) += 0$')" -ge 1

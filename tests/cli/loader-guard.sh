@@ -1,4 +1,5 @@
-# A shard that is cut short while it is mapped: one line that names it and exit 1, no signal.
+# A shard is cut short while it is mapped: the command prints one line that names the shard, and exits with 1, not by
+# a signal.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
@@ -13,7 +14,7 @@ ended_with() { # LINE
     stderr_has "$1"
 }
 
-# training: cut after a few steps, which its log counts
+# training: cut after a few steps, which the log counts
 data d
 echo "sgt-train on d, which is cut short" > .ran
 sgt-train $small --loader mmap --sampling random --steps 99999999 --save-every 0 --run run --quiet \
@@ -26,7 +27,7 @@ done
 cut_short d/train_000000.bin 4096
 ended_with 'sgt-train: d/train_000000.bin: ends at byte 4096, in the middle of a window: cut short while in use'
 
-# measuring: it opens shards more than once, so the cut may come before it opens one
+# measuring: the command opens shards several times, so it may also find the cut when it opens one
 data d
 echo "sgt-bench loader on d, which is cut short" > .ran
 sgt-bench loader d --loader mmap --outputs u16 --seq-len 64 --seconds 60 --quiet > .stdout 2> .stderr &

@@ -1,9 +1,9 @@
-# A sparse set of 5,000 shards and 10 TB: opened and drawn from by readers that need no memory for it; and more shards
-# than a process may have open files.
+# A sparse set of 5,000 shards and 10 TB: readers that do not load it open it and draw from it. Also more shards than
+# a process may have open files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
-tokens=1000000000 # of a shard
+tokens=1000000000 # tokens per shard
 bytes=$((1024 + 2 * tokens))
 
 : > hole
@@ -11,7 +11,7 @@ truncate -s "$bytes" hole 2> .truncate || skip "no file of $bytes bytes here: $(
 [ "$(du -k hole | cut -f1)" -lt 1024 ] || skip 'files have no holes here'
 rm hole
 
-# shards DIR COUNT TOKENS: headers followed by holes
+# shards DIR COUNT TOKENS: write shards that have a header, and a hole instead of tokens
 shards() {
     mkdir "$1"
     { le32 20240520 && le32 1 && le32 "$3" && head -c 1012 /dev/zero; } > header
@@ -42,7 +42,7 @@ stdout_is '{"index":123456789,"inputs":[[0,0,0,0],[0,0,0,0],[0,0,0,0]],"targets"
 inspect uring
 same .stdout empty.mmap
 
-# Each row is at its stated place, far into the set: ids written there now appear in it.
+# Each row is where the command says it is, far into the set: ids that are written there appear in the row.
 run 0 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3
 sed -nE 's/^  row [0-2] +(train_[0-9]*.bin) from token ([0-9]+).*/\1 \2/p' .stdout > rows
 check 'three rows' test "$(wc -l < rows)" -eq 3

@@ -1,5 +1,5 @@
-# The loader's vector code for aarch64, on any machine with that compiler and qemu (gcc-aarch64-linux-gnu,
-# qemu-user): the tests of rows, with a few macros instead of Criterion.
+# Test the loader's vector code for aarch64 on any machine that has a compiler for it and qemu (gcc-aarch64-linux-gnu,
+# qemu-user): the tests of rows, with a few macros in place of Criterion.
 # In make check-all only: it runs in emulation.
 . "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc

@@ -1,4 +1,4 @@
-# On machines that sgt does not support, the first header ends the build with one line.
+# On a machine that sgt does not support, the first header that is compiled ends the build with one line.
 . "$ROOT/tests/cli/lib.sh"
 CC=$(sed 's/ .*//' "$BIN/../flags")
 

@@ -1,5 +1,5 @@
-# make's output during a build: a dot per step; on a terminal one line with a counter; with V=1 the commands. And the
-# tests that each tier holds.
+# make's output while it builds: a dot per step; on a terminal one line with a counter; with V=1 the commands. Also
+# which tests each tier runs.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT
 build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
@@ -21,7 +21,7 @@ tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' > lines
 [ "$(cat lines)" = '  [1/2] CC tests/faults/faults.c
   [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat lines)"
 
-# Tiers: each script is in make check, or gives the reason why it is in make check-all only; run.sh follows that.
+# Tiers: each script runs in make check, or states why it runs in make check-all only; run.sh obeys that statement.
 mkdir -p tree/tests/cli
 cp "$ROOT/tests/cli/run.sh" tree/tests/cli
 echo exit 0 > tree/tests/cli/short.sh

@@ -1,5 +1,5 @@
-# sgt_loader.3 and sgt_tokenize.3 are what `make man` writes from the headers: every function, constant and field has
-# a text. The examples work, and the page readers find no fault.
+# sgt_loader.3 and sgt_tokenize.3 are what `make man` writes from the headers. Every function, constant and field is
+# described. The examples work, and the programs that check pages find no fault.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")

@@ -1,6 +1,6 @@
 # sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench with each system call and allocation disturbed in
-# turn (faults.inc): they print and write the usual output (sgt-bench: except for its figures), or they name the fault
-# and leave nothing half done.
+# turn (faults.inc). They give the usual output (sgt-bench: except for its figures), or name the fault and leave no
+# incomplete file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -14,7 +14,7 @@ run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run d
 leave_onednn_alone
 texts . 300
 
-# a vocabulary from JSON lines: each allocation, since each has its own message
+# a vocabulary from JSON lines: disturb every allocation, because each has a message of its own
 tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"& &"}/' > lines.jsonl
 again='sgt-tokenize --quiet --threads 1 --force --train-vocab 300 lines.jsonl out'
 if sees_memory; then
@@ -59,12 +59,13 @@ whole() {
     [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'
 }
 begin sgt-report --quiet --json done -o made
-kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; } # what it prints came later
+# the page may be complete: standard output is written after it
+kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; }
 everything 10
 disturb $changes:kill 2
 kept() { absent made; }
 
-# nothing is measured here; a CPU whose name cannot be read is called unknown
+# figures are not compared, and a CPU whose name cannot be read is "unknown"
 figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }
 whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
 begin sgt-bench tokenize part-00 --json --threads 1

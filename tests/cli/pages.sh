@@ -1,8 +1,8 @@
-# The options in tools/sgt-*.1 are what `make man` writes from the tables, --help has the same, and a stated default
-# is the one that is set.
+# The options in tools/sgt-*.1 are what `make man` writes from the tables, --help lists the same, and a stated default
+# is the value that the program sets.
 . "$ROOT/tests/cli/lib.sh"
 
-# Check a table's defaults: an option with a value states a default, which is the value that is set.
+# Check a table's defaults: each option with a value states a default, and the program sets that value.
 cat > defaults.awk << 'AWK'
 function fail(what) { print $1 " --" $2 ": " what; failed = 1 }
 function words(s) { return " " s " " }
@@ -17,7 +17,7 @@ def != "-" && set != "-" && set !~ /^0%?$/ && set !~ /^(-inf|1844674407370955161
 END { exit failed }
 AWK
 
-# Every option on the lines of ./examples that begin with the program is in its table.
+# Check that the table has every option that ./examples uses, on lines that begin with the program.
 options_exist() {
     grep -E "^ *$program " examples | sed 's/ && .*//' | grep -oE -e ' --[a-z][a-z0-9-]*' | tr -d ' ' | sort -u |
         while read -r option; do

@@ -62,12 +62,12 @@ adds_up() { # LIST
 adds_up gpt2
 check 'tokens a second' awk '$1 == "sum" { ms = $2 } /^predicted/ { x = $5 * ms / 65536e3 }
     END { exit !(x > .9999 && x < 1.0001) }' shown
-# 2 x 65536 x 2304 x 768 operations at 650 and 700 TFLOP/s, of which 12 take 12 times as long
+# a product has 2 x 65536 x 2304 x 768 operations; 12 of them, at 650 and at 700 TFLOP/s
 stdout_matches '^   12  product 65536 x 2304 x 768 +[0-9.]+ +231\.9  tensor +356\.8 +4\.282 +3\.976$'
 run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn --variant none
 adds_up small
 
-# ---- an entry that the tables lack is an error that names it ----
+# ---- an entry missing in a table is an error that names it ----
 sed 's/^norm_rows_kernel /other_kernel /' "$kernels/work.txt" > less
 run 1 predict gpt2 "$kernels/machine-code.txt" less
 stderr_is 'predict: norm_rows_kernel<bf16,3,false> is launched, but has no line in work.txt'
@@ -123,7 +123,7 @@ check "a row: $(cat row)" test "$(cat row)" = 'a_kernel<bf16,8> 128 66 1024 2048
 cp .stdout kept
 run 0 code --compare kept kept
 stdout_is ''
-# EXPECTED LINE for SED: the message for a table that SED has changed
+# EXPECTED LINE for SED: the message after SED has changed the table
 told() {
     sed "$2" kept > new
     run 1 code --compare kept new

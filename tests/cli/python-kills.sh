@@ -1,5 +1,5 @@
-# Training through sgt.Loader is killed 20 times and resumed with 2, 1 and 4 processes: the batches of an undisturbed
-# run. With PYTHON=PATH of a Python that has torch and pytest, PyTorch trains the model.
+# Training through sgt.Loader is killed 20 times and resumed with 2, 1 and 4 processes: it gets the batches of an
+# undisturbed run. PyTorch trains the model if PYTHON=PATH names a Python that has torch and pytest.
 # In make check-all only: it takes a minute, and three with PyTorch.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"

@@ -1,5 +1,5 @@
 # The structs of the Python package (tools/python/sgt/_native.py) match the headers: each field is at the compiler's
-# offset, and none is missing.
+# offset, and no field is missing.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy

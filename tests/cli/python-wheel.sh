@@ -1,5 +1,5 @@
-# make wheel: its tag is auditwheel's, and the wheel works in a fresh venv and in an empty root of Debian, where there
-# is no compiler and no package of ours: README's Python lines, and three steps of training.
+# make wheel: the tag is the one that auditwheel finds. The wheel works in a new venv, and in an empty root of Debian
+# without a compiler and without sgt's packages: README's Python lines, and three steps of training.
 # In make check-all only: it links every program again and installs a root of Debian.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"

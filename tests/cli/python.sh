@@ -1,4 +1,4 @@
-# The Python package sgt: its tests (tests/python), mypy --strict and ruff, and its walk-through, as typed.
+# The Python package sgt: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest mypy ruff

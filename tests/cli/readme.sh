@@ -40,7 +40,7 @@ for target in $(sed 's/^make //' make.sh); do
 done
 [ "$(wc -l < make.sh)" -eq 2 ] || fail "README's first block is not make demo and make check"
 
-# As written, with a limit added, since a GPT-2 124M takes long on a CPU. The limit must be the only addition.
+# Run as written, but with a limit, because a GPT-2 124M takes long on a CPU. The limit must be the only change.
 block sh 3 > main.sh
 grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
 run 0 sgt-tokenize corpus/ out/
@@ -51,12 +51,13 @@ exists run/latest
 
 block sh 2 > all.sh
 grep -q '^sgt-report ' all.sh || fail "README's small model has no page"
-sed 's/--steps 100/--steps 20/' all.sh > small.sh # behind the block above, as a reader types both
+# run the block for the small model after the one above, as a reader would
+sed 's/--steps 100/--steps 20/' all.sh > small.sh
 run 0 sh -eu small.sh
 stdout_has 'Once upon a time'
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
-# The GPU's block: run as far as the backend's build for the host can.
+# The block for GPUs: run as much of it as the CUDA backend's build for the host can.
 block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
 run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh

@@ -1,5 +1,5 @@
-# A page of sgt-report in a browser (Chromium without a window): no message on its console, nothing wider than the
-# screen, text large enough and contrast high enough, light and dark. Pictures are kept in build/report/.
+# Open pages of sgt-report in a browser (Chromium without a window), light and dark: no message on its console,
+# nothing wider than the screen, text large enough and with enough contrast. Pictures are kept in build/report/.
 # In make check-all only: it opens pages in a browser.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -12,8 +12,8 @@ browse() { # OPTION... PAGE: what comes is in .stdout and .stderr
         --hide-scrollbars --user-data-dir="$PWD/browser" --allow-file-access-from-files --enable-logging=stderr \
         --virtual-time-budget=2000 "$@"
 }
-# A frame of that width around a page, since no window can be as narrow as a phone's; it measures and writes its
-# findings.
+# Show the page in a frame of the given width, because no window can be as narrow as a phone's. The frame measures the
+# page and writes what it finds.
 frame() { # PAGE WIDTH
     cat > frame.html << END
 <!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0;background:#888">
@@ -99,7 +99,7 @@ look one.html 1440 dark 10
 look several.html 360 dark 12
 look several.html 1440 light 12
 
-# planted faults are found: something wide, a console message, text that is too pale
+# faults put into a page are found: something too wide, a console message, text with little contrast
 sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
 frame wide.html 360
 browse --dump-dom "file://$PWD/frame.html"

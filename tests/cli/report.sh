@@ -15,14 +15,14 @@ log() {
         printf "\"data_wait_ms\":0.001,\"mfu\":0.4,\"peak_bytes\":%d}\n", 3e8
     } }' > "$2/log.jsonl"
 }
-# options RUN NAME VALUE...: write its options.json
+# options RUN NAME VALUE...: write the run's options.json
 options() {
     file=$1/options.json
     shift
     { printf '{"model": "2x32x2", "batch-size": 4, "seq-len": 16, "grad-accum": 1, "steps": 200'
         while [ $# -gt 1 ]; do printf ', "%s": %s' "$1" "$2" && shift 2; done && echo '}'; } > "$file"
 }
-# shape FIGURE CLASS ELEMENT: print the points of the first such shape of a figure, one per line
+# shape FIGURE CLASS ELEMENT: print the points of the figure's first such shape, one per line
 shape() {
     tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$1\"" | sed 's/</\n</g' |
         grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' |
@@ -57,7 +57,7 @@ run 1 sgt-report odd
 stderr_is 'sgt-report: odd/log.jsonl: no plain file'
 absent report.html
 
-# no other program is needed
+# sgt-report needs no other program
 log 100 plain
 mkdir bin
 ln -s "$(command -v sgt-report)" bin/
@@ -113,7 +113,7 @@ for figure in loss-steps loss-tokens loss-time; do
     shape $figure 'line s1' path | straight 10 || fail "$figure: validation"
 done
 shape lr 'line s0' path | straight 100 || fail 'learning rate'
-# the curve goes up and down between two norms; speed, share and peak are constant
+# the curve goes up and down between two values of the norm; speed, share and peak are constant
 [ "$(shape grad-norm 'raw s0' path | wc -l)" -eq 100 ] || fail 'gradient norm: not every step'
 [ "$(shape grad-norm 'raw s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
 for figure in speed mfu wait peak; do
@@ -128,7 +128,7 @@ for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of th
     'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
-# the page loads nothing, runs nothing, and has every id once
+# the page loads nothing else, runs no script, and has every id only once
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
@@ -150,7 +150,7 @@ stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or direc
 
 # ---- tooltips, and labels of the axes ----
 
-# says FIGURE LINE...: a <title> of the figure has these lines
+# says FIGURE LINE...: check that a <title> of the figure has these lines
 says_there() {
     figure=$1 && shift
     printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > expected
@@ -159,7 +159,7 @@ says_there() {
 }
 report plain
 says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
-says_there loss-steps 'step 100' 'validation 1.5 nats' # a dot's own
+says_there loss-steps 'step 100' 'validation 1.5 nats' # the tooltip of the dot itself
 says_there loss-tokens 'after 2.50 k tokens' 'training 6.545 nats' 'smoothed 6.545 nats' 'validation 6.955 nats'
 says_there lr 'step 3' 'value 0.00098'
 says_there speed 'step 3' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
@@ -230,7 +230,7 @@ report long
 [ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
 grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
-head -238 points | straight 238 || fail 'means of 84 steps' # the last has fewer
+head -238 points | straight 238 || fail 'means of 84 steps' # the last mean has fewer steps
 shape loss-steps 'band s0' polygon > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
 grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
@@ -249,7 +249,7 @@ printf '{"step":100,"lo' >> half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
 grep -q 'last line was half written' report.html || fail 'half a line is not said'
-# resumed without a cut: steps from 50 on are there twice, and the curve uses the later ones
+# resumed without cutting the log: steps from 50 on occur twice, and the curve shows the later ones
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
@@ -338,7 +338,7 @@ sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kind
 report trained
 tr -d '\n' < report.html | sed 's/<tr>/\n/g' | grep '^<th scope="row">' | sed 's/<i [^>]*><\/i>//' > rows
 while IFS=: read -r kind size; do
-    [ "$kind" != program ] || continue # another one
+    [ "$kind" != program ] || continue # the size of the program itself, which is another program here
     [ "$kind" != 'in all' ] || continue
     grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows ||
         fail "$kind is estimated as $size: $(grep "$kind" rows)"
@@ -381,7 +381,7 @@ tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | gre
 ! tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>batch-size</code>' ||
     fail 'batch-size does not differ'
 
-# the best values are bold (both if they are equal), unless the data differ
+# the best values are bold (both, if they are equal), except if the runs have different data
 strong() { grep -c '<strong>' report.html; }
 [ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
 options other data '"another"'

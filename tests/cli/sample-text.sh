@@ -1,5 +1,5 @@
-# sgt-sample's output: raw bytes to a file or a pipe; on a terminal whole characters, and nothing that controls it.
-# The model continues every prompt with the same text (tests/data/make_sample.py).
+# sgt-sample writes raw bytes to a file or a pipe. On a terminal it writes whole characters, and nothing that controls
+# the terminal. The model continues every prompt with the same text (tests/data/make_sample.py).
 . "$ROOT/tests/cli/lib.sh"
 says=$ROOT/tests/data/fixtures/sample/says
 text=$says/text
@@ -11,7 +11,7 @@ same .stdout "$text"
 sample -p G --no-prompt
 tail -c +2 "$text" > rest
 same .stdout rest
-head -c 3 "$text" > half # a prompt that ends within a character
+head -c 3 "$text" > half # a prompt whose end breaks off a character
 sample --prompt-file half
 same .stdout "$text"
 sample -p G --tokens 2
@@ -37,7 +37,7 @@ stdout_has '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 
-# a character is written whole, as soon as it is complete
+# a character is written only when all its bytes are there, and then at once
 need_strace
 strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'
 grep -oE 'write\(1, "[^"]*"' .traced | sed 's/.*"\(.*\)"/\1/' | tr -d '\\' > pieces
@@ -52,7 +52,7 @@ same .shown want
 script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
     < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
 grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
-# a message begins a new line even if the text does not end one; a file or a pipe gets no newline for that
+# a message begins a new line even if the text before it does not end one; files and pipes get no extra newline
 script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
     fail "exit $?: $(cat .stderr .shown)"
 tr -d '\r' < .shown > shown

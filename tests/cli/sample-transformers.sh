@@ -1,4 +1,5 @@
-# sgt-sample --temperature 0 and transformers' generate: the same ids, from our checkpoints and from its own.
+# sgt-sample --temperature 0 and transformers' generate give the same ids, from sgt's checkpoints and from
+# transformers'.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 for python in ${PYTHON:-python3} /usr/bin/python3; do

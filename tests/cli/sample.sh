@@ -28,7 +28,7 @@ run 0 sgt-sample run -p 'Hello' --tokens 20
 stdout_matches '^Hello'
 stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ (ms|s): [0-9.]+ k?tokens/s$'
 cp .stdout first
-run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # a run is its newest checkpoint
+run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # the path of a run stands for its newest checkpoint
 stderr_is ''
 same .stdout first
 run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
@@ -58,7 +58,7 @@ run 0 sgt-sample run --quiet -p 'Hello' --num-samples 2 --tokens 20
 cp .stdout two
 { cat two && printf '\n---\n' && cat alone; } > want
 tr -d '\n' < want > want.1
-tr -d '\n' < all > all.1 # a text may end with a newline of its own
+tr -d '\n' < all > all.1 # a text may itself end with a newline
 same all.1 want.1
 
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --json
@@ -66,7 +66,7 @@ stdout_has '"prompt": "Hello", "sample": 0, "prompt_ids": [15496], "text": "'
 stdout_has '"tokens": 20, "seconds": '
 check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
-# longer than the model's 1024 positions: one notice
+# the text is longer than the model's 1024 positions: one notice
 run 0 sgt-sample run -p 'Hello' --tokens 1030
 stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
 stderr_lines 2

@@ -1,4 +1,4 @@
-# tokenize-basic.sh: the files and the output of one run of sgt-tokenize.
+# tokenize-basic.sh: the files and the output of sgt-tokenize.
 . "$ROOT/tests/cli/lib.sh"
 
 ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
@@ -8,11 +8,11 @@ starts() { od -An -td8 -v -w8 "$1" | tr -d ' ' | paste -sd' '; }
 mkdir -p in/sub
 printf 'Hello world' > in/b.txt
 printf 'hello hello' > in/sub/a.txt
-: > in/a.txt # empty: the end-of-text id alone
+: > in/a.txt # an empty document is only the end-of-text id
 printf ' x' > in/First
 touch -d @1700000000 in/First in/a.txt in/b.txt in/sub/a.txt
 
-# The main form: a summary on stdout, nothing on stderr, these files and no others.
+# The usual form: a summary on stdout, nothing on stderr, and exactly these files.
 run 0 sgt-tokenize in/ out/
 stderr_is ''
 stdout_lines 2
@@ -48,7 +48,7 @@ stderr_is ''
 ls -li --time-style=full-iso out > after
 same before after
 
-# --json: one document on stdout and nothing else.
+# --json: exactly one JSON document on stdout.
 run 0 sgt-tokenize --json in out2
 stdout_lines 1
 stderr_is ''
@@ -61,7 +61,7 @@ done
 grep -qE '"seconds": [0-9.e-]+, "mb_per_s": [0-9.e-]+' doc || fail '--json: seconds and mb_per_s'
 same_folders out out2
 
-# Shards of 4 tokens: documents continue in the next shard, and each start is in its own shard's index.
+# Shards of 4 tokens: documents continue in the next shard. The index of a shard has the starts in that shard.
 run 0 sgt-tokenize --shard-tokens 4 in out4
 stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
 [ "$(ids out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
@@ -70,14 +70,14 @@ stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
 [ "$(starts out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
 [ "$(starts out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
 [ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
-# an exact multiple leaves no empty shard behind
+# if the tokens fill the last shard exactly, no empty shard follows
 run 0 sgt-tokenize --shard-tokens 3 in out3
 stdout_has 'out3: 9 tokens, 4 documents, 3 shards'
 absent out3/train_000003.bin
 run 0 sgt-tokenize --shard-tokens 1 in out1
 stdout_has 'out1: 9 tokens, 4 documents, 9 shards'
 
-# --split: decided by the path alone, so that a document stays in its split when others are added.
+# --split depends on the path alone, so that a document stays in its split when others are added.
 mkdir many
 for i in $(seq 100 299); do echo "document $i" > "many/$i.txt"; done
 run 0 sgt-tokenize --split 25% many split
@@ -85,7 +85,7 @@ stdout_matches '^split: [0-9,]+ tokens, 200 documents, 2 shards; train [0-9,]+, 
 '--split chooses whole documents\)$'
 val=$(($(wc -c < split/val_000000.idx) / 8))
 [ "$val" -ge 30 ] && [ "$val" -le 70 ] || fail "25% of 200 documents set aside $val"
-# the split of these 34 paths is frozen: the hash never changes
+# the split of these 34 paths was recorded: the hash must never change
 mkdir fewer
 for i in $(seq 100 199); do cp "many/$i.txt" fewer; done
 run 0 sgt-tokenize --split 25% fewer split2
@@ -95,7 +95,8 @@ cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || f
 run 0 sgt-tokenize --split 100% in all-val
 stdout_has 'train 0, val 9 tokens'
 absent all-val/train_000000.bin
-# if the hash picks none of several files, the one with the smallest hash goes to val, in any order and in parts too
+# if the hash picks none of several files, the file with the smallest hash goes to val: in any order, and with parts
+# too
 mkdir few
 for i in 1 2 3 4 5 6 7 8 9; do echo "number $i" > few/$i; done
 run 0 sgt-tokenize --split 5% few one-val
@@ -106,7 +107,7 @@ run 0 sgt-tokenize --split 5% --shuffle 7 few one-val3
 same one-val/val_000000.bin one-val3/val_000000.bin
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 5% few one-val4; done
 same_folders one-val one-val4
-# JSONL and streams are split in one pass
+# no file is chosen if there is only one, if documents are lines of JSONL, or if they come from standard input
 run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin

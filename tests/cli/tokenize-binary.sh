@@ -6,7 +6,7 @@ paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -s
 mkdir -p in/.git in/sub
 echo 'some text' > in/a.txt
 printf 'a \000 b \303\251\n' > in/nul.txt # U+0000 in UTF-8 is text
-printf 'caf\351\n' > in/latin1.txt        # and so are bytes that are not UTF-8, by themselves
+printf 'caf\351\n' > in/latin1.txt        # bytes that are not UTF-8, without a NUL, are text too
 echo x > in/.git/config
 echo y > in/.env
 printf '%%PDF-1.7\n' > in/p.pdf
@@ -19,7 +19,7 @@ printf '\377\376h\000i\000' > in/sub/utf16le.txt
 printf '\376\377\000h\000i' > in/sub/utf16be.txt
 printf 'some \000 \377 bytes' > in/sub/z.dat
 
-# A folder: each file that is not text gets a line, five at most, and the others are counted in one.
+# A folder: five files that are not text get a line each, and one more line counts the others.
 run 0 sgt-tokenize in out
 cat > want << 'END'
 sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)
@@ -70,7 +70,7 @@ same_folders out out3
 run 0 sgt-tokenize --quiet --shuffle 1 in out4
 [ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
 
-# --binary keep and --hidden read everything; a run cannot be continued with other values.
+# --binary keep and --hidden read everything; a run cannot be continued with other values of these options.
 run 0 sgt-tokenize --binary keep --hidden in out5
 stderr_is ''
 [ "$(paths out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
@@ -90,11 +90,11 @@ printf 'in/p.pdf\nin/a.txt\n' > list
 run 0 sgt-tokenize @list out7
 stderr_is "sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 [ "$(paths out7)" = '"a.txt"' ] || fail "a list: $(paths out7)"
-run 0 sgt-tokenize in/.env in/.git out8 # hidden, but named
+run 0 sgt-tokenize in/.env in/.git out8 # hidden, but named on the command line
 stderr_is ''
 [ "$(paths out8)" = '".env" "config"' ] || fail "hidden names: $(paths out8)"
 
-# A filter reads files of its ending; packed files are checked after unpacking; in JSONL only a magic number counts.
+# A filter's files are not checked; packed files are checked after unpacking; in JSONL only magic numbers count.
 run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
 gzip -k in/p.pdf
 run 1 sgt-tokenize in/p.pdf.gz out10
@@ -113,7 +113,8 @@ run 1 sgt-tokenize --quiet last.dat out12
 stderr_is 'sgt-tokenize: last.dat: binary data, not UTF-8 text (--binary keep takes its bytes)'
 { head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
 run 0 sgt-tokenize --quiet beyond.txt out12
-{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file's end cuts this one: it is whole, and wrong
+# here the file's end breaks off the character, so the bytes are not UTF-8
+{ head -c 10 /dev/zero && printf '\303'; } > short.dat
 run 1 sgt-tokenize --quiet short.dat out13
 
 # Standard input is checked as it is read, for any size of its pieces.
@@ -135,7 +136,7 @@ stderr_is 'sgt-tokenize: dots: no file in this folder but hidden ones (--hidden 
 absent out15
 run 0 sgt-tokenize --quiet only in out15
 rm -r out15
-ln -s gone dots/.dangling # what is not read need not be there
+ln -s gone dots/.dangling # a hidden link is not read, so it may lead nowhere
 echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
@@ -157,7 +158,8 @@ run 1 sgt-tokenize --quiet --format text --binary skip in old2
 stderr_is 'sgt-tokenize: old2: made with --binary not given, now skip (--force replaces it)'
 run 0 sgt-tokenize --quiet --force --format text --binary skip in old2
 [ "$(paths old2)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths old2)"
-run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before # of other options: it is made anew
+# with other options, --force makes the set anew
+run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before
 [ "$(paths before)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths before)"
 
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16

@@ -6,13 +6,13 @@ work_in_memory
 
 mkdir corpus kept
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a1
-head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # a beginning of it is another text
-{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # the same length: as is one with another last byte
+head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # the beginning of a1 is another text
+{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # a1 with another last byte, and the same length
 cp corpus/a1 corpus/b
 : > corpus/c
 : > corpus/d
 printf 'not UTF-8: \377' > corpus/e
-printf 'not UTF-8: \376' > corpus/f # other bytes, if U+FFFD both
+printf 'not UTF-8: \376' > corpus/f # e and f are different, although replacing makes both U+FFFD
 printf 'x' > corpus/g
 {
     printf '{"text": "one"}\n{"text": "two"}\n{"text": "one"}\n{"text": "\\u006fne"}\n{"text": "x"}\n{"text": ""}\n'
@@ -53,7 +53,7 @@ for i in 1 0; do
 done
 same_folders both both2
 run 0 sgt-inspect --quiet --verify both
-# across splits too: of two equal documents, the first is kept
+# duplicates are found across splits: the first of two equal documents is kept
 mkdir halves
 i=0
 while [ $i -lt 40 ]; do
@@ -69,11 +69,11 @@ i=0
 while [ $i -lt 20 ]; do i=$((i + 1)) && cp halves/$((i + 100)) firsts; done
 run 0 sgt-tokenize --quiet --split 50% firsts first
 shards half first
-# no duplicates: the count is 0, and the shards equal a plain set's
+# without duplicates the count is 0, and the shards equal those of a set without --dedup
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
 shards clean plain
 grep -q duplicates clean/manifest.json && fail 'none is counted'
-# text is compared after it is normalized and mended
+# texts are compared after normalizing and replacing
 run 0 sgt-tokenize --json --invalid-utf8 replace --dedup corpus/e corpus/f replaced
 [ "$(field documents .stdout)" = 2 ] || fail "$(cat .stdout)"
 # standard input

@@ -1,10 +1,11 @@
-# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing, is exact if it reads everything, and otherwise right
-# within the error that it states.
+# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing. It is exact if it reads everything; otherwise it is
+# right within the error that it states.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
 
-# estimate OPTION... INPUT...: compare with tokenizing the same. The stated error is twice a standard error; twice the
-# stated error is exceeded once in 15,000 times, and the same inputs always give the same estimate.
+# estimate OPTION... INPUT...: compare the estimate with tokenizing the same inputs. The stated error is twice a
+# standard error, so twice the stated error is exceeded once in 15,000 times. The same inputs always give the same
+# estimate.
 estimate() {
     run 0 sgt-tokenize --dry-run --json "$@"
     stdout_lines 1
@@ -61,14 +62,14 @@ run 0 sgt-tokenize --dry-run few
 stdout_matches '^disk        [0-9.]+ MiB in 1 shard$'
 run 0 sgt-tokenize --dry-run --quiet few
 stdout_is ''
-run 0 sgt-tokenize --dry-run --json few few.jsonl # a file is no OUT
+run 0 sgt-tokenize --dry-run --json few few.jsonl # OUT is a file, which is refused
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 stdout_has '"disk_free": null'
 mkdir filled && cp few/part-07 filled
-run 0 sgt-tokenize --dry-run --json few filled # nor is a folder that is not sgt-tokenize's
+run 0 sgt-tokenize --dry-run --json few filled # OUT is a folder that sgt-tokenize did not make, which is refused
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 ls -lA --full-time out few filled > before
-run 0 sgt-tokenize --dry-run --json few out # but this is
+run 0 sgt-tokenize --dry-run --json few out # OUT is a set, which is accepted
 [ "$(field files .stdout)" -eq "$(ls few | wc -l)" ] || fail 'OUT is among the files'
 ls -lA --full-time out few filled > after
 same before after
@@ -102,11 +103,11 @@ about=$(field documents dry) documents=$(wc -l < lines.jsonl)
 off=$((about > documents ? about - documents : documents - about))
 [ $((off * 5)) -lt "$documents" ] || fail "$about documents were said, there are $documents"
 gzip -1k text.txt lines.jsonl
-exact text.txt.gz few # little on disk, and so read as a whole
+exact text.txt.gz few # the packed file is small on disk, so it is read to its end
 estimate --field page.text text.txt text.txt.gz many lines.jsonl lines.jsonl.gz
 [ "$error" != null ] && [ "$error" -gt 0 ] || fail "± $error of packed files that were unpacked as a whole"
 
-# of a few large packed files only the beginnings are read, so no error can be stated
+# of a few large packed files only the beginnings are read, so the error is unknown
 yes 'the same few words again and again' | head -c 300000000 | gzip -1 > large.gz
 run 0 sgt-tokenize --dry-run --json large.gz text.txt
 stdout_has '"tokens_error": null'

@@ -1,4 +1,4 @@
-# tokenize-durable.sh: a file is durable before a file that relies on it gets its name. Needs strace, which shows the
+# tokenize-durable.sh: a file is flushed to disk before a file that relies on it gets its name. strace shows the
 # system calls.
 . "$ROOT/tests/cli/lib.sh"
 

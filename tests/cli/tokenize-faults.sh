@@ -1,6 +1,6 @@
 # sgt-tokenize with each system call and allocation disturbed in turn (faults.inc): files that cannot be made, read,
-# written, flushed or renamed, partial reads and writes, no memory, no threads, clocks that jump, SIGKILL. Many kinds of
-# input, shuffled and deduplicated, through a filter, and as the rank that completes OUT.
+# written, flushed or renamed; partial reads and writes; no memory; no threads; clocks that jump; SIGKILL. Inputs of
+# many kinds: shuffled and deduplicated, through a filter, and as the rank that completes OUT.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -19,7 +19,7 @@ tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/
 whole() {
     diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }
-begin() { # so, undisturbed
+begin() { # run it undisturbed, to have the expected output
     rm -rf out undisturbed
     prepare
     run 0 $again

@@ -3,7 +3,7 @@
 
 ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
-printed() { # what FILTER prints for one file, as it arrives
+printed() { # print the bytes of the document that FILTER makes from one file
     rm -rf odd out-odd
     mkdir odd
     : > odd/x.odd
@@ -11,7 +11,8 @@ printed() { # what FILTER prints for one file, as it arrives
     sgt-inspect --decode 1:100000 out-odd > was-printed 2> .decoded
 }
 
-# The command's output is the document; the path comes last or at {}; other files are read as usual.
+# The command's output is the document. The file's path replaces {}, or is the last argument. Other files are read as
+# usual.
 mkdir in
 printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
@@ -26,7 +27,7 @@ stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run 1 sgt-tokenize in out
 stderr_has ', now not given (--force replaces it)'
 
-# Words and quotes follow the shell's rules, and nothing else of a shell; {} within a word; odd paths.
+# Words and quotes are read as a shell reads them, but no shell runs: {} within a word, and unusual paths.
 mkdir -p 'odd names'
 printf x > 'odd names/-a b$(c).cmd'
 cd 'odd names' || exit 1
@@ -37,7 +38,7 @@ sgt-inspect --decode 1:1000 out-a > got 2> .decoded
 printf '%s' "\$HOME|a \"b|c'\"d| ./-a b\$(c).cmd:" > want
 [ "$(cat got)" = "$(cat want)" ] || fail "words: $(cat got)"
 
-# JSONL if the command says so or all inputs are JSONL; text if it says so.
+# The output is JSONL if the filter says so, or if all inputs are JSONL; it is text if the filter says text:.
 printf '1\n2\n' > in/d.num
 run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.num out-j
 stdout_has 'out-j: 6 tokens, 2 documents'
@@ -59,7 +60,8 @@ printed "sh -c 'ls /proc/\$\$/fd; cat' sh"
 exec 7<&-
 [ "$(xargs < was-printed)" = '0 1 2' ] || fail "descriptors: $(xargs < was-printed)"
 
-# Failures name the file and the command's end; its standard error is passed on; nothing is left.
+# A failure's message names the file and how the command ended. The command's standard error is passed on. Nothing is
+# left.
 mkdir bad
 printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
@@ -107,7 +109,7 @@ run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
 run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later whole-later
 same_folders out-later whole-later
 
-# A run that continues within a filter's output needs the same output again.
+# A run that resumes within the output of a filter needs the same output again.
 mkdir long
 cp "$ROOT/tokenize/vocab/gpt2.bpe" long/a.fil
 cat > slow << 'END'
@@ -140,7 +142,7 @@ run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
 stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within '\
 'the first [0-9]+ \(--force starts over\)$'
 
-# Several at once: the second begins before the first ends. An interrupted run leaves none behind.
+# Several commands run at once: the second begins before the first ends. An interrupted run leaves no command behind.
 mkdir many
 for i in 1 2 3 4; do printf $i > many/$i.par; done
 cat > together << 'END'

@@ -4,13 +4,13 @@
 paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 
-# Byte order of whole paths: a folder sorts as its name and a slash.
+# Files are in byte order of their whole paths, in which a folder's name is followed by a slash.
 mkdir -p in/a in/a.d
 for f in in/a/z in/a-b in/a.txt in/a.d/x in/a0 in/B in/é; do echo x > $f; done
 run 0 sgt-tokenize in out
 [ "$(paths out)" = '"B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é"' ] || fail "order: $(paths out)"
 
-# INPUTs in the order given; a file's path is its last component; the same file twice is read twice.
+# INPUTs keep the given order; the recorded name of a file is its last component; a file given twice is read twice.
 run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
 [ "$(paths out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths out2)"
 
@@ -60,7 +60,7 @@ run 1 sgt-tokenize links out6
 stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
 nothing_left out6
 
-# Names with a newline or with bytes that are not UTF-8: read like any other, escaped in messages.
+# Names with a newline, or with bytes that are not UTF-8, are read like any other, and escaped in messages.
 mkdir names
 printf 'x' > "names/a
 b"
@@ -77,7 +77,7 @@ run 1 sgt-tokenize --invalid-utf8 fail names out8
 stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 nothing_left out8
 
-# OUT is never read: refused as an INPUT, skipped below one.
+# OUT is never read: it is refused as an INPUT, and skipped if it is below an INPUT.
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
@@ -113,7 +113,8 @@ run 0 sgt-tokenize --format text kinds out10
 stderr_is ''
 same out9/train_000000.bin out10/train_000000.bin
 
-# Standard input: one document, alone or among others. It cannot be compared, so a finished OUT is not overwritten.
+# Standard input is one document, alone or among others. It cannot be compared with an earlier run's, so a finished
+# OUT is refused.
 printf 'from a pipe' | run 0 sgt-tokenize - out11
 stdout_matches '^out11: 4 tokens, 1 document'
 cat > want << 'END'
@@ -169,7 +170,7 @@ if [ -r /proc/self/mem ]; then
     stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
     nothing_left out14
 fi
-# A file that holds more, or less, than its stated size.
+# Files whose content is longer or shorter than their size.
 if [ -r /proc/version ]; then
     run 1 sgt-tokenize /proc/version out15
     stderr_is 'sgt-tokenize: /proc/version: has no size that can be trusted: the system says 0 bytes, but it holds '\

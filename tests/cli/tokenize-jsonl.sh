@@ -3,7 +3,8 @@
 
 ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 
-# A line's field is a document, in the order of lines; blank lines are skipped; the last line may lack its newline.
+# A document is the field of a line, in the order of lines. Blank lines are skipped. The last line may lack its
+# newline.
 mkdir in
 printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' \
     > in/a.jsonl
@@ -28,7 +29,8 @@ END
 same out/sources.jsonl want
 run 0 sgt-inspect --verify out
 
-# Bad lines: an error that names file, line and byte, and leaves nothing; or skipped and counted with --skip-bad.
+# A bad line is an error that names file, line and byte, and nothing is left; with --skip-bad it is left out and
+# counted.
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
@@ -61,7 +63,8 @@ stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects
 run 0 sgt-tokenize deep.jsonl out-deep
 stdout_has 'out-deep: 2 tokens, 1 document'
 
-# The same line number for any number of threads and any start; whole shards before it are kept.
+# The number of a bad line is right for any number of threads and wherever the run began; complete shards before it
+# are kept.
 awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' \
     > many.jsonl
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
@@ -75,7 +78,7 @@ for t in 1 4; do
     stderr_has 'broken.jsonl: line 30000: byte 2:'
 done
 
-# --field, nested too; lone surrogates.
+# --field, also for nested objects; lone surrogates.
 printf '{"a":{"b":"Hello world"},"text":{"b":1}}\n' > nested.jsonl
 run 0 sgt-tokenize --field a.b nested.jsonl out-nested
 [ "$(ids out-nested/train_000000.bin)" = '50256 15496 995' ] || fail 'nested'
@@ -116,7 +119,7 @@ for t in 1 4; do
 done
 same_folders out-both1 out-both4
 same_folders out-packed1 out-packed4
-# (the split depends on the name, so packed files have another)
+# (the split depends on the file's name, so packed files have another split)
 run 0 sgt-tokenize --quiet both out-both
 run 0 sgt-tokenize --quiet packed out-packed
 same out-both/train_000000.bin out-packed/train_000000.bin

@@ -1,5 +1,5 @@
-# tokenize-merges.sh: vocabularies with the same tokens and other merges differ: no set is completed, resumed or merged
-# with both. Sets of releases whose fingerprints did not cover merges are still read.
+# tokenize-merges.sh: vocabularies with the same tokens but other merges are different: a set is not completed,
+# resumed or merged with another one. Sets of older releases, whose fingerprints did not cover merges, are still read.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -27,7 +27,7 @@ run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin
 same set/tokenizer.json a/tokenizer.json
 
-# a run begun with one is not resumed with the other
+# a run begun with one vocabulary is not resumed with the other
 mkdir corpus
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat in.txt; done
@@ -46,7 +46,7 @@ run 0 sgt-tokenize $options --vocab short corpus begun
 run 0 sgt-tokenize $options --force --vocab cut corpus other
 run 1 sgt-inspect --compare --quiet begun other
 
-# sets of the two are not merged
+# sets of the two vocabularies are not merged
 for first in a b; do
     [ $first = a ] && second=b || second=a
     run 1 sgt-inspect --merge $first $second m
@@ -91,7 +91,7 @@ stderr_is "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, no
 run 1 sgt-inspect --merge a old m
 stderr_is 'sgt-inspect: old: made with another vocabulary: the merges in its tokenizer.json are not those of a '\
 '(tokenize its text again with --vocab a)'
-run 0 sgt-inspect --merge --quiet old old twice # what they carry is the same
+run 0 sgt-inspect --merge --quiet old old twice # the tokenizer.json of both sets is the same
 run 0 sgt-inspect --verify --quiet twice
 same twice/tokenizer.json b/tokenizer.json
 run 0 sgt-inspect --merge --quiet --shard-tokens 1k twice small

@@ -1,4 +1,4 @@
-# tokenize-out.sh: which command an OUT belongs to, and what happens to one that belongs to another.
+# tokenize-out.sh: OUT belongs to one command. Another command is refused, unless --force replaces the set.
 . "$ROOT/tests/cli/lib.sh"
 
 mkdir in
@@ -36,7 +36,7 @@ mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
-# Another time stamp gives a notice; the place and the spelling of the inputs do not matter.
+# Another time stamp of an input gives a notice. The inputs may be moved, or given by another path.
 touch -d @1700000000 in/1.txt
 run 0 sgt-tokenize in out
 stderr_is 'sgt-tokenize: out: inputs of the same size as then are taken for the same; 1 of them has a new time stamp'
@@ -46,7 +46,7 @@ run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 stdout_has 'complete already'
 same_folders out kept
 
-# --force replaces the old set completely. With the same command it does nothing.
+# --force replaces the old set completely; if the same command made it, nothing is done.
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
@@ -112,14 +112,15 @@ for to in nowhere ../theirs; do
 done
 [ "$(ls -A theirs linked | tr -s '\n' ' ')" = 'linked: theirs: a.tmp ' ] || fail 'a linked .work was written to'
 
-# A pipe in place of the list of inputs blocks nobody.
+# A FIFO in place of the list of inputs does not make the program wait.
 run 0 sgt-tokenize in piped
 rm piped/sources.jsonl
 mkfifo piped/sources.jsonl
 run 1 timeout -k 1 60 sgt-tokenize in piped
 stderr_is 'sgt-tokenize: piped/sources.jsonl: is not a regular file (--force starts over)'
 
-# A full disk (here: a limit on the size of files): one line, nothing left; with room the same command succeeds.
+# A full disk (imitated by a limit on the size of files): one line, and nothing is left. With room, the same command
+# succeeds.
 head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
 code=0
 (trap '' XFSZ && ulimit -f 64 && exec sgt-tokenize big full) > .stdout 2> .stderr || code=$?

@@ -1,4 +1,4 @@
-# tokenize-packed.sh: .gz and .zst, whole and damaged.
+# tokenize-packed.sh: inputs packed as .gz and .zst, whole and damaged.
 . "$ROOT/tests/cli/lib.sh"
 
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
@@ -10,7 +10,7 @@ expect_text() { # FILE: it is `text`
     rm -r "out-$1"
 }
 
-# One member, several, an empty one among them, zeros after the last; upper case.
+# One member; several, of which one is empty; zeros after the last; an ending in upper case.
 gzip -c text > a.gz
 expect_text a.gz
 { head -c 100001 text | gzip -1 && printf '' | gzip && tail -c +100002 text | gzip -9; } > b.GZ
@@ -34,7 +34,7 @@ cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing
     done
 }
 
-# Cut anywhere, not gzip at all, or followed by other data.
+# Files that are cut, that are not gzip, or that have other data after the last member.
 size=$(wc -c < a.gz)
 cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
@@ -47,7 +47,8 @@ stderr_matches '^sgt-tokenize: after.gz: offset [0-9]+: not gzip, or damaged: in
 run 1 sgt-tokenize after.gz out-after
 stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: neither zeros nor the end follows zeros"
 
-# A changed byte anywhere after the header is found; whole shards stay, and with the mended file the run continues.
+# A changed byte anywhere after the header is found. Complete shards stay, and once the file is repaired the run
+# continues.
 for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
     cp a.gz flipped.gz
     byte=$(od -An -tu1 -j $at -N 1 a.gz)
@@ -73,7 +74,7 @@ cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
 run 1 sgt-tokenize plain.zst out-plain
 stderr_is 'sgt-tokenize: plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor'
-# a frame whose descriptor has a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
+# the frame's descriptor states a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
 { printf '\050\265\057\375\000\220' && printf '\001\000\000'; } > wide.zst
 run 1 sgt-tokenize wide.zst out-wide
 stderr_is 'sgt-tokenize: wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | '\

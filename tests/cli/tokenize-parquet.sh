@@ -1,4 +1,4 @@
-# tokenize-parquet.sh: Parquet gives the shards of the same texts in JSONL; damaged files end in one line.
+# tokenize-parquet.sh: Parquet gives the same shards as its texts in JSONL; a damaged file gives one line.
 . "$ROOT/tests/cli/lib.sh"
 data=$ROOT/tests/data/parquet
 
@@ -6,7 +6,7 @@ codecs='none zstd gzip'
 case $(codecs_of "${CC:-cc}") in *snappy*) codecs="$codecs snappy" ;; esac
 case $(codecs_of "${CC:-cc}") in *lz4*) codecs="$codecs lz4" ;; esac
 
-# The rows that are not null, by the patterns of tests/data/make_parquet.py, as JSONL.
+# Write the rows that are not null as JSONL; tests/data/make_parquet.py has the same patterns.
 cp "$data/texts.jsonl" none.jsonl
 awk 'NR % 3 != 2' none.jsonl > some.jsonl
 awk 'NR == 1' none.jsonl > all.jsonl
@@ -34,12 +34,12 @@ for encoding in plain dict length delta; do
 done
 is none "$data/fallback.parquet"
 case $codecs in *snappy*) is nested --field page.in.text "$data/nested.parquet" ;; esac
-cp "$data/zstd-v2.parquet" rows.data # told by its first and last bytes
+cp "$data/zstd-v2.parquet" rows.data # recognized by its first and last bytes, not by its name
 is none --field plain_none rows.data
 run 0 sgt-tokenize "$data/empty.parquet" empty
 stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
 
-# All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
+# Everything that works for JSONL: an estimate, ranks, shuffling, duplicates, training a vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done
 both() { # OPTION...: the same shards
@@ -55,7 +55,7 @@ for rank in 0 1; do run 0 sgt-tokenize --quiet --field dict_none --rank $rank --
 same a/train_000000.bin ranks/train_000000.bin
 both --shuffle 3
 both --dedup
-run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # by the number of the row
+run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # the number of a row decides its split
 exists split/val_000000.bin
 both --normalize nfc
 run 0 sgt-tokenize --quiet --field dict_none --train-vocab 300 rows vocab-a
@@ -63,7 +63,7 @@ run 0 sgt-tokenize --quiet --train-vocab 300 lines vocab-b
 same vocab-a/merges.txt vocab-b/merges.txt
 both --shard-tokens 500
 eight='rows rows rows rows rows rows rows rows'
-for wait in .01 .02 .04 .08; do # killed somewhere, or done by then
+for wait in .01 .02 .04 .08; do # killed at some moment, or finished before
     sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut > .stdout 2> .stderr &
     pid=$!
     sleep $wait
@@ -74,7 +74,7 @@ run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight whole
 for f in whole/*.bin whole/*.idx; do same "$f" "cut/${f#whole/}"; done
 
-# ---- what is refused, by name ----
+# ---- refused files; the message names the reason ----
 refused() { # MESSAGE OPTION... FILE
     message=$1
     shift
@@ -94,7 +94,7 @@ refused 'nested.parquet: column "id" does not hold strings (--field NAME says wh
 refused 'nested.parquet: column "list.list.element" holds lists or groups, not one string a row (--field A.B names '\
 "a column in a group; --filter 'parquet=jsonl:COMMAND' can join its strings)" --field list.list.element nested.parquet
 
-# ---- damage: whatever byte is wrong, one line that names the file, or the rows that can be read ----
+# ---- damage: any wrong byte gives one line that names the file, or only rows that can still be read ----
 size=$(wc -c < zstd-v1.parquet)
 for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) $((size - 300)) $((size - 40)) \
     $((size - 8)) $((size - 6)) $((size - 1)); do

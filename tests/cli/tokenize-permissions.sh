@@ -1,7 +1,8 @@
 # tokenize-permissions.sh: missing permissions are found before anything is written.
 . "$ROOT/tests/cli/lib.sh"
 
-# root may read everything, so become nobody. Paths are relative, since nobody may not enter the parent folders.
+# root may read everything, so continue as the user nobody. Paths are relative, since nobody may not enter the parent
+# folders.
 try=
 if [ "$(id -u)" -eq 0 ]; then
     try='setpriv --reuid=65534 --regid=65534 --clear-groups'

@@ -1,5 +1,5 @@
-# tokenize-progress.sh: sgt-tokenize's bar on a terminal: one for all inputs, by bytes, with MB/s, tokens/s and the time
-# left. tests/base/test_progress.c tests it among other lines.
+# tokenize-progress.sh: sgt-tokenize's bar on a terminal: one bar for all inputs, by bytes, with MB/s, tokens/s and
+# the time left. tests/base/test_progress.c tests the bar together with other lines.
 . "$ROOT/tests/cli/lib.sh"
 
 command -v script > /dev/null || skip 'script is not there'
@@ -15,7 +15,7 @@ grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.
     fail "no bar that is full at last: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
 
-# shuffling and deduplicating read the documents again: one bar for both passes, of all bytes that they read
+# shuffling and deduplicating read the documents again: one bar shows both passes, by all bytes that they read
 full() { # BYTES: the last bar is full at so many
     all=$(echo "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }')
     tail -1 shown | grep -qE "^100%\|#{20}\| $all/$all \[" || fail "no bar that is full at $all: $(cat shown)"
@@ -32,7 +32,7 @@ run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
 terminal 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
-# standard input has no size: no time left is printed
+# the size of standard input is unknown, so no time left is shown
 terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
@@ -45,7 +45,7 @@ grep -q '^sgt-tokenize: in/8.gz.zip: ' shown || fail "no notice: $(cat shown)"
 terminal 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
 
-# a terminal that cannot move its cursor: no line is redrawn
+# a terminal that cannot move its cursor gets no bar
 TERM=dumb
 terminal 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"

@@ -1,5 +1,5 @@
-# tokenize-ranks.sh: OUT made by several ranks, with --rank and --ranks and with mpirun: the bytes of one rank,
-# whichever rank dies; and refused combinations.
+# tokenize-ranks.sh: OUT made by several ranks, with --rank and --ranks or with mpirun, has the same bytes as from one
+# rank, whichever rank dies. Also combinations that are refused.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
@@ -29,7 +29,7 @@ for ranks in 1 2 3 7 $((files + 3)); do
     done
     same_folders out one
 done
-# at the same time, repeatedly: one may find OUT while another makes it, and two may end together
+# at the same time, again and again: a rank may find OUT while another makes it, and two may end at the same moment
 for again in 1 2 3 4 5 6 7 8 9 10 11 12; do
     rm -rf out
     for i in 0 1 2 3; do sgt-tokenize $options --threads 1 --rank $i --ranks 4 corpus out 2> ".stderr$i" & done
@@ -55,7 +55,7 @@ for what in "files $files" "documents $((files + 598))" 'lone_surrogates 600'; d
 done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
-# any rank accepts a complete OUT
+# every rank accepts an OUT that is complete
 run 0 sgt-tokenize $talks --rank 5 --ranks 9 corpus out
 stdout_has 'complete already, nothing was done'
 run 0 sgt-tokenize $talks corpus out
@@ -114,7 +114,7 @@ run 1 sgt-tokenize $options --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: made with --ranks 2, now 3 (--force replaces it)'
 run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
-# the other rank does its part meanwhile
+# meanwhile the other rank makes its part
 run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
 kill -TERM $pid
@@ -125,7 +125,7 @@ wait $pid || code=$?
 run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
 same_folders out two
 
-# ranks do not continue a killed run of one process, nor the reverse
+# ranks do not continue the killed run of a single process, nor the reverse
 rm -rf out
 mkfifo pipe
 sgt-tokenize $options more - out < pipe &
@@ -140,7 +140,7 @@ exec 3>&-
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
 
-# ---- one rank's error ends that rank; the others' parts are kept ----
+# ---- an error on one rank ends that rank; the parts of the others are kept ----
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 inodes out/.work/part-000001 > had
@@ -151,7 +151,7 @@ inodes out/.work/part-000001 > has
 same had has
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
-# damage to a complete part is found; --force makes that part anew
+# damage in a complete part is found; --force makes that part again
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 rm out/.work/part-000001/train_000001.bin
@@ -162,7 +162,7 @@ run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
 
-# the rank that completes OUT finds a wrong index too
+# the rank that completes OUT also finds a wrong index
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 printf '\005' | dd of=out/.work/part-000001/train_000000.idx bs=1 conv=notrunc 2> /dev/null
@@ -211,7 +211,7 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
-# a rank that dies: mpirun ends the others, and the same command continues
+# a rank dies: mpirun ends the others, and the same command continues
 rm -rf out
 run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
 $mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &

@@ -1,5 +1,6 @@
-# tokenize-shuffle.sh: --shuffle: the same order for any threads and ranks, another one for another seed, the same
-# documents in all; refused and resumed runs. (tests/tokenize compares the order with its definition.)
+# tokenize-shuffle.sh: --shuffle gives the same order for any number of threads and ranks, another order for another
+# seed, and always the same documents. Also refused and resumed runs. (tests/tokenize compares the order with its
+# definition.)
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
@@ -25,7 +26,7 @@ same_folders out seven
 run 0 sgt-tokenize --quiet $options --shuffle 8 corpus eight
 run 0 sgt-tokenize --quiet $options --shuffle 0 corpus zero
 
-# ---- each document is there once, in its split, and not in the input's order ----
+# ---- each document occurs once, in its split; the order is not the input's ----
 listed() { # OUT SPLIT: its documents, a line each, as ids in hex
     cat "$1/$2"_*.bin > /dev/null || return
     for bin in "$1/$2"_*.bin; do tail -c +1025 "$bin"; done | od -An -v -tx2 -w2 | tr -d ' ' |
@@ -43,7 +44,7 @@ for split in train val; do
     [ "$(cat seven.$split eight.$split zero.$split | wc -l)" = $((3 * $(wc -l < plain.$split))) ] || fail 'lines'
 done
 cmp -s seven.train eight.train && fail 'another seed gives the same order'
-# in a random order of n documents the mean distance from the old place is n/3, here within a tenth of n
+# in a random order of n documents, the mean distance from the old place is n/3; here it is within n/10 of that
 awk 'NR == FNR { at[$0] = FNR; next } $0 in at { d = FNR - at[$0]; sum += d < 0 ? -d : d; n++ }
      END { mean = sum / n / n; exit !(n > 200 && mean > .23 && mean < .44) }' plain.train seven.train ||
     fail 'documents are near where they were'
@@ -71,16 +72,16 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --shuffle' \
 run 0 sgt-tokenize $options --shuffle 7 corpus seven
 stdout_has 'complete already, nothing was done'
 
-# ---- stopped while shards are assembled: whole shards stay, and nothing is scattered again ----
+# ---- stopped while shards are assembled: complete shards stay, and documents are not scattered again ----
 need_strace
-stop_late() { # it is killed at that rename
+stop_late() { # kill it at rename number $1
     rm -rf out
     strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when="$1" \
         sgt-tokenize --quiet --threads 1 $options --shuffle 7 corpus out > .stdout 2> .stderr
     absent out/manifest.json
     exists out/.work/sorting/train/table
 }
-shards=$(ls seven/*.bin | wc -l) # of two renames each: half of them are then in OUT
+shards=$(ls seven/*.bin | wc -l) # each shard takes two renames, so half of the shards are then in OUT
 renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
     awk '$NF == "rename" { print $4 }')
 stop_late $((renames - shards))
@@ -91,7 +92,7 @@ grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was scattered
 inodes out/*.bin | sort > has
 [ "$(grep 'out/train' had | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
 same_folders out seven
-# damage in between is found; --force scatters again
+# damage to the scattered files is found; --force scatters again
 stop_late $((renames - shards))
 truncate -s -2 out/.work/sorting/train/00000
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
@@ -105,7 +106,7 @@ run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out seven
-# a shard of another length in OUT is not accepted as ours
+# a shard in OUT with another length is refused
 stop_late $((renames - shards))
 head -c 1026 one/train_000000.bin > out/train_000001.bin
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out

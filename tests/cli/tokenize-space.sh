@@ -1,5 +1,5 @@
-# tokenize-space.sh: a disk too small for OUT is reported before anything is written, and a limit on the size of files
-# (ulimit -f) is a failure with one line.
+# tokenize-space.sh: if the disk is too small for OUT, that is reported before anything is written. A limit on the
+# size of files (ulimit -f) gives a failure with one line.
 . "$ROOT/tests/cli/lib.sh"
 
 i=0
@@ -30,7 +30,7 @@ if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a s
     stderr_matches '^sgt-sample: standard output: File too large$'
 fi
 
-# A small disk, if one can be mounted; otherwise a sparse file of zeros whose tokens would take terabytes.
+# A small disk, if one can be mounted; otherwise a sparse file of zeros, whose tokens would take terabytes.
 mkdir -p disk
 if [ "${1:-}" != mounted ] && unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk' 2> .mount; then
     unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk && exec sh "$0" mounted' "$0"
@@ -53,22 +53,23 @@ run 1 sgt-tokenize --dry-run $input disk/out
 stderr_matches "^sgt-tokenize: $too_small"
 stderr_lines 1
 stdout_matches '^disk        [0-9.]+ [MT]iB in [0-9,]+ shards?, [0-9.]+ [KMGT]iB free there: too little$'
-[ $input = text.txt ] || exit 0 # the rest would take as long again
+[ $input = text.txt ] || exit 0 # with the sparse file, the rest would take too long
 
 run 1 sgt-tokenize --dry-run --json --quiet $input disk/out
 [ "$(field disk_free .stdout)" -lt "$(field disk_bytes .stdout)" ] || fail 'it fits'
 run 0 sgt-tokenize --dry-run --force $input disk/out
 stderr_is ''
-run 0 sgt-tokenize --dry-run $input text.txt # without OUT nobody knows
-run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out # of ranks that a scheduler starts, each
+run 0 sgt-tokenize --dry-run $input text.txt # without OUT, the free space is unknown
+# one of two ranks that are not connected: each checks the space
+run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out
 stderr_matches "^sgt-tokenize: $too_small"
-# with --force it continues until the disk is full, and then says so
+# with --force it writes until the disk is full, and then reports that
 run 1 sgt-tokenize --quiet --force $input disk/out
 stderr_matches '^sgt-tokenize: disk/out/.*: No space left on device$'
 absent disk/out
 
-# A set that fits is made; files of an interrupted run do not count twice.
+# A set that fits is made. Files of an interrupted run are not counted twice.
 head -c 1000000 text.txt > part.txt
 run 0 sgt-tokenize --quiet part.txt disk/out
-run 0 sgt-tokenize --quiet part.txt disk/out # complete, though it would not fit twice
+run 0 sgt-tokenize --quiet part.txt disk/out # OUT is complete, so no space is needed for it again
 rm -rf disk/out

@@ -1,7 +1,8 @@
-# sgt-tokenize killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and repeated each time with
-# other threads: OUT ends with the bytes of an undisturbed run, whole shards are never made again, and files with their
-# final names are whole at any moment. Several kinds of run in turn, shuffled and deduplicated too, two of them with
-# three ranks at the same time. SEED=N repeats the moments, as far as a machine repeats itself.
+# sgt-tokenize is killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and run again each time
+# with another number of threads. OUT ends with the bytes of an undisturbed run. Complete shards are never made again,
+# and files with their final names are complete at any moment. Several kinds of run take turns, some shuffled and
+# deduplicated, two of them with three ranks at the same time. SEED=N repeats the moments, as far as a machine repeats
+# itself.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
@@ -14,7 +15,7 @@ while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done >
 here=$PWD
 (cd "$ROOT" && cp -r --parents tokenize/*/*.[ch] loader/base tokenize/vocab/gpt2.bpe tests/data/vocab/text.txt "$here/text")
 printf 'not UTF-8: \377\376' > text/zzz
-lines() { # of JSONL, some of them bad
+lines() { # JSONL with some bad lines
     tr -d '\\"\000-\011\013-\037\200-\377' |
         awk '{ if (NR % 211 == 5) print "{\"no\": 1}"; printf "{\"page\": {\"text\": \"%s \\ud800\\n\"}}\n", $0 }'
 }
@@ -28,9 +29,9 @@ kinds=6
 inputs1="--shard-tokens 20k --split 20% text"
 inputs2="--shard-tokens 30k --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
 inputs3="--shard-tokens 70k --field page.text --skip-bad --vocab $ROOT/tests/data/vocab/trained lines.jsonl"
-inputs4=$inputs1 # by three ranks
+inputs4=$inputs1 # made by three ranks
 inputs5="$inputs1 --shuffle 3 --dedup"
-inputs6=$inputs5 # by three ranks
+inputs6=$inputs5 # made by three ranks
 for kind in $(seq $kinds); do
     eval "inputs=\$inputs$kind"
     began=$(date +%s%N)
@@ -42,7 +43,7 @@ for kind in $(seq $kinds); do
     [ "$n" -gt 20 ] || fail "kind $kind: only $n shards to be killed between"
 done
 
-# Print lines of three numbers below 1: the length of a life, its threads, and which ranks are killed.
+# Print lines of three numbers below 1: how long a run lives, its number of threads, and which ranks are killed.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
@@ -81,7 +82,7 @@ numbers | while read -r length threads which; do
     kind=$((kind % kinds + 1))
     eval "longest=\$longest$kind"
     shards_of cut$kind > had
-    doomed=1 # a process by itself always is; of ranks some are
+    doomed=1 # a single process is always killed; of three ranks, some are
     ! has_ranks $kind || doomed=$(($(below "$which" 7) + 1))
     begin $kind "$(($(below "$threads" 3) + 1))" \
         "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" $doomed
@@ -93,7 +94,7 @@ numbers | while read -r length threads which; do
     done
     [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
-    # the machine's load varies, and the rest of a run gets shorter: the aim is to kill two of three
+    # adapt to the machine's load and to the shorter rest of a run, so that two of three runs are killed
     if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
     eval "longest$kind=$longest"
     shards_of cut$kind > has
@@ -102,7 +103,7 @@ numbers | while read -r length threads which; do
     check_names $kind
     if [ -e cut$kind/manifest.json ]; then
         [ $died -gt 0 ] || same_folders cut$kind whole$kind
-        [ $died -eq 0 ] || finish $kind # dead after the last rename
+        [ $died -eq 0 ] || finish $kind # killed after the last rename
         rm -rf cut$kind
         runs=$((runs + 1))
     fi

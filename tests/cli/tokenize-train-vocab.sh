@@ -1,4 +1,4 @@
-# tokenize-train-vocab.sh: --train-vocab makes, byte for byte, what Hugging Face's trainer makes from the same text
+# tokenize-train-vocab.sh: --train-vocab makes the same bytes as Hugging Face's trainer from the same text
 # (tests/data/vocab, made by the generator beside it), with any number of threads, files and formats.
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
@@ -10,7 +10,7 @@ same v/merges.txt "$D/trained/merges.txt"
 same v/vocab.json "$D/trained/vocab.json"
 check 'three files and no more' [ "$(ls v | tr '\n' ' ')" = 'merges.txt tokenizer.json vocab.json ' ]
 
-# --vocab reads the vocabulary, from any of its files
+# --vocab reads the vocabulary from any of its files
 for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     run 0 sgt-tokenize --quiet --vocab $from "$D/text.txt" out
     tail -c +1027 out/train_000000.bin > ids
@@ -19,7 +19,7 @@ for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     rm -rf out
 done
 
-# with another pattern: the merges of the file that Hugging Face's trainer wrote
+# another pattern: the merges are those that Hugging Face's trainer wrote
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/o200k.pattern")" --train-vocab 700 "$D/text.txt" o200k
 run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
 tail -c +1027 out/train_000000.bin > ids
@@ -27,9 +27,8 @@ same ids "$D/hf-o200k.ids"
 run 0 sgt-tokenize --quiet --pattern o200k --train-vocab 700 "$D/text.txt" named
 same_folders o200k named
 
-# Text in any number of documents, in any format, with any number of threads: only its pre-tokens count. A newline
-# before
-# a letter is a pre-token of its own wherever documents end, so that single lines have the whole text's pre-tokens.
+# Only the pre-tokens of the text count, however it is divided into documents, files and formats. A newline before a
+# letter is a pre-token of its own wherever documents end, so single lines have the same pre-tokens as the whole text.
 printf 'one two, one two three\nand one, and two\n' > lines.txt
 mkdir split
 head -1 lines.txt > split/a
@@ -52,10 +51,11 @@ done
 
 # the most frequent pair first; of equally frequent ones, the lower ids (as in Hugging Face's trainer)
 printf 'aaaa aaaa bcbc' > counts.txt
-run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts # aa 6 times, overlapping; then both twice
+# aa occurs 6 times, overlapping; after that merge, two pairs occur twice
+run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts
 check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|' ]
 
-# fewer tokens than asked for
+# the text has fewer tokens than were asked for
 run 0 sgt-tokenize --train-vocab 1000 counts.txt few
 stderr_is 'sgt-tokenize: no pair of tokens is left to merge: 263 tokens, not 1000'
 check 'all merges' [ "$(tail -n +2 few/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|Ġ bc|Ġ aaaa|Ġbc bc|' ]
@@ -65,7 +65,7 @@ check 'no merges' [ "$(cat none/merges.txt)" = '#version: 0.2' ]
 run 0 sgt-tokenize --quiet --vocab none counts.txt bytes
 check 'a token a byte' [ "$(wc -c < bytes/train_000000.bin)" -eq $((1024 + 2 * 15)) ]
 
-# a literal end of text: as text, or as a separator
+# a literal end of text is text, or a separator
 printf 'ab<|endoftext|>ab' > literal.txt
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 literal.txt border
 check 'one merge' [ "$(tail -n +2 border/merges.txt)" = 'a b' ]
@@ -73,7 +73,7 @@ run 0 sgt-tokenize --quiet --pattern '(?s).+' --train-vocab 300 literal.txt text
 check 'no merge spells the end of text' [ "$(grep -o '"<|endoftext|>"' text/vocab.json | wc -l)" -eq 1 ]
 run 0 sgt-tokenize --quiet --vocab text literal.txt apart
 
-# ids past ASCII, and bytes that are not UTF-8
+# text beyond ASCII, and bytes that are not UTF-8
 printf '\377\376\377\376 \377\376' > odd.bin
 run 0 sgt-tokenize --json --train-vocab 258 odd.bin odd
 check 'places that are not UTF-8' [ "$(field invalid_utf8 .stdout)" = 6 ]
@@ -119,7 +119,7 @@ run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' lo
 stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
 absent n
 
-# stopped while it reads: nothing is left
+# stopped while it reads: nothing is left behind
 mkfifo pipe
 sleep 30 > pipe &
 sleeper=$!

@@ -1,6 +1,6 @@
-# sgt-train on several CPU ranks, with mpirun and with torchrun's variables: one rank's losses, the same bits for any
-# transport of gradients, checkpoints that any number of ranks resumes, and one message if a rank fails, dies or is
-# interrupted.
+# sgt-train on several CPU ranks, with mpirun and with torchrun's variables: the losses of one rank, the same bits
+# whether gradients go through shared memory or MPI, checkpoints that any number of ranks resumes. If a rank fails,
+# dies or is interrupted, one message says so.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -19,7 +19,7 @@ same_run() { # RUN RUN
     for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done
 }
 
-# ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, ignored targets ----
+# ---- the same losses, up to 2e-5, with all that is divided: dropout, tensors, norms, ignored targets ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
     '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
@@ -61,7 +61,7 @@ same_run two-bf16 again
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
-stderr_lines 1 # that results will differ
+stderr_lines 1 # the line says that results will differ
 stderr_matches '^sgt-train: continuing with cpu, .*, 2 ranks, .*: results will differ in the last bits from an uninterrupted run$'
 close one grows 2e-5
 two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
@@ -77,10 +77,11 @@ run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights) gradients=$(bytes gradients)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
 [ "$(bytes moments)" = $((moments / 2)) ] || fail "moments: $(bytes moments) of $moments"
-[ $(($(bytes weights) - weights / 2)) = 128 ] || fail "weights: $(bytes weights) of $weights" # and where they meet
+# and 128 bytes at the border of the shares
+[ $(($(bytes weights) - weights / 2)) = 128 ] || fail "weights: $(bytes weights) of $weights"
 [ "$(bytes gradients)" = "$gradients" ] || fail "gradients: $(bytes gradients), not $gradients"
 
-# ---- threads: this rank's part of the cores ----
+# ---- threads: each rank uses its part of the cores ----
 talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
 cores=$(nproc)
 threads=$((cores / 2 > 0 ? cores / 2 : 1))
@@ -95,7 +96,7 @@ absent odd
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
-if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 goes first
+if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 ends before rank 0
     slow='strace -f -o .traced -e trace=exit_group -e inject=exit_group:delay_enter=500000'
     pair 1 "$slow sgt-train $options --run odd" \
         "sgt-train $options --run odd --data nowhere"
@@ -151,7 +152,7 @@ close one shrinks 2e-5
 run 2 $mpi -n 2 sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
 
-# mpirun may print its own message too, if it is faster
+# mpirun may be faster and print a message of its own too
 for share in 1 0; do
     rm -rf dead
     env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $long --run dead > .stdout 2> .stderr &

@@ -7,7 +7,7 @@ cuda_on_the_host
 data d
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
 
-# takes LINES PATH OPTION...: the run uses PATH, after that many lines about attention
+# takes LINES PATH OPTION...: the run must use PATH, and print so many lines about attention before
 takes() {
     lines=$1 path=$2
     shift 2
@@ -33,7 +33,7 @@ stderr_has "${tiles}heads of 136 numbers, it takes multiples of 8 to 128)"
 run 0 sgt-train --quiet $cuda --run r --force --model 1x24x2
 stderr_is ''
 
-# refuses MESSAGE OPTION...
+# refuses MESSAGE OPTION...: the run must fail with MESSAGE
 refuses() {
     message=$1
     shift
@@ -58,7 +58,7 @@ takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# cuDNN's engines are tested for who clears dQ's sums: if nobody did, losses would be NaN
+# cuDNN's engines are tested for whether they clear dQ's sums: if nothing cleared them, losses would be NaN
 for engines in 1 adds; do
     SGT_HOST_CUDNN=$engines
     run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
@@ -68,7 +68,7 @@ for engines in 1 adds; do
     esac
     [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
 done
-# a failure while it is tried: the other implementation, or one line
+# an engine fails while it is tried: the other implementation is used, or one line gives the reason
 SGT_HOST_CUDNN=1
 run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
     --attention cudnn

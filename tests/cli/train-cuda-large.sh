@@ -11,10 +11,10 @@ for rows in 64 128; do
     run 0 sgt-train --estimate-memory --json --data d --device cuda --model gpt2-xl --seq-len 8192 --batch-size $rows
     mv .stdout .kinds$rows
 done
-# per token: logits of two bytes each, and a loss of four
+# per token: logits of two bytes each, and a loss of four bytes
 [ "$(kind head 64)" = $((64 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds64)"
 [ "$(kind head 128)" = $((128 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds128)"
-# per token: 48 layers of 16 C numbers of two bytes and 4 + 25 floats, embeddings, the last LayerNorm
+# per token: 48 layers of 16 C numbers of two bytes and 4 + 25 floats; embeddings; the last LayerNorm
 [ "$(kind activations 64)" = $((64 * 8192 * (48 * (16 * 1600 * 2 + 29 * 4) + 2 * 1600 * 2 + 2 * 4))) ] ||
     fail "activations: $(cat .kinds64)"
 [ "$(kind activations 128)" = $((2 * $(kind activations 64))) ] || fail "activations: $(cat .kinds128)"

@@ -7,7 +7,7 @@ data d
 shape="--device cuda --model 1x16x2 --seq-len 16 --batch-size 2"
 cuda="--data d $shape --steps 2 --eval-every 0 --quiet --deterministic --no-self-check"
 
-# fails FAILURE MESSAGE OPTION...
+# fails FAILURE MESSAGE OPTION...: with this injected failure, the run must end with MESSAGE
 fails() {
     failure=$1 message=$2
     shift 2
@@ -30,7 +30,7 @@ done
 fails attention_kernel:refuse "$attention: invalid argument (CUDA error 1)"
 fails copy:refuse 'a copy of 32 bytes: invalid argument (CUDA error 1)'
 
-# a failure on the device is found at the next wait, and cannot be named; --sync-kernels names the first kernel
+# a failure on the device is found at the next wait, where its kernel is unknown; with --sync-kernels it is named
 for name in norm_rows_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
 fails norm_rows_kernel:error "$norm: $address" --sync-kernels
 fails attention_kernel:error "$attention: $address" --sync-kernels

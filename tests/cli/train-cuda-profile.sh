@@ -30,7 +30,7 @@ ranges() { # STEPS
     grep -q '"name":"rank 0 device"' t.json || fail 'the device is no process of its own'
 }
 
-# graphs captured before the trace begins; the device is a step behind the host then, and that step is not shown
+# graphs are captured before the trace begins; the device is then a step behind the host, and that step is not shown
 run 0 sgt-train $cuda --run graphs --steps 11 --profile t.json
 stderr_has 'trace of steps 1 to 10: t.json'
 ranges 10
@@ -43,12 +43,12 @@ ranges 3
 expect 6 'h.0 recompute' range
 expect 0 'h.1 recompute' range
 
-# a trace changes no result
+# a trace changes no result of the run
 run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
-# the kernels of a step, counted as launches by the host and as records by CUPTI
+# the kernels of a step: the host's launches are as many as CUPTI's records
 for technique in '' --no-graphs --no-fuse; do
     run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique
     seen=$(sed -n 's/.*"cupti_kernels_step": \([0-9]*\).*/\1/p' .stdout)

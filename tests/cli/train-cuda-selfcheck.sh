@@ -34,7 +34,8 @@ stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
 run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
 stderr_is 'sgt-train: --self-check: no CUDA device'
 stdout_is ''
-run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check # a card that others have filled: no verdict
+# the card's memory is used by other programs, so there is no verdict
+run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check
 stderr_matches '^sgt-train: self-check: out of GPU memory: '
 stderr_lines 1
 run_usage '--self-check: not together with --no-self-check' sgt-train --self-check --no-self-check
@@ -44,7 +45,7 @@ run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cp
 run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang product_sums:hang
     attention_kernel:hang tiled_kernel:hang cudnn:hang' sgt-train --self-check
 
-# ---- every path, each fault: its row shows it; stored verdicts are not read ----
+# ---- every path with each fault: its row shows the fault; stored verdicts are not used ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # CUPTI reports its errors itself
@@ -62,7 +63,7 @@ for how in wrong:wrong crash:crashed hang:hung error:failed; do
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
-# one fault leaves the other paths as they are; the backward pass is checked too
+# a fault in one path does not affect the others; the backward pass is checked too
 alone() { # FAULT PATH VERDICT
     run 1 env "SGT_HOST_FAULT=$1" sgt-train --self-check
     row "$2" "$3"
@@ -75,11 +76,11 @@ alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end with
 alone product_residual:wrong 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
 alone product_dw_bias:wrong 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'
 alone cross_entropy_bulk_kernel:wrong 'variant cross-entropy-bulk' 'wrong    logits in bf16: loss 0 of 540 is -?nan, not .*'
-run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # all attentions but one need these
+run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # all attention paths but one need these products
 row products crashed
 row 'attention naive' crashed
 
-# ---- training: a path that is out is not used, and the run ends well ----
+# ---- training: a path that has failed is not used, and the run ends well ----
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0 --model 1x16x2"
 trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention ran
     fault=$1 path=$2 word=$3 kernels=$4
@@ -91,7 +92,7 @@ trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention
     stderr_has "sm_90, $kernels kernels, "
 }
 trains attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
-# the verdict is stored: nothing is tried again, although no fault is planted now
+# the verdict was stored: nothing is tried again, although no fault is injected now
 run 0 sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: attention own is left out: wrong \(the output in bf16 is off by 1 of its size, '
 stderr_lines 1
@@ -103,7 +104,7 @@ trains product_gelu:hang 'products with GELU' hung 'our attention' --document-ma
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
 
-# each variant: a run that uses it dies of its fault; with the self-check, a run does not use it
+# each variant: without the self-check its fault ends the run; with it, the run does not use the variant
 leaves_out() { # KERNEL PATH VARIANT OPTION...
     kernel=$1 path=$2 variant=$3
     shift 3
@@ -125,7 +126,7 @@ stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal
 stderr_lines 3
 absent none
 
-# ---- a path requested by name that is out: refused with one line ----
+# ---- a path that has failed and is requested by name: refused with one line ----
 refuses() { # FAULT MESSAGE OPTION...
     fault=$1 message=$2
     shift 2
@@ -164,7 +165,7 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file: is a file, not a folder$'
 stderr_lines 1
 
-# one process at a time: a process that finds the lock held waits, and then reads the verdicts
+# one process checks at a time: another one that finds the lock held waits, and then reads the verdicts
 if command -v flock > /dev/null; then
     rm -f $verdicts
     flock cache/sgt/self-check.lock sh -c "sleep 3; cp kept $verdicts" &
@@ -184,7 +185,7 @@ run 1 sgt-train $cuda --run bits --resume --steps 2 --quiet --deterministic
 stderr_has 'sgt-train: --deterministic: in the self-check attention cudnn is crashed here and was ok for the checkpoint, '\
 'so that the bits may differ (leave --deterministic out, or start a new --run)'
 
-# ---- two ranks: one tries, both know; without NCCL there is no run, and one message says so ----
+# ---- two ranks: one checks, and both know the verdicts; without NCCL there is no run, and one message says so ----
 . "$ROOT/tests/cli/ranks.inc"
 rm -rf cache
 two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet

@@ -1,5 +1,5 @@
-# The self-check in brief, CUDA on the host: all paths are right; a planted fault keeps its path out of training, with
-# one line, and the verdict is stored. train-cuda-selfcheck.sh plants every fault in every path.
+# The self-check in brief, CUDA on the host: all paths are right. An injected fault keeps its path out of training,
+# with one line, and the verdict is stored. train-cuda-selfcheck.sh injects every fault into every path.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

@@ -1,5 +1,5 @@
-# sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in which streams run, on
-# graphs, overlap or a resume; CPU and CUDA resume each other's runs.
+# sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in which streams run,
+# nor on graphs, overlap or a resume. CPU and CUDA resume each other's runs.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -51,12 +51,12 @@ choices cut/step-00000002 > before
 choices cut/step-00000004 > after
 check 'a choice for each product' test "$(grep -c '": "676c6174' before)" -gt 10
 same before after
-# ... which would have changed the bits: those algorithms split their sums otherwise
+# those algorithms would have changed the bits, because they split their sums in another way
 ! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||
     fail 'the cache holds the algorithms that a deterministic run takes'
 unset XDG_CACHE_HOME
 
-# ---- gradients-written: the same bits as gradients that are zeroed and then added to ----
+# ---- gradients-written gives the same bits as zeroing gradients and then adding to them ----
 for more in '--no-tie --precision fp32' '--optimizer sgd --nesterov --precision bf16'; do
     one="$cuda --grad-accum 1 --quiet $more"
     run 0 sgt-train $one --variant none --run added --force
@@ -77,7 +77,7 @@ fp32="--precision fp32 --quiet"
 run 0 sgt-train $options $fp32 --device cpu --run cpu
 run 0 sgt-train $options $fp32 --device cuda --run cuda
 close cpu cuda
-# padded rows have targets of their own
+# a padded row's targets are ignored, so the padding's id changes no loss
 documents='--sampling documents --pad-id'
 run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
 run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
@@ -136,7 +136,7 @@ run 0 sgt-train --estimate-memory --json $large --batch-size 4096
 need=$(field total_bytes .stdout)
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
 stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
-# too little memory for the products' own workspace: the same line
+# too little memory for the workspace of products: the same line
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
 'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'

@@ -4,13 +4,13 @@
 work_in_memory
 data d
 work="$small --save-every 2 --keep 3 --schedule constant --warmup 1"
-echo '{}' > d/tokenizer.json # a file of a checkpoint that nothing but its sum can hold to anything
+echo '{}' > d/tokenizer.json # no other part of a checkpoint can show damage to this file; only its checksum can
 run 0 sgt-train --quiet $work --run whole --steps 6
 run 0 sgt-train --quiet $work --run further --steps 8
 newest=damaged/step-00000006
 
-# Damage the run's newest checkpoint (or `latest`) by COMMAND...: the run resumes from step 4, with one line that says
-# why.
+# Damage the run's newest checkpoint (or `latest`) by COMMAND...: the run must resume from step 4, with one line that
+# says why.
 cases=0
 damage() { # MESSAGE COMMAND...
     message=$1
@@ -41,7 +41,7 @@ damage "$passed/model.safetensors: its bytes are not those that were written: XX
     flip $newest/model.safetensors 20000
 damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
     flip $newest/optimizer.safetensors 20000
-# a digit of the state that only the checksum protects
+# a digit of the state, which only the checksum protects
 damage "$passed/state.json: it is not what was written: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
 
@@ -64,7 +64,7 @@ damage "$passed/state.json: " sh -c "echo '{' > $newest/state.json"
 damage "$passed/state.json: " sh -c "echo '[]' > $newest/state.json"
 damage "$passed/config.json: " sh -c "echo '{' > $newest/config.json"
 
-# `latest` that names nothing: a notice, and the newest whole checkpoint is used
+# `latest` names nothing: a notice, and the newest complete checkpoint is used
 latest() { # TEXT WANTED
     rm -rf damaged && cp -r whole damaged
     printf '%s\n' "$1" > damaged/latest
@@ -76,12 +76,12 @@ latest() { # TEXT WANTED
 latest step-00000009 step-00000009
 latest '' ''
 latest ../../etc ../../etc
-rm -rf damaged && cp -r whole damaged && rm damaged/latest # killed before a first one was written: nothing to say
+rm -rf damaged && cp -r whole damaged && rm damaged/latest # as if killed before `latest` was first written: no notice
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8
 stderr_is ''
 same_folders further/step-00000008 damaged/step-00000008
 
-# two damaged: the one before both; all damaged: the message says that none is left
+# two checkpoints are damaged: the one before both is used. All are damaged: the message says that none is left
 rm -rf damaged && cp -r whole damaged
 for step in 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8

@@ -9,7 +9,7 @@ told='diverged: the loss is above where it started; lower --lr \(.* at the first
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
-# compared with the first mean of 20 steps, at step 20; above it for 50 steps
+# the loss is compared with the mean of the first 20 steps, from step 20 on; it must be above that for 50 steps
 run 0 $run --lr 20 --run lost
 once .stderr
 stderr_matches "^sgt-train: step 69: $told\$"
@@ -30,7 +30,8 @@ run 0 $run --run well2 --stop-diverged
 stderr_is ''
 same_facts well/log.jsonl well2/log.jsonl
 
-# stopped: saved, one line, exit 1; the same when resumed with the option, continued without it
+# --stop-diverged saves, prints one line and exits with 1, also if the run is resumed with it; without it the run
+# continues
 stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
 '[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
@@ -54,7 +55,7 @@ run 0 $run --lr 20 --run half --resume
 stderr_matches "^sgt-train: step 69: $told\$"
 same_facts lost/log.jsonl half/log.jsonl
 
-# a loss that is not a number is reported as before, and stops too
+# a loss that is not a number is reported as before, and the option stops the run too
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'

@@ -1,4 +1,5 @@
-# sgt-train --estimate-memory: a table of at most 100 columns, or JSON, consistent with itself; nothing is run.
+# sgt-train --estimate-memory: a table of at most 100 columns, or JSON, whose numbers agree with each other; nothing
+# is run.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -24,7 +25,7 @@ run 1 $estimate --data empty
 stdout_is ''
 stderr_lines 1
 
-# one document; kinds add up to the total; activations grow with rows, and shrink with recomputation
+# one JSON document; the kinds add up to the total; activations grow with the rows, and shrink with recomputation
 total() { # OPTION...
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
     stdout_lines 1
@@ -41,7 +42,7 @@ total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'bloc
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
-# the copy that a checkpoint is written from while training continues: parameters and both moments, or one
+# the copy that is written as a checkpoint while training continues: the parameters and both moments, or one
 copy() { # BYTES OPTION...
     expected=$1
     shift
@@ -66,7 +67,7 @@ gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|check
 run 1 sgt-train --quiet $large
 stderr_has "the model and its step need $gib GiB of memory"
 
-# CUDA's estimate without a GPU: the library suffices; a run then holds that much
+# CUDA's estimate needs the library, but no GPU; a run then holds as many bytes
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH
@@ -86,7 +87,7 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
     [ "$total" = "$held" ] || fail "estimated are $total bytes, held $held ($technique)"
 done
 
-# Several batch sizes: a line each, whose totals are those of one size alone, and which fits or not.
+# Several batch sizes: one line each, with the same total as for one size alone, and whether it fits.
 run 0 $estimate --model 4x64x4 --seq-len 64 --batch-size 4,16,1M
 stdout_lines 5
 stdout_matches '^ +4 .* fits$'
@@ -101,7 +102,7 @@ run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 16
 run_usage '--batch-size 4,x: not a list of at most 32 numbers, such as 16,32' $estimate --batch-size 4,x
 run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --batch-size 4,8
 
-# The table of rates: what --lr auto takes.
+# The table of learning rates that --lr auto uses.
 run 0 sgt-train --lr-table
 stdout_lines 10
 stdout_matches '^  gpt2 +0.0003 +0.0006 +0.00018 +0.0003 +0.0024$'

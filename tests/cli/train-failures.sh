@@ -1,4 +1,5 @@
-# sgt-train: failures give exit 1 and one line with the name. Checks come in order: options, device, data, model.
+# sgt-train: a failure gives exit 1 and one line with the name. Checks come in this order: options, device, data,
+# model.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -48,7 +49,7 @@ fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
-# llm.c's: another file, another version, or cut short
+# llm.c's model file: another kind of file, another version, or cut short
 bin() { # MAGIC VERSION: 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8 channels
     { le32 "$1" && le32 "$2" && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 &&
         head -c 992 /dev/zero; } > m.bin
@@ -68,7 +69,7 @@ rm -r run
 run 2 sgt-train --data d --init m.bin --model 1x8x2
 stderr_has '--model 1x8x2: not together with --init, which determines the shape'
 
-# too large for this machine
+# a model too large for this machine
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
 stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
 # a batch that does not fit: reported before the training settings, with the largest batch that fits
@@ -138,7 +139,7 @@ stderr_has 'safetensors: cannot write: File too large'
 [ "$(ls -A full | grep step)" = step-00000002 ] || fail "the run holds $(ls -A full)"
 [ "$(cat full/latest)" = step-00000002 ] || fail "latest is $(cat full/latest)"
 
-# a save that fails while training goes on ends the run at its next step, long before its last
+# if a save fails in the background, the run ends at its next step, long before its last
 sgt-train --quiet $small --run broken --steps 1000000 --save-every 20 --keep 2 > .stdout 2> .stderr &
 pid=$!
 until [ -s broken/latest ]; do sleep 0.02; done

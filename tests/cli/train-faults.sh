@@ -1,6 +1,6 @@
 # sgt-train on a CPU with each system call and allocation disturbed in turn (faults.inc), from the start and resumed:
-# files that cannot be made, written, flushed or renamed, data that a reader cannot read, no memory, no threads, clocks
-# that jump, SIGKILL at each call that changes a file.
+# files that cannot be made, written, flushed or renamed; data that a reader cannot read; no memory; no threads;
+# clocks that jump; SIGKILL at each call that changes a file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
@@ -10,7 +10,7 @@ need_faults
 work_in_memory
 data d
 validation d
-echo '{}' > d/tokenizer.json # goes on with the checkpoints as it is
+echo '{}' > d/tokenizer.json # copied into checkpoints unchanged
 
 # Print a checkpoint's sum without the reader's name, and without the checksum of that.
 facts_of() {
@@ -28,7 +28,7 @@ whole() {
         cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
     done
 }
-# A folder with its final name is whole, and latest names one.
+# A folder with its final name is complete, and `latest` names such a folder.
 kept() {
     for name in run/step-*; do
         [ -e "$name" ] || continue
@@ -49,7 +49,7 @@ reading() {
     disturb $transfers:short
     ! sees_memory || disturb memory:fail 3
 }
-looking() { # each look in turn
+looking() { # disturb each call of access in turn
     prepare
     "$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
     read -r places _ < .seen
@@ -66,8 +66,8 @@ loading() {
         same undisturbed/options.json run/options.json
     done
 }
-# oneDNN is missing for good: a CPU with AMX, which needs it for bf16, says that it trains in fp32, and keeps that; no
-# other CPU needs it, nor does fp32.
+# oneDNN cannot be loaded. A CPU with AMX, which needs it for bf16, says that it trains in fp32 and keeps to that.
+# Other CPUs do not need it, and fp32 does not either.
 missing() {
     prepare
     run 0 "$faults" dlopen@libdnnl:missing:1+ $again
@@ -88,7 +88,7 @@ run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 
 again="sgt-train $options --steps 6 --loader preload"
-looking # a tokenizer that cannot be seen is not none
+looking # if access fails, a tokenizer must not count as missing
 if sees_memory; then
     loading
     missing
@@ -99,15 +99,15 @@ if sees_memory; then
     disturb memory@libxxhash:fail
     for jump in back forward wild; do disturb clock:$jump; done
 fi
-cp -r undisturbed begun # as it was two steps before its end
+cp -r undisturbed begun # the run as it was two steps before its end
 rm -r begun/step-00000006
 sed 's/6/4/' undisturbed/latest > begun/latest
 again="sgt-train $options --steps 6 --loader mmap"
 prepare
-run 1 "$faults" getdents64:EIO:1 $again # a folder that cannot be read is not one without checkpoints
+run 1 "$faults" getdents64:EIO:1 $again # a folder that cannot be read must not count as one without checkpoints
 stderr_is 'sgt-train: run: Input/output error'
 kept
-looking # a log that cannot be seen is not one without lines
+looking # a log whose state is unknown must not count as empty
 files
 reading
 again="sgt-train $options --steps 6 --loader uring"

@@ -24,7 +24,7 @@ stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 
-# the loss falls below ln 27 = 3.3, that of guessing among the completions' tokens; a checkpoint is resumed
+# the loss falls below ln 27 = 3.3, that of guessing among the tokens of completions; a checkpoint is resumed
 run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --eval-every 30 --min-lr 1e-2
 first=$(field loss learnt/log.jsonl)
 last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
@@ -68,7 +68,7 @@ echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
 run_usage '--seq-len 3: every prompt of long.jsonl fills the row: nothing is left to learn' \
     $tune --data long.jsonl --seq-len 3 --run bad
 
-# options without an effect here, and elsewhere
+# options that have no effect with --data FILE.jsonl, and options that have an effect only with it
 run_usage '--sampling: needs --data of shards' $tune --data some.jsonl --sampling random
 run_usage '--loader: needs --data of shards' $tune --data some.jsonl --loader mmap
 data d

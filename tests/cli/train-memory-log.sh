@@ -7,7 +7,7 @@ data d
 L=4
 model="--data d --model ${L}x32x2 --seq-len 24 --batch-size 4 --threads 1 --eval-every 0"
 
-# column live
+# column live: bytes in use
 # used KIND [STEP [MICRO]]: print its bytes, one line per part
 column() {
     grep "^{\"step\":${3:-1},\"micro_step\":${4:-0}," "$RUN/memory.jsonl" |
@@ -15,8 +15,8 @@ column() {
 }
 top() { sort -n | tail -1; }
 
-# The estimate's kinds equal the largest use over the parts, except for memory that only the update uses beside others,
-# and for statistics that are recomputed.
+# The estimate's kinds equal the largest use over all parts. Exceptions: memory that only the update uses, beside
+# others, and statistics that are recomputed.
 agrees() { # OPTION...
     run 0 sgt-train --estimate-memory --json $model "$@"
     tr '{' '\n' < .stdout | sed -nE 's/.*"name": "([^"]*)", "bytes": ([0-9]+).*/\2 \1/p' > .kinds
@@ -36,7 +36,7 @@ agrees() { # OPTION...
     [ "$seen" -ge 8 ] || fail "$seen kinds of the estimate are in memory.jsonl"
 }
 
-# Activations grow layer by layer in the forward pass and shrink in the backward pass; none are left after the step.
+# Activations grow layer by layer in the forward pass and shrink in the backward pass. None are left after the step.
 rises_and_falls() {
     column live activations > .live
     [ "$(wc -l < .live)" -eq $((2 * L + 4)) ] || fail "$(wc -l < .live) parts"
@@ -73,7 +73,7 @@ both() { # DEVICE
 }
 both cpu
 
-# gradients on a CPU: a step's first micro-step writes them one after the other, the others add to them
+# gradients on a CPU: the first micro-step of a step writes them one after another, and the others add to them
 RUN=accum
 run 0 sgt-train --quiet $model --device cpu --grad-accum 3 --steps 3 --run accum
 cut -d , -f 1,2 accum/memory.jsonl | uniq | tr -d '{}"\n' > .parts
@@ -85,7 +85,7 @@ column live gradients 1 2 > .last
 [ "$(tail -1 .first)" -eq "$(head -1 .last)" ] || fail "gradients are not all kept: $(cat .first .last)"
 [ "$(tail -1 .last)" -eq 0 ] || fail 'gradients outlive the update'
 
-# one step: nothing is written; two: the second step; a run that starts over replaces the file
+# a run of one step writes no file; of two steps, it shows the second; a run that starts over replaces the file
 run 0 sgt-train --quiet $model --device cpu --steps 1 --run accum --force
 absent accum/memory.jsonl
 run 0 sgt-train --quiet $model --device cpu --steps 2 --run accum --force

@@ -1,4 +1,4 @@
-# sgt-train --batch-size auto, --recompute auto and --memory-limit: chosen values, notices, stored options and errors.
+# sgt-train --batch-size auto, --recompute auto and --memory-limit: chosen values, notices, stored options, errors.
 # In make check-all only: half a minute of runs near a limit.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -12,17 +12,16 @@ total() {
     run 0 sgt-train --estimate-memory --json $model "$@"
     total=$(field total_bytes .stdout)
 }
-# between LOW HIGH: print a limit halfway
+# between LOW HIGH: set $limit halfway between
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
     stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
-# ---- the least recomputation that fits: none, then GELU in as many layers as needed, then blocks; units of B*T*C
-# floats.
-# Estimates differ between processes by less than 1 MiB (mapped code); a page is 2 MiB ----
-rows=256 # a unit is 4 MiB: GELU again in n layers frees 6 (n - 1) of them, n blocks 9 (n - 1) more
+# The least recomputation that fits is chosen: none, then GELU in as many layers as needed, then blocks. Sizes are in
+# units of B*T*C floats. Estimates differ between processes by less than 1 MiB (mapped code); a page has 2 MiB.
+rows=256 # a unit is 4 MiB: GELU in n layers saves 6 (n - 1) units, and n blocks 9 (n - 1) more
 total --batch-size $rows && none=$total
 total --batch-size $rows --recompute gelu && gelu=$total
 total --batch-size $rows --recompute block && block=$total
@@ -45,7 +44,7 @@ choose $((none - 18 * unit - 6 * MiB)) 1 1 2
 choose $((none - 33 * unit)) 0 1 3
 choose $((none - 42 * unit)) 0 0 4
 
-# ---- the run states its choice and has the same bits; its options keep the word auto and the limit ----
+# ---- the run prints its choice and has the same bits; its options keep the word auto, and the limit ----
 small="--batch-size 8"
 total $small && none=$total
 total $small --recompute block && between "$total" "$none"
@@ -101,7 +100,8 @@ total --batch-size $((rows - 2)) && [ "$total" -le "$limit" ] || fail "$rows row
 total --batch-size $((rows + 2)) && [ "$total" -gt "$limit" ] || fail "more than $rows rows fit"
 run 0 sgt-train --quiet --data d --device cpu --loader mmap --run r --resume --steps 3 --batch-size auto
 grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other rows'
-run 0 sgt-train --estimate-memory --json $model --batch-size auto # an epoch of 153,601 tokens has no more rows of 64
+# an epoch of 153,601 tokens has no more than 2399 windows of 64
+run 0 sgt-train --estimate-memory --json $model --batch-size auto
 stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
 [ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
 # recomputation is used only if not even one row fits without it
@@ -109,7 +109,7 @@ total --batch-size 1 && limit=$((total + 4 * MiB))
 run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --memory-limit $limit
 levels 4 0 0
 
-# ---- two ranks: the rows of the one with the least memory, on both ----
+# ---- two ranks: both take the number of rows that fits the rank with less memory ----
 total --batch-size 1 --steps 2
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
 port=$((30000 + $$ % 20000))
@@ -119,12 +119,13 @@ start() { # RANK OPTION...
     env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port sgt-train $run --run two \
         --batch-size auto "$@" > ".stdout$rank" 2> ".stderr$rank" &
 }
-start 1 --memory-limit $((total + 12 * MiB)) # of which a page may hold nothing; total: of one row
+# room for one row and 12 MiB, of which up to a page may be lost to rounding
+start 1 --memory-limit $((total + 12 * MiB))
 start 0 --memory-limit $((total + 44 * MiB))
 wait "$!" || fail "rank 0: $(cat .stderr0)"
 wait || fail "rank 1: $(cat .stderr1)"
 two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
-row=$((64 * 64 * 4 * 16 * 4)) # a row's activations at the least
+row=$((64 * 64 * 4 * 16 * 4)) # least bytes of a row's activations
 [ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] ||
     fail "$two rows on two ranks"
 

@@ -1,5 +1,5 @@
-# sgt-train on several sets: killed and resumed, it ends with the bits of an undisturbed run; it sees the same rows on any
-# number of ranks; on resume, differences between the sets are named.
+# sgt-train on several sets. Killed and resumed, it ends with the bits of an undisturbed run. Any number of ranks sees
+# the same rows. A resume with other sets is refused, and the message names the difference.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -28,7 +28,7 @@ stderr_has 'sgt-train: books has no validation shards: evaluation is without it'
 for set in web books talk; do stdout_matches "^rows of $set: [0-9]+ \(0\.[0-9]+ epochs\)$"; done
 run 0 sgt-train $mix $options --run whole --force --json --quiet
 [ "$(jq -c '[.sets[].data]' .stdout)" = '["web","books","talk"]' ] || fail 'sets of the JSON'
-# 240 rows are three turns of 64, each with 32 of web, and 48 rows of a fourth, which has 16 to 32
+# 240 rows are three turns of 64, each with 32 rows of web, and 48 rows of a fourth turn, with 16 to 32 of web
 jq -e '[.sets[].rows] | add == 240 and .[0] >= 112 and .[0] <= 128' .stdout > .jq || fail "rows: $(cat .stdout)"
 jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "epochs: $(cat .stdout)"
 
@@ -46,7 +46,7 @@ run 0 sgt-train --quiet $mix $options --run cut --resume-or-start
 same_facts whole/log.jsonl cut/log.jsonl
 same_folders whole/step-00000060 cut/step-00000060
 
-# ---- one rank, two, and one again: the same rows, whose losses differ only by the order of sums ----
+# ---- one rank, two, and one again: the same rows; losses differ only by the order of sums ----
 steps="--data web,talk --model 2x16x2 --precision fp32 --seq-len 16 --batch-size 6 --lr 1e-2 --schedule constant
     --warmup 1 --threads 1 --device cpu --eval-every 2 --save-every 2 --quiet"
 run 0 sgt-train $steps --steps 6 --run one
@@ -78,7 +78,7 @@ run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume
 stderr_is "sgt-train: --data web:1,talk:3: web is 25 % of the rows here and was as much as its size in the run to \
 resume $end"
 
-# ---- accepted: the same proportions in other words, the same data under another name, no data option ----
+# ---- accepted: the same proportions written otherwise, the same data under another path, no --data ----
 mv talk chat
 run 0 sgt-train --quiet --data web:2,books:1,chat:1 $options --steps 61 --run whole --resume
 mv chat talk
@@ -96,7 +96,7 @@ wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of i
 run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet
 stderr_is 'sgt-train: gone: No such file or directory'
 
-# a folder whose name looks like a mix
+# a folder whose name looks like the name of a mix
 mkdir 'web:1,books:1'
 cp web/train_000000.bin 'web:1,books:1'
 run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd

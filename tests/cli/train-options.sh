@@ -1,4 +1,4 @@
-# sgt-train: each option appears in options.json and log.jsonl, a CPU refuses some by name, and a resume keeps others.
+# sgt-train: each option is in options.json and log.jsonl. A CPU refuses some by name, and a resumed run keeps others.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -17,11 +17,11 @@ option() { # JSON OPTION...: kept in options.json as JSON, and absent from the p
     same_facts one/log.jsonl again/log.jsonl
     same one/options.json again/options.json
 }
-changes() { # the same, and the numbers are others than the plain run's
+changes() { # like option, and the losses differ from the plain run's
     option "$@"
     [ "$(lossline one)" != "$(lossline plain)" ] || fail "$1 changes nothing"
 }
-keeps() { # the same, and the bits are the plain run's
+keeps() { # like option, and the bits are the plain run's
     option "$@"
     same_facts plain/log.jsonl one/log.jsonl
     same plain/step-00000006/model.safetensors one/step-00000006/model.safetensors
@@ -51,13 +51,13 @@ grep -q loss-scale plain/options.json && fail 'fp32 and bf16 have no loss scale'
 changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
 lossline one > .loss
 [ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
-# either may equal the plain run's: on a CPU that multiplies bf16, it does
+# a CPU that multiplies bf16 uses it by default, so one of the two equals the plain run
 for precision in fp32 bf16; do
     run 0 sgt-train --quiet $small --steps 6 --run $precision --precision $precision
 done
 [ "$(lossline fp32)" != "$(lossline bf16)" ] || fail 'bf16 changes nothing'
 
-# checkpoints of an untied model say so, and can be resumed and started from
+# checkpoints of a model with untied weights say so, and can be resumed and started from
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
 run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
 grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
@@ -110,7 +110,7 @@ differs '--no-overlap: it is true here and was not set' --no-overlap
 differs '--deterministic: it is true here and was not set' --deterministic
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
-# the data decide which id begins a document: in shards of other programs GPT-2's, or none
+# the data decide which id begins a document: GPT-2's in shards of other programs, or none
 mkdir other
 cp "$curve/tokens.bin" other/train_000000.bin
 other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
@@ -119,7 +119,7 @@ stderr_is "sgt-train: --document-mask: other does not say which id begins a docu
 absent refused
 run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 
-# stopped half-way and resumed, each gives the bits of an undisturbed run
+# stopped half-way and resumed, each option gives the bits of an undisturbed run
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--document-mask --dropout 0.1'; do
     rm -rf whole half

@@ -1,6 +1,6 @@
-# sgt-train --estimate-memory is within 5 % of the process's peak, for several batch sizes and levels of recomputation:
-# some in make check, with PEAK_ALL=1 (make check-all) all twelve, with both readers. With SHOW=1 run.sh prints the
-# table.
+# The estimate of sgt-train --estimate-memory is within 5 % of the process's peak memory, for several batch sizes and
+# levels of recomputation: some in make check, all twelve with both readers with PEAK_ALL=1 (make check-all). With
+# SHOW=1 run.sh prints the table.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"

@@ -5,7 +5,7 @@
 work_in_memory
 data d
 
-# 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters; 2 x 16 tokens a step
+# 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters; a step has 2 x 16 tokens
 run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine --verbose
 stderr_has 'sgt-train: plan: 40 steps of 2 x 16 tokens, 0.0083 epochs; learning rate 0.001 after 4 steps of warm-up, '\
 'cosine to 0.0002'
@@ -18,7 +18,7 @@ stderr_matches '; learning rate 0\.001 after 2 steps of warm-up, wsd to 0\.0001$
 run 0 sgt-train $small --steps 40 --schedule linear --warmup 0 --run linear
 stderr_matches '; learning rate 0\.001, linear to 0\.0001$'
 
-# the rates: linear falls from the first step on, wsd over the last fifth
+# the schedules: linear falls from the first step on, wsd over the last fifth of the steps
 lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr linear 0),$(lr linear 20)" = 0.001,0.00055 ] || fail "linear: $(lr linear 0), $(lr linear 20)"
 [ "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" = 0.0005,0.001,0.00055 ] ||
@@ -26,7 +26,7 @@ lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr constant 39)" = 0.001 ] || fail 'constant is not'
 [ "$(lr cosine 3),$(lr cosine 22)" = 0.001,0.0006 ] || fail "cosine: $(lr cosine 3), $(lr cosine 22)"
 
-# a budget sets the steps: 1e-12 PF-days are 8.64e7 operations, 18 steps of 6 x 23,792 x 32 and a fraction
+# a budget sets the number of steps: 1e-12 PF-days are 8.64e7 operations, 18 steps of 6 x 23,792 x 32 and a fraction
 run 0 sgt-train $small --compute-budget 1e-12 --run budget
 stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 '\
 'parameters: 18 steps of 32'

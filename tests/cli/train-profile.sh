@@ -1,9 +1,9 @@
-# sgt-train --profile: the traced steps, the content of the file, and that it is never there in part.
+# sgt-train --profile: which steps are traced, the content of the file, and that it is never incomplete.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
-small="$small --schedule constant --warmup 0" # the same for any --steps
+small="$small --schedule constant --warmup 0" # the learning rate is the same for any --steps
 
 spans() { grep -c "\"ph\":\"X\",\"name\":\"$1\"" "$2"; }
 expect_spans() { # COUNT NAME FILE
@@ -23,7 +23,7 @@ expect_spans 1 checkpoint t.json
 expect_spans 0 'h.1 forward' t.json
 [ "$(echo $(ls))" = 'd r t.json' ] || fail "something else is left: $(ls)"
 
-# a short run, silent, over an older file; a resumed run counts from its first step
+# a short run, which prints nothing, replaces an older file; a resumed run counts from its first step
 echo old > t.json
 run 0 sgt-train --quiet $small --run short --steps 3 --profile t.json
 stderr_is ''
@@ -42,6 +42,6 @@ run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
 stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none
 
-# a finished run has nothing to trace
+# a run that is already finished has nothing to trace
 run 0 sgt-train $small --run plain --steps 15 --resume --profile nothing.json
 absent nothing.json

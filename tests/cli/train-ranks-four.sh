@@ -65,10 +65,10 @@ early() { [ "$1" -lt "$2" ] && [ "$2" -lt "$3" ] && [ "$3" -eq "$4" ] && [ "$4" 
 late() { [ "$1" -eq "$5" ] || fail "late: $*"; }
 early $(moments last.0 1)
 late $(moments first.0 1)
-early $(moments first.0 2) # from the graphs
+early $(moments first.0 2) # the calls are in the graphs
 late $(moments last.0 2)
 
-# ---- one of four dies, at any rank: the others end within 30 s, one says so, and saved checkpoints stay whole ----
+# ---- one of four ranks dies: the others end within 30 s, one of them says so, and saved checkpoints stay complete ----
 for victim in 3 1 0; do
     rm -rf dead
     four sgt-train $options --steps 100000 --save-every 3 --keep 2 --run dead
@@ -85,7 +85,7 @@ for victim in 3 1 0; do
     goes_on dead cuda
 done
 
-# ---- one of four fails on its device: its message, once ----
+# ---- one of four ranks fails on its device: its message is printed once ----
 four sh -c 'case $RANK in 2) export SGT_HOST_FAULT=norm_rows_kernel:error ;; esac; exec "$@"' sh \
     sgt-train $options --sync-kernels --run fails
 gather_four '1 1 1 1'

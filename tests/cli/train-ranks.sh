@@ -1,6 +1,6 @@
-# sgt-train on two ranks, processes with CUDA on the host and NCCL's stand-in, started with torchrun's variables and by
-# mpirun: one rank's losses, checkpoints that either number of ranks resumes, one message if a rank fails, dies or is
-# interrupted.
+# sgt-train on two ranks, processes with CUDA on the host and NCCL's stand-in, started with torchrun's variables or by
+# mpirun. They have the losses of one rank, and either number of ranks resumes a checkpoint. If a rank fails, dies or
+# is interrupted, one message says so.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -55,7 +55,7 @@ same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetens
 # capture, which has a micro-step and an update ----
 two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
 same calls.0 calls.1
-grep -v '^broadcast' calls.0 > .calls # state, to save it
+grep -v '^broadcast' calls.0 > .calls # a broadcast belongs to saving the state
 awk '/^reduce_scatter/ { at[++n] = $4 }
     END { exit !(n == 8 && at[1] < at[2] && at[2] == at[3] && at[3] < at[4] && at[4] < at[5]) }' .calls ||
     fail "not four buckets at three moments: $(cat .calls)"
@@ -67,7 +67,7 @@ awk '/^reduce_scatter/ { at[++n] = $4 }
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
-stderr_lines 1 # that results will differ
+stderr_lines 1 # the line says that results will differ
 stderr_matches '^sgt-train: continuing with cuda, .*, 2 ranks, .*: results will differ in the last bits from an uninterrupted run$'
 close one grows 2e-5
 two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
@@ -82,8 +82,8 @@ bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
-# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2 stay, and 1 for the
-# send buffer.
+# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2 stay; the send
+# buffer takes 1.
 [ $(($(bytes moments) * 2)) -le $((moments + 2 * 4 * 2 * 256)) ] || fail "moments: $(bytes moments) of $moments"
 [ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
 

@@ -1,4 +1,4 @@
-# sgt-train: killed at random moments and resumed, a run ends with the log and the bits of an undisturbed one.
+# sgt-train is killed at random moments and resumed: the run ends with the log and the bits of an undisturbed one.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -18,7 +18,7 @@ for moment in $(moments); do
     sleep "$moment"
     kill -9 $pid 2> /dev/null && kills=$((kills + 1))
     wait $pid 2> /dev/null
-    for name in cut/step-*; do # a folder with a name is whole
+    for name in cut/step-*; do # a checkpoint with its final name is complete
         [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
     done
 done
@@ -30,7 +30,7 @@ same_folders whole/step-00000120 cut/step-00000120
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
-# --quiet is silent unless something is wrong: a skipped checkpoint, a damaged log
+# --quiet prints only what is wrong: a checkpoint that was skipped, a damaged log
 cp -r cut hurt
 truncate -s 100000 hurt/step-00000120/optimizer.safetensors
 sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
@@ -44,7 +44,7 @@ sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
 
-# other options are refused by name; a run with a checkpoint is not overwritten
+# other options are refused by name; a run that has a checkpoint is not overwritten
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
@@ -62,7 +62,7 @@ run 0 sgt-train --quiet $small --run cut --force --steps 2
 [ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002' ] ||
     fail "the run holds $(ls cut)"
 
-# a run without a checkpoint is started over by the same command
+# a run that has no checkpoint is started over by the same command
 mkdir -p begun
 echo '{"step":0,"loss":9}' > begun/log.jsonl
 run 0 sgt-train --quiet $small --run begun --steps 2
@@ -71,7 +71,7 @@ run 0 sgt-train $small --run young --resume-or-start --steps 2
 stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
 same_facts cut/log.jsonl young/log.jsonl
 
-# more steps stretch the schedule: a notice says that the rate rises again, if it does
+# a larger --steps stretches the schedule: a notice says so if the learning rate rises again
 run 0 sgt-train $small --run young --resume --steps 40
 stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
 run 0 sgt-train $small --run flat --schedule constant --steps 2

@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 
-# silent, and a run directory as designed
+# --quiet prints nothing, and the run's folder has exactly these files
 run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
 stdout_is ''
 stderr_is ''
@@ -36,7 +36,7 @@ run 0 sgt-train --quiet --run longer --resume --steps 8
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] && head -1 longer/starts.jsonl | cmp -s - run/starts.jsonl ||
     fail 'a start is not appended'
 [ "$(sed 1d longer/starts.jsonl > line && field step line)" = 6 ] || fail 'it went on at step 6'
-run 0 sgt-train --quiet --run longer --resume # there is nothing to do
+run 0 sgt-train --quiet --run longer --resume # the run is finished, so nothing is done
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] || fail 'a start without a step'
 run 0 sgt-train --quiet $small --steps 1 --run longer --force
 [ "$(wc -l < longer/starts.jsonl)" -eq 1 ] || fail 'a run that is started over has starts of another'
@@ -44,7 +44,7 @@ run 0 sgt-train --quiet $small --steps 1 --run "it's \"odd\" $(printf '\377')"
 python3 -c 'import json, shlex; words = shlex.split(json.load(open("it\x27s \"odd\" \udcff/starts.jsonl"))["command"])
 assert words[-1] == "it\x27s \"odd\" \\xff", words' || fail 'a command that a shell does not read'
 
-# options.json reproduces it
+# options.json reproduces the run
 run 0 sgt-train --quiet --config run/options.json --run again
 same_facts run/log.jsonl again/log.jsonl
 same run/step-00000006/model.safetensors again/step-00000006/model.safetensors
@@ -63,7 +63,8 @@ stderr_has 'sgt-train: model: 1 layer, 16 channels, 2 heads, vocabulary 256: 237
 stderr_matches ' parameters; [a-z0-9/]+ kernels, (own matrix products|oneDNN [0-9.]+)$'
 stderr_has 'sgt-train: data: d, 153,601 tokens in 1 shard'
 stderr_has 'sgt-train: plan: 4 steps of 2 x 16 tokens; learning rate 0.001, cosine to 0.0001'
-# mfu: 6 operations for each of 12 x 16 x 16 + 256 x 16 weights and 12 x 16 x 16 for attention a token, of that many
+# mfu: for each token, 6 operations for each of 12 x 16 x 16 + 256 x 16 weights, and as many for 12 x 16 x 16 of
+# attention
 peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s, measured \(mfu\)$/\1/p' .stderr)
 awk -v mfu="$(field mfu said/log.jsonl)" -v rate="$(field tokens_per_s said/log.jsonl)" -v peak="$peak" \
     'BEGIN { x = 46080 * rate / (peak * 1e12); x = x < 1 ? x : 1; exit !(peak > 0 && mfu > x * 0.99 && mfu < x * 1.01) }' ||
@@ -89,13 +90,13 @@ done
 stdout_has '"checkpoint": "json/step-00000003"'
 stdout_has '"run": "json"'
 
-# epochs: 153,601 tokens are 9,599 windows of 16; here 20 rows of 512 in steps of 8
+# epochs: 153,601 tokens are 9,599 windows of 16; in this run they are rows of 512, 8 per step
 run 0 sgt-train $small --data d/val_000000.bin --seq-len 64 --batch-size 8 --run epochs --epochs 2 --warmup 0
 stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
 stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
 [ "$(wc -l < epochs/log.jsonl)" -eq 8 ] || fail 'two epochs of 31 windows in steps of 8 are eight steps'
 
-# a rate outside the usual range for the model
+# a learning rate outside the usual range for the model
 run 0 sgt-train $small --lr 1e-5 --steps 1 --run low
 stderr_has 'lr 1e-05 is below what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
 run 0 sgt-train $small --lr 0.1 --steps 1 --run high
@@ -124,7 +125,7 @@ rm d/val_000000.bin
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
 stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
 'step)^0.25 (set it with --lr)'
-# with it the smallest models learn: a loss of 3.0 after 150 steps, where 9.4e-6 gave 5.6
+# with this rate even the smallest models learn: the loss is 3.0 after 150 steps; with 9.4e-6 it was 5.6
 run 0 sgt-train --quiet $small --lr auto --steps 150 --run learns
 tail -20 learns/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/' | awk '{ sum += $1 } END { exit !(sum / NR < 4.2) }' ||
     fail 'the rate that is chosen does not learn'
@@ -158,7 +159,7 @@ for reader in mmap uring; do
     run 0 sgt-train --quiet $small --steps 6 --run $reader --loader $reader
     same_facts run/log.jsonl $reader/log.jsonl
 done
-# so does any number of threads and of prefetch threads
+# any number of threads and of prefetch threads gives the same run
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl
 same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors

@@ -1,5 +1,5 @@
-# sgt-train, sgt-bench: OpenMP's threads spin 1000 times before they sleep, unless the user set another number; child
-# processes get the user's environment.
+# sgt-train and sgt-bench: OpenMP's threads poll 1000 times before they sleep, unless the user has set another number.
+# Child processes get the user's environment.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d

@@ -1,4 +1,4 @@
-# RUN/tb as TensorBoard reads it, after a run that was killed past its checkpoint and resumed.
+# RUN/tb as TensorBoard reads it, after a run that was killed after its newest checkpoint and resumed.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 for python in ${PYTHON:-python3} /usr/bin/python3; do
@@ -12,7 +12,7 @@ run 0 sgt-train --quiet $small --eval-every 4 --save-every 3 --steps 8 --run who
 run 0 $python "$ROOT/tests/train/check_tensorboard.py" whole 1
 stdout_matches '^1[0-9] scalars of 8 steps$'
 
-# the state after a kill at step 8: two steps past the newest checkpoint, in the log and in the events
+# as after a kill at step 8: log and events have two steps more than the newest checkpoint
 cp -r whole cut
 rm -r cut/step-00000008
 run 0 sgt-train --quiet --run cut --resume

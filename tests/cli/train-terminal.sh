@@ -1,11 +1,11 @@
-# sgt-train on a terminal: one line with bar, steps, loss, speed, lr, MFU and time left, as much as fits; one line per
-# evaluation above it; with --json only the document on standard output.
+# sgt-train on a terminal: one line with bar, steps, loss, speed, learning rate, MFU and time left, as far as they
+# fit. Each evaluation has a line above it. With --json, standard output has only the document.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 command -v script > /dev/null || skip 'script is not there'
 data d
 validation d
-# COLUMNS OPTION...: print the terminal's content, a line each time the cursor went back
+# COLUMNS OPTION...: print what the terminal got, with a new line each time the cursor went back
 terminal() {
     columns=$1
     shift
@@ -18,7 +18,7 @@ terminal() {
     [ "$(awk '{ if (length > n) n = length } END { print n }' bars)" -lt "$columns" ] ||
         fail "wider than $columns: $(cat bars)"
 }
-rate='[0-9.]+ [kM]?' # and a unit
+rate='[0-9.]+ [kM]?' # a number, then a unit
 
 terminal 200
 head -1 bars | grep -qE '^ *[0-9]+%\|#* *\| [0-9]+/60 \[00:[0-9]+<[0-9:-]+, '"$rate"'step/s\] loss [0-9.]+, '\

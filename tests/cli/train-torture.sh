@@ -1,6 +1,7 @@
-# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
-# the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
-# threads than the one before. SEED=N repeats the moments, as far as a machine repeats itself.
+# sgt-train is killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs
+# end with the log and the checkpoints of undisturbed ones. Several kinds of run take turns. Some starts have another
+# reader and another number of threads than the one before. SEED=N repeats the moments, as far as a machine repeats
+# itself.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -11,7 +12,7 @@ expected=${TORTURE_KILLS:-20} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$expected"
 common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
 
-# The kinds cover the state of the optimizer, the scaler, the sampler, and dropout's counters.
+# The kinds cover the state of the optimizer, the loss scaler, the sampler, and dropout's counters.
 kinds=3
 options1="$common --precision fp32 --steps 200 --eval-every 30"
 options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 120 --eval-every 0"
@@ -27,7 +28,7 @@ for kind in $(seq $kinds); do
 done
 grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do'
 
-# Print lines of two numbers below 1: the length of a life, and its variation.
+# Print lines of two numbers below 1: after what time the run is killed, and which options it varies.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
 # Print a checkpoint's sum without the reader's name, and without the checksum of that.
@@ -44,11 +45,13 @@ same_run() { # KIND RUN
     done
 }
 
-# The longest life: some times an undisturbed start measured now, so that some end before the first step.
+# The longest time until a kill is some times what an undisturbed start takes now, so that some runs are killed before
+# the first step.
 before=$(date +%s%N)
 run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
 start=$((($(date +%s%N) - before) / 1000000))
-longest=$((start < 400 ? start * 6 : start + 2000)) # ms; on a busy machine many would be too long for a test
+# milliseconds; on a busy machine, many such times would be too long for a test
+longest=$((start < 400 ? start * 6 : start + 2000))
 
 lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
 finish() { # KIND: what is left of it, in one life
@@ -69,16 +72,16 @@ numbers | while read -r length which; do
         "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
-    [ $code -ne 124 ] || code=0 # it ended by itself as the time was up
+    [ $code -ne 124 ] || code=0 # it ended by itself just as the time was up
     [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"
     case $code in
     137)
         kills=$((kills + 1))
-        # the machine's load varies: the aim is to kill about half of them
+        # adapt to the machine's load, so that about half of the runs are killed
         longest=$((longest * 9 / 8 + 1))
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
-        for name in $cut/step-*; do # a folder with a name is whole
+        for name in $cut/step-*; do # a checkpoint with its final name is complete
             [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
         done
         ;;
@@ -94,7 +97,7 @@ numbers | while read -r length which; do
     for kind in $(seq $kinds); do finish "$kind"; done
     echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
 undisturbed ones"
-    # With few kills, none may fall into a save if everything else takes long.
+    # With few kills, perhaps none falls into a save.
     [ "$expected" -lt 100 ] || [ $saving -gt $((expected / 50)) ] || fail 'saves were hardly disturbed'
     break
 done

@@ -1,4 +1,5 @@
-# Checkpoints in transformers: loaded without a warning, the same loss to 1e-5, and the tokenizer.
+# sgt's checkpoints in transformers: they load without a warning, with the same loss up to 1e-5, and with the
+# tokenizer.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -25,7 +26,7 @@ check_run d d/train_000000.bin --model 2x24x3
 check_run d d/train_000000.bin --model 1x32x2 --gelu erf
 check_run d d/train_000000.bin --init "$curve"
 check_run d d/train_000000.bin --model 2x24x3 --no-tie
-check_run d d/train_000000.bin --model 2x32x2 --precision bf16 # trained in it; scored in fp32 as all are
+check_run d d/train_000000.bin --model 2x32x2 --precision bf16 # trained in bf16, but scored in fp32, like all others
 mkdir corpus
 cp "$ROOT/README.md" corpus/
 run 0 sgt-tokenize --quiet corpus out

@@ -1,4 +1,4 @@
-# sgt-train: wrong usage is exit 2, one line that names the option, and the hint.
+# sgt-train: wrong usage gives exit 2, one line that names the option, and the hint.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -42,7 +42,7 @@ run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-t
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
 run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 
-# options that need another one
+# options that have an effect only together with another one
 run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
 run_usage '--nesterov: needs --optimizer sgd' sgt-train --data d --nesterov
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov

@@ -1,4 +1,4 @@
-# Files get the user's umask, also while they are written; nothing is written through a symbolic link.
+# Files get the user's umask, from the moment they are created. Nothing is written through a symbolic link.
 . "$ROOT/tests/cli/lib.sh"
 mkdir text
 texts text 60000
@@ -24,7 +24,7 @@ modes 077 0077 0600 0700
 modes 002 0002 0664 0775
 umask 022
 
-# A log that is a symbolic link: its target is not made.
+# The log is a symbolic link: its target must not be created.
 mkdir run
 ln -s ../victim run/log.jsonl
 # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
-# No program leaks memory or reads uninitialized memory. Without the uring reader: valgrind does not see the kernel's
-# writes through a ring.
+# No program leaks memory or reads uninitialized memory. The uring reader is left out, because valgrind does not see
+# what the kernel writes through a ring.
 # In make check-all only: valgrind slows every program down.
 . "$ROOT/tests/cli/lib.sh"
 command -v valgrind > /dev/null || skip "no valgrind"
