@@ -1,4 +1,4 @@
-"""A small set of tokens for every test, made by the package itself."""
+"""Fixtures: a small set of tokens, which the package makes, and loaders that read it."""
 
 import pathlib
 

@@ -111,7 +111,7 @@ def test_torch_tensors(load):
 
 
 def test_torch_device(load):
-    """The copies run one batch ahead, and the position does not."""
+    """Batches are copied one ahead of the position."""
     pytest.importorskip("torch")
     data = load(arrays="torch").to("cpu")
     got = []

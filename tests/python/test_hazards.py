@@ -1,4 +1,4 @@
-"""What goes wrong around a loader: forks, threads, signals, files that vanish, garbage."""
+"""A loader under difficult conditions: forks, threads, signals, files that vanish, garbage."""
 
 import gc
 import multiprocessing
@@ -41,7 +41,7 @@ def test_another_process_goes_on_at_the_same_position(load, method, reader):
     for p in processes:
         p.join()
         assert p.exitcode == 0
-    assert first_values(data, 5) == want[0]  # the parent's is untouched
+    assert first_values(data, 5) == want[0]  # the parent's loader is not affected
 
 
 def test_threads_share_a_loader(load):
@@ -100,7 +100,7 @@ def test_garbage_in_any_order(load):
             next(batches)
             data[5]
             things += [data, batches, data._stream, data._native, *data._cursors, [data]]
-            things[-1].append(things[-1])  # a cycle
+            things[-1].append(things[-1])  # a cycle of references
         del data, batches
         random.Random(seed).shuffle(things)
         while things:
@@ -130,7 +130,7 @@ def test_opening_and_closing_does_not_grow(load):
         for _ in range(times):
             data = load(reader="mmap")
             data[0]
-            if random.random() < 0.02:  # threads cost the most time
+            if random.random() < 0.02:  # rarely, because starting threads takes the most time
                 next(iter(data))
 
     use(500)
@@ -149,7 +149,7 @@ def test_a_set_that_vanishes(folder, reader, tmp_path):
     data = sgt.Loader(copy, batch=4, seq=32, arrays="numpy", reader=reader)
     want = first_values(data, 3)
     shutil.rmtree(copy)
-    assert len(first_values(data, 3)) == 3  # open files stay
+    assert len(first_values(data, 3)) == 3  # deleted files that are open can still be read
     state = data.state_dict()
     with pytest.raises(sgt.FileError, match="copy: No such file"):
         sgt.Loader(copy)
@@ -228,8 +228,8 @@ print(interrupts, "interrupts")
 
 
 def test_interrupts_lose_no_batch(folder):
-    """SIGINT at random moments: the batches that were received are the right ones, in order. It is
-    a process of its own, since an interrupt of a finalizer is printed and passed over."""
+    """After SIGINT at random moments, the batches received are the right ones, in order. The test
+    runs in another process, since Python prints and ignores an interrupt of a finalizer."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, folder], capture_output=True, text=True, timeout=60
     )

@@ -1,9 +1,10 @@
-"""Training that is killed at random and resumed with another number of processes sees the global
-batches of an undisturbed run, token for token. KILLS=N (20) kills, each in the midst of training.
+"""Training that is killed at random and resumed with another number of processes gets the same
+global batches as an undisturbed run. KILLS=N (default 3) sets the number of kills.
 
-Each rank trains the same small model on its rows, as data-parallel training does: gradients are
-summed over the ranks (torch's gloo where torch is, else shared memory). Rank 0 saves the loader's
-state every few steps. A rank writes down the rows of each step before it waits for the others."""
+Each rank trains the same small model on its rows, as data-parallel training does. Gradients are
+summed over the ranks by torch's gloo; without torch, ranks only wait for each other. Rank 0 saves
+the loader's state every few steps. A rank writes down the rows of each step before it waits for
+the others."""
 
 import json
 import multiprocessing
@@ -28,7 +29,7 @@ except ImportError:
 
 
 def write(path, data):
-    """Write so that a name that exists is complete, even if the process is killed."""
+    """Write a file that has its name only once it is complete, even if the process is killed."""
     part = f"{path}.{os.getpid()}.part"
     with open(part, "wb") as file:
         file.write(data)
@@ -36,7 +37,7 @@ def write(path, data):
 
 
 class Model:
-    """A bigram model: logits are a table's rows. numpy stands in where torch is missing."""
+    """A bigram model: logits are the rows of a table. Without torch, a step only counts ids."""
 
     def __init__(self, vocab, rank, ranks, meeting, run):
         self.ranks, self.meeting = ranks, meeting
@@ -71,7 +72,7 @@ def time_of(run):
 
 
 def train(rank, ranks, folder, run, meeting):
-    """Train until STEPS or until killed."""
+    """Train until step STEPS, or until killed."""
     data = sgt.Loader(folder, batch=BATCH, seq=SEQ, epochs=None, rank=rank, ranks=ranks)
     saved = os.path.join(run, "state.json")
     if os.path.exists(saved):
@@ -90,7 +91,7 @@ def train(rank, ranks, folder, run, meeting):
 
 
 def live(folder, run, ranks, kill_after):
-    """Run the ranks, and kill them once that many steps were made. Return whether they finished."""
+    """Run the ranks, and kill them after `kill_after` steps. Return whether they finished."""
     open(os.path.join(run, "lives", str(time.monotonic_ns())), "w").close()
     meeting = CONTEXT.Barrier(ranks)
     given = (ranks, folder, run, meeting)
@@ -109,7 +110,7 @@ def live(folder, run, ranks, kill_after):
     for p in processes:
         p.join()
     codes = {p.exitcode for p in processes}
-    assert codes <= {0, 1, -signal.SIGABRT, -signal.SIGKILL}  # 1, ABRT: it lost another rank
+    assert codes <= {0, 1, -signal.SIGABRT, -signal.SIGKILL}  # 1 and ABRT: another rank was lost
     return codes == {0}
 
 
@@ -139,7 +140,7 @@ def test_killed_training_sees_the_undisturbed_batches(folder, tmp_path):
             pytest.fail(f"only {n} kills: the run was done (SEED={seed})")
     assert live(folder, run, 2, None)
     check(run, want)
-    # Every step of the whole run is there, with the rows of all ranks of one life.
+    # Of every step, the rows of all ranks of at least one life were recorded.
     for k in range(STEPS):
         lives = {}
         for name in os.listdir(run):

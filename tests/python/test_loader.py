@@ -96,7 +96,7 @@ def test_state_survives_json_ranks_reader_and_batch(load):
             expected = load(batch=8)[3][0]
         assert (x == expected[: len(x)]).all(), more
     data.load_state_dict(state)
-    assert (next(taken)[0] == want).all()  # an iterator that is under way goes on there, too
+    assert (next(taken)[0] == want).all()  # an iterator that was already in use continues there
 
 
 @pytest.mark.parametrize(

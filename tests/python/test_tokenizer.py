@@ -94,7 +94,7 @@ def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
     stopped = []
     with pytest.raises(KeyboardInterrupt):
         sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1, progress=stop)
-        raise KeyboardInterrupt  # it was done before the signal came
+        raise KeyboardInterrupt  # the call was done before the signal arrived
     done = sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1)
     whole = sgt.tokenize(tmp_path / "in", tmp_path / "whole")
     assert done.tokens == whole.tokens

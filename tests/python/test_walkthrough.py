@@ -1,4 +1,4 @@
-"""The blocks of tools/python/walkthrough.md, as typed, in a folder that has a corpus/."""
+"""Run the code blocks of tools/python/walkthrough.md in a folder that has a corpus/."""
 
 import re
 

@@ -23,8 +23,8 @@ typedef struct sgt_rendezvous {
  * negative SGT_E*. */
 int sgt_tcp_listen(int *port, sgt_error *err);
 
-/* sgt_tcp_join connects all ranks and takes ownership of p->listener; sgt_tcp_leave ends this.
- * Otherwise they are like sgt_ranks_open and sgt_ranks_close. */
+/* sgt_tcp_join connects all ranks and takes ownership of p->listener; sgt_tcp_leave disconnects
+ * them. Otherwise they are like sgt_ranks_open and sgt_ranks_close. */
 int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const sgt_stop *stop,
                  sgt_error *err);
 void sgt_tcp_leave(sgt_ranks *r, int code);

@@ -8,8 +8,8 @@
     data[123456789]                      # any batch, by its number
     sgt.decode(sgt.encode("some text"))
 
-Everything is a thin layer of ctypes over the C libraries libsgt-loader and libsgt-tokenize, which
-the wheel holds, as it holds the programs (sgt-tokenize, sgt-train, ...). numpy is the only
+The package is a thin layer of ctypes over the C libraries libsgt-loader and libsgt-tokenize. The
+wheel holds these libraries, and the programs (sgt-tokenize, sgt-train, ...). numpy is the only
 requirement. torch is imported when the first batch is made, if it is installed.
 """
 

@@ -1,4 +1,4 @@
-"""The arrays that the library fills: numpy's or torch's, fresh ones or those of a ring."""
+"""The arrays that the library fills, of numpy or torch: new ones, or those of a ring."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ PAGE = 4096
 
 
 class Documents(NamedTuple):
-    """Where the documents of a batch lie. A row's part of a document is attended to alone by the
-    attention kernels that take cu_seqlens."""
+    """Where documents begin in the rows of a batch. Attention kernels that take cu_seqlens keep
+    attention within the part of a document that is in a row."""
 
     positions: Any  # (rows, seq) int32: distance of each input from its document's start
     ids: Any  # (rows, seq) int32: the document's number in the row, from 0; -1 is padding
@@ -23,7 +23,7 @@ class Documents(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a batch consists of."""
+    """The type and the shape of a batch's arrays."""
 
     torch: Any  # the module, or None for numpy
     dtype: str
@@ -32,11 +32,11 @@ class Kind(NamedTuple):
 
     @property
     def is_rows(self) -> bool:
-        """Whether x and y are views of rows of seq + 1 ids."""
+        """Return whether x and y are views of rows of seq + 1 ids."""
         return self.dtype == "uint16"
 
     def views(self, buffer: Any, targets_at: int) -> Tuple[Any, Any]:
-        """Return x and y, which lie in a buffer of bytes."""
+        """Return x and y as views of a buffer; y is at byte `targets_at`, unless it has rows."""
         rows, seq = self.rows, self.seq
         if not self.torch:
             typed = buffer.view(self.dtype)
@@ -65,7 +65,7 @@ class Kind(NamedTuple):
         return self.torch.empty(shape, dtype=getattr(self.torch, self.dtype))
 
     def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
-        """Return a buffer of bytes that begins at a page, and its address."""
+        """Return a buffer of `size` bytes that begins at a page, and its address."""
         if pinned:
             raw = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
             skip = -raw.data_ptr() % PAGE
@@ -77,7 +77,7 @@ class Kind(NamedTuple):
         return (self.torch.from_numpy(array) if self.torch else array), at
 
     def documents(self, found: Any, lengths: Any) -> Documents:
-        """Copy what the library found out about a batch."""
+        """Return copies of what the library found about the documents of a batch."""
         rows, seq = self.rows, self.seq
         positions, ids = (np.empty((rows, seq), np.int32) for _ in range(2))
         loader_library.sgt_row_documents_expand(
@@ -104,7 +104,7 @@ def _cuts(found: RowDocuments, lengths: "Any", rows: int, seq: int) -> Any:
 
 
 def find_torch(arrays: str) -> Any:
-    """Return the module torch if batches are its tensors, else None."""
+    """Return the module torch if batches are tensors, or None if they are numpy's arrays."""
     if arrays not in ("auto", "torch", "numpy"):
         raise ValueError(f"arrays {arrays!r}: expected auto, torch or numpy")
     if arrays == "numpy":
@@ -119,16 +119,16 @@ def find_torch(arrays: str) -> Any:
 
 
 def may_pin(torch: Any) -> bool:
-    """Whether to pin the ring: there is a GPU, and this is no worker of a DataLoader, which must
-    not begin CUDA."""
+    """Return whether to pin the ring's memory: there is a GPU, and this process is not a worker of
+    a DataLoader, which must not start CUDA."""
     if not torch or not torch.cuda.is_available():
         return False
     return torch.utils.data.get_worker_info() is None
 
 
 def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
-    """Return the given rank and number of ranks, or torch.distributed's, or torchrun's variables,
-    or 0 of 1."""
+    """Return rank and number of ranks: those given, else torch.distributed's, else those of
+    torchrun's variables, else 0 and 1."""
     if rank is None and ranks is None:
         torch = sys.modules.get("torch")
         distributed = getattr(torch, "distributed", None)

@@ -24,7 +24,7 @@ INVALID = ("keep", "replace", "fail")
 
 
 class Tokenized(NamedTuple):
-    """What was written."""
+    """The result of `tokenize`: what was written."""
 
     tokens: int
     documents: int
@@ -123,7 +123,7 @@ def tokenize(
 
 
 def _run(options: TokenizeOptions, result: TokenizeResult, error: ErrorText, stop: "c_int") -> None:
-    """Call the library in a thread of its own, so that Ctrl-C can stop it in between."""
+    """Call the library in another thread, so that this one can see Ctrl-C and stop the call."""
     code = 0
     is_done = threading.Event()
 
@@ -138,7 +138,7 @@ def _run(options: TokenizeOptions, result: TokenizeResult, error: ErrorText, sto
     thread = threading.Thread(target=call, name="sgt.tokenize")
     try:
         thread.start()
-        while not is_done.wait(0.1):  # returns to Python, which then sees signals
+        while not is_done.wait(0.1):  # Python handles signals between two waits
             pass
     except BaseException:
         stop.value = 1

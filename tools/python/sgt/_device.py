@@ -1,4 +1,4 @@
-"""Batches on a device, copied there while the one before is in use."""
+"""Batches on a device. A batch is copied there while the one before it is in use."""
 
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
@@ -12,7 +12,7 @@ class _Copy(NamedTuple):
 
 
 class Mover:
-    """Copies batch k + 1 on a side stream while batch k is in use."""
+    """Copies batch k + 1 to the device, on a stream of its own, while batch k is in use."""
 
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
@@ -21,20 +21,20 @@ class Mover:
         self._ahead: Optional[_Copy] = None
 
     def batch(self, index: int, take: Callable[[int], Batch]) -> Batch:
-        """Return batch `index` on the device. `take` gives any batch, in memory that its next call
-        overwrites."""
+        """Return batch `index` on the device. `take` returns any batch, in memory that its next
+        call overwrites."""
         now = self._ahead
         self._ahead = None
         if now is None or now.number != index:
             now = self._copy(index, take(index))
         if now.done:
-            now.done.synchronize()  # or the next batch would overwrite what is copied
+            now.done.synchronize()  # the next call of `take` overwrites what is copied
         self._ahead = self._copy(index + 1, take(index + 1))
         if self._side:
             current = self._torch.cuda.current_stream(self._device)
             current.wait_event(now.done)
             for tensor in _tensors(now.batch):
-                tensor.record_stream(current)  # free its memory only behind this stream's work
+                tensor.record_stream(current)  # keep its memory until this stream's work is done
         return now.batch
 
     def forget(self) -> None:

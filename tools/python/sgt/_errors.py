@@ -1,4 +1,4 @@
-"""The exceptions of sgt. Each carries the library's one line, which names the file."""
+"""The exceptions of sgt. The text of each is the library's message of one line."""
 
 from typing import Dict, Type
 
@@ -16,7 +16,7 @@ class FileError(Error, OSError):
 
 
 class FormatError(Error, ValueError):
-    """A file has another format than it should have, or changed while it was in use."""
+    """A file does not have the expected format, or changed while it was in use."""
 
 
 class UsageError(Error, ValueError):

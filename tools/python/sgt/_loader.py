@@ -1,4 +1,4 @@
-"""Loader: batches of a set, in an order that depends on nothing but the set, the seed and k."""
+"""Loader: batches of a set. Batch k depends only on the set, the options, the seed and k."""
 
 import os
 import threading
@@ -33,10 +33,10 @@ VERSION = 1
 
 
 class Loader:
-    """Batches of token windows: x and y, each (batch / ranks, seq), y moved by one token.
+    """Batches of token windows: x and y, each (batch / ranks, seq), y shifted by one token.
 
-    `for x, y in data` goes on at the loader's position, to the end of its epoch (epochs=None: for
-    ever). Batches are made ahead by threads of the library, in a ring: x and y are overwritten when
+    `for x, y in data` continues at the loader's position, to the end of its epoch (epochs=None:
+    for ever). Threads of the library make batches ahead, in a ring: x and y are overwritten when
     the next batch is taken, unless copy=True. `data[k]` is batch k in new arrays, at any time.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
@@ -107,13 +107,13 @@ class Loader:
     # ---- the set ----
 
     def _forget(self) -> None:
-        """Have nothing open: before the first call, and in a process that was forked."""
+        """Set the fields to nothing open: at first, after close, and in a forked process."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._native: Optional[Handle] = None
         self._stream: Optional[Stream] = None
         self._mover: Optional[Mover] = None
-        self._cursors: List[Handle] = []  # those that no thread uses now
+        self._cursors: List[Handle] = []  # cursors that no thread is using
         self._kind: Optional[Kind] = None
         self._is_closed = False
 
@@ -138,7 +138,7 @@ class Loader:
             vocab=s["vocab"], split=s["split"].encode(), padded_by=s["pad"] is not None,
             pad=s["pad"] or 0, raw=s["raw"], notice=NOTICE, documents=s["documents"],
         )  # fmt: skip
-        if s["reader"] == "mmap":  # a file that is cut short is then an error, not the end
+        if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
             check(library.sgt_loader_guard_sigbus(byref(error)), error)
         is_text = isinstance(self._path, str)
         call = library.sgt_loader_open_data if is_text else library.sgt_loader_open
@@ -149,7 +149,7 @@ class Loader:
         return native
 
     def close(self) -> None:
-        """Free everything now. Arrays that were given stay valid."""
+        """Free everything now. Arrays that were returned stay valid."""
         with self._lock:
             self._forget()
             self._is_closed = True
@@ -204,7 +204,7 @@ class Loader:
         return self._info
 
     def __len__(self) -> int:
-        """Batches of an epoch: as many as it takes to use each window once."""
+        """Number of batches in an epoch: as many as use each window once."""
         return -(-self.windows // self.batch)
 
     def __repr__(self) -> str:
@@ -215,11 +215,11 @@ class Loader:
 
     @property
     def position(self) -> int:
-        """Number of the batch that iteration gives next."""
+        """Index of the batch that iteration returns next."""
         return self._position
 
     def seek(self, batch: int) -> None:
-        """Go on at this batch."""
+        """Continue at this batch."""
         if batch < 0:
             raise UsageError(f"batch {batch}: batches are numbered from 0")
         self._ready()
@@ -236,8 +236,8 @@ class Loader:
         return _Batches(self, (self._position // length + self._epochs) * length)
 
     def to(self, device: Any) -> "Loader":
-        """Give batches on this device of torch's, each copied on a stream of its own while the one
-        before is in use. Returns the loader."""
+        """Return batches on this device of torch's from now on. Each is copied, on a stream of its
+        own, while the one before it is in use. Returns the loader."""
         if device is not None and not self._made_of().torch:
             raise UsageError("to: batches are numpy's arrays, which have no device")
         self._device = None if device is None else str(device)
@@ -260,10 +260,10 @@ class Loader:
             return batch
 
     def _take(self, index: int) -> Tuple[Any, ...]:
-        """Return batch `index` from the stream, which is at it unless somebody sought."""
+        """Return batch `index` from the stream; open a new one unless it is at this batch."""
         stream = self._stream
         if stream is None or stream.next != index or not stream.is_clean:
-            self._stream = None  # closed before the next one takes its memory
+            self._stream = None  # close it before the next one allocates memory
             stream = self._stream = Stream(
                 self._ready(), self._made_of(), index, self._slots, self._threads
             )
@@ -325,7 +325,7 @@ class Loader:
     # ---- resuming ----
 
     def state_dict(self) -> Dict[str, Any]:
-        """Return the position and all that determines the rows, as a plain dict of JSON's types."""
+        """Return the position and everything that determines the rows, as a dict for JSON."""
         native = self._ready()
         state = LoaderState()
         with self._lock:
@@ -342,9 +342,9 @@ class Loader:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a loader of the same rows stood. The number of ranks and the reader may be
-        others, and so may the batch size if it divides the rows drawn. UsageError says what else
-        differs."""
+        """Continue at the position of a loader with the same rows. The number of ranks and the
+        reader may differ, and so may the batch size if it divides the rows drawn. If anything
+        else differs, UsageError names it."""
         if state.get("version") != VERSION:
             raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
         native, error, next_ = self._ready(), ErrorText(), c_uint64()
@@ -364,7 +364,7 @@ class Loader:
 
 
 class _Batches(Iterator[Any]):
-    """The loader's batches from its position to `end`."""
+    """Iterates over the loader's batches, from its position to batch `end`."""
 
     def __init__(self, loader: Loader, end: Optional[int]) -> None:
         self._loader, self._end = loader, end

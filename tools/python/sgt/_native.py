@@ -115,7 +115,7 @@ class TokenizeResult(Structure):  # sgt_tokenize_result
 
 
 def _open(name: str) -> ctypes.CDLL:
-    """Open the wheel's own library; in a tree of sources, the one that the linker finds."""
+    """Open the library in the wheel; without a wheel, the one that the system's linker finds."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
     return ctypes.CDLL(own if os.path.exists(own) else name)
 
@@ -180,18 +180,18 @@ tokenize_library = _bind(_open("libsgt-tokenize.so.0"), _TOKENIZE)
 
 
 def check(rc: int, error: ErrorText) -> int:
-    """Return rc, or raise the failure that it stands for."""
+    """Return rc, or raise the exception for a negative one."""
     if rc < 0:
         raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
     return rc
 
 
 class Handle:
-    """A pointer of the library that is closed once: when it is garbage, or the process ends.
+    """A pointer of the library. It is closed once: when it is garbage, or when the process ends.
 
-    A handle of something that another handle needs (a cursor its loader) is a child of it: the
-    parent is closed behind its last child, in whatever order the garbage is collected. A process
-    that was forked closes nothing, since the handles belong to its parent process.
+    If a handle needs another one, as a cursor needs its loader, it is a child of that one. A
+    parent is closed after its last child, in whatever order garbage is collected. A forked
+    process closes nothing, because the handles belong to its parent process.
     """
 
     def __init__(
@@ -207,12 +207,12 @@ class Handle:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process got the handle from a fork, so that it may not be used."""
+        """Return whether the handle was made before a fork: this process must not use it."""
         return self.count.pid != os.getpid()
 
 
 class _Count:
-    """How many still need a pointer: its Handle and the children of it."""
+    """Counts the users of a pointer: its Handle, and the children of that."""
 
     def __init__(
         self, pointer: "c_void_p", close: Callable[["c_void_p"], None], parent: "Optional[_Count]"
@@ -238,7 +238,7 @@ class _Count:
 
 
 def say_notice(_ctx: Any, line: bytes) -> None:
-    """Give a remark of the library to Python's logging, whose default is a line on stderr."""
+    """Pass a notice of the library to Python's logging, which by default prints it to stderr."""
     import logging
 
     logging.getLogger("sgt").warning("%s", line.decode("utf-8", "replace"))

@@ -9,13 +9,13 @@ from ._native import loader_library as library
 
 
 class Stream:
-    """Batches first, first + 1, ... of a loader. A batch lies in the ring, and its buffer is used
-    again once the next batch is taken. The ring's memory belongs to Python, so that arrays stay
+    """Batches first, first + 1, ... of a loader. A batch lies in the ring, and its buffer is reused
+    when the next batch is taken. The ring's memory belongs to Python, so that arrays stay
     valid after the stream is closed."""
 
     def __init__(self, native: Handle, kind: Kind, first: int, slots: int, threads: int) -> None:
         self.kind = kind
-        self.next = first  # the batch that take() gives
+        self.next = first  # index of the batch that take() returns next
         self.is_clean = True  # False while a call runs, and after one that was interrupted
         self._buffers: List[Any] = []
         self._views: List[Optional[Tuple[Any, Any]]] = [None] * slots
@@ -28,7 +28,7 @@ class Stream:
         def alloc(_ctx: Any, size: int) -> Optional[int]:
             try:
                 buffer, at = kind.buffer(size, pinned)
-            except Exception:  # out of memory: the library says so
+            except Exception:  # the library reports that memory ran out
                 return None
             self._buffers.append(buffer)
             self._addresses.append(at)
@@ -64,7 +64,7 @@ class Stream:
         return self._views[slot] or self._view(slot)
 
     def documents(self) -> Any:
-        """Return the documents of the batch that take() gave."""
+        """Return the documents of the batch that take() returned last."""
         return self.kind.documents(self._batch.documents, self._batch.lengths)
 
     def _view(self, slot: int) -> Tuple[Any, Any]:

@@ -37,7 +37,7 @@ def _most_bytes(text: Union[str, bytes]) -> int:
 
 
 class _Encoder:
-    """An encoder of the library, for one thread at a time, and room for its ids."""
+    """An encoder of the library with room for its ids. Only one thread at a time may use it."""
 
     def __init__(self, vocab: Handle) -> None:
         pointer, error = c_void_p(), ErrorText()
@@ -46,9 +46,9 @@ class _Encoder:
         self.room = np.empty(0, np.uint16)
         self.address = 0
 
-    def encode(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
-        """Return the ids of each text: views of one array."""
-        size = sum(map(_most_bytes, texts))
+    def encode(self, texts: List[bytes]) -> List[Ids]:
+        """Return the ids of each text, as views of one array."""
+        size = sum(map(len, texts))
         if size > len(self.room):
             self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
             self.address = self.room.ctypes.data
@@ -82,7 +82,7 @@ class Tokenizer:
         path = os.fsencode(self._path)
         check(library.sgt_vocab_load(byref(pointer), path, rule, byref(error)), error)
         self._vocab = Handle(pointer, library.sgt_vocab_free)
-        self._encoders: List[_Encoder] = []  # those that no thread uses now
+        self._encoders: List[_Encoder] = []  # encoders that no thread is using
         self._lock = threading.Lock()
 
     @classmethod
@@ -129,8 +129,8 @@ class Tokenizer:
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> Ids:
-        """Do the same, and encode an allowed end of text ("all", or a set that has it) as its id.
-        A disallowed one is a ValueError; tiktoken disallows it by default."""
+        """Return the ids of the text. An allowed end of text ("all", or a set that has it) becomes
+        its id. A disallowed one raises ValueError; tiktoken disallows it by default."""
         end = self.decode_single_token_bytes(self.eot_token).decode("utf-8", "replace")
         data = _bytes(text)
         if allowed_special == "all" or end in allowed_special:
@@ -149,7 +149,7 @@ class Tokenizer:
         num_threads: Optional[int] = None,
         **special: Any,
     ) -> List[Ids]:
-        """Return encode() of each text, by as many threads as there are cores unless given."""
+        """Return encode() of each text, with num_threads threads; default: one per core."""
         texts = list(texts)
         threads = min(num_threads or len(os.sched_getaffinity(0)), len(texts))
 
@@ -159,7 +159,7 @@ class Tokenizer:
             return self._encode_all(part)
 
         step = max(-(-len(texts) // (4 * max(threads, 1))), 1)
-        step = min(step, 1024)  # texts whose ids are one array
+        step = min(step, 1024)  # most texts whose ids share one array
         parts = [texts[i : i + step] for i in range(0, len(texts), step)]
         if threads < 2:
             return [ids for part in parts for ids in work(part)]

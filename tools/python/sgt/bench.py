@@ -1,6 +1,6 @@
-"""python -m sgt.bench OUT/ [--batch 32] [--seq 1024] [--seconds 1]: batches a second beside other
-ways to make them in Python, on one set, in one process, in turns. Each figure is the median of five
-turns. A peer that is not installed is left out."""
+"""python -m sgt.bench OUT/ [--batch 32] [--seq 1024] [--seconds 1]: the speed of batches, beside
+other ways to make them in Python from the same set, in alternating turns of one process. Each
+figure is the median of five turns. A peer that is not installed is left out."""
 
 import argparse
 import glob
@@ -16,7 +16,7 @@ Make = Callable[[], Any]
 
 
 def rate(make: Make, seconds: float, tokens: int) -> float:
-    """Return million input tokens a second."""
+    """Return the speed in millions of input tokens per second."""
     count, begin = 0, time.perf_counter()
     while True:
         for _ in range(8):
@@ -28,7 +28,7 @@ def rate(make: Make, seconds: float, tokens: int) -> float:
 
 
 def numpy_peers(folder: str, batch: int, seq: int) -> Iterator[Tuple[str, Make]]:
-    """Windows at random starts: views of memory, and nanoGPT's loop over a mapped file."""
+    """Yield ways to make random windows: views of memory, and nanoGPT's loop over mapped files."""
     shards = sorted(glob.glob(f"{folder}/train_*.bin"))
     maps = [np.memmap(shard, "<u2", "r", offset=1024) for shard in shards]
     ram = np.concatenate(maps)

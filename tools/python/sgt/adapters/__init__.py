@@ -1,2 +1,2 @@
-"""Short adapters from sgt.Loader to what training frameworks expect. Read the one that you need,
-and copy it if yours differs."""
+"""Short adapters that give training frameworks the data loader they expect, made of sgt.Loader.
+Read the one that you need, and copy and change it if your training script differs."""

@@ -3,7 +3,7 @@
     source = Source(sgt.Loader("out/", batch=32, seq=1024, arrays="numpy"))
     grain.MapDataset.source(source)
 
-The loader's order is a shuffled one already. Grain pickles a source for its worker processes, where
+The loader's order is already shuffled. Grain pickles a source for its worker processes, where
 it opens the set again: reader="mmap" shares the memory.
 """
 
@@ -26,6 +26,6 @@ class Source:
         x, y = self.data[k][:2]
         return {"inputs": x, "targets": y}
 
-    def __repr__(self) -> str:  # Grain's checkpoints compare it
+    def __repr__(self) -> str:  # Grain compares it with the one in its checkpoint
         state = {**self.data.state_dict(), "rows": 0}
         return f"sgt.Source({state})"

@@ -2,8 +2,8 @@
 
     Trainer(model, TrainingArguments(..., max_steps=1000), train_dataset=Rows("out/", seq=1024))
 
-Trainer makes the batches and deals the rows out to the ranks, so the loader takes all of them. Its
-models shift labels themselves; a resumed Trainer skips to its place, which gives the same rows.
+Trainer makes the batches and divides the rows among the ranks, so the loader returns all rows. Its
+models shift the labels. A resumed Trainer skips the rows that it has seen.
 """
 
 from typing import Any, Dict, Iterator

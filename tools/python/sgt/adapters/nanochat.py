@@ -1,5 +1,5 @@
-"""nanochat's tokenizing_distributed_data_loader_with_state, over shards that are tokens already:
-(inputs, targets, state), where the state goes into the checkpoint and comes back to resume."""
+"""nanochat's tokenizing_distributed_data_loader_with_state, for shards of tokens. It yields
+(inputs, targets, state); save the state in the checkpoint, and pass it to resume."""
 
 from typing import Any, Dict, Iterator, Optional, Tuple
 

@@ -22,7 +22,7 @@ class Batches(IterableDataset):  # type: ignore[misc]
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         length, position = len(self.data), self.data.position
         at, end = self._at or (position + worker, (position // length + 1) * length)
-        while at < end:  # DataLoader takes from one worker after the other
+        while at < end:  # DataLoader takes a batch from each worker in turn
             batch = self.data[at]
             at += workers
             self._at = at, end

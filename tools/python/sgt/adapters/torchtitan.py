@@ -5,7 +5,7 @@ Return one from the `build_dataloader_fn` of your TrainSpec:
         t = job_config.training
         return DataLoader("out/", t.local_batch_size, t.seq_len, dp_rank, dp_world_size)
 
-The state may be loaded with another number of ranks, if the rows of a whole batch stay the same.
+The state can be loaded with another number of ranks, if a whole batch has as many rows.
 """
 
 from typing import Any, Dict, Iterator, Tuple
@@ -28,5 +28,5 @@ class DataLoader:
         return self.data.state_dict()
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        if state:  # the checkpoint of a run that had another loader holds nothing
+        if state:  # empty in the checkpoint of a run that had another loader
             self.data.load_state_dict(state)
