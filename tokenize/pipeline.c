@@ -33,7 +33,7 @@ typedef struct place {
      * `done` */
     int taken;
     int done; /* 1: its unit was encoded, or has failed, and is not yet written */
-    int rc;   /* 0; 1: the end of the feed; or an error */
+    int rc;   /* 0; 1: the feed has ended; < 0: an error */
     sgt_error err;
 } place;
 

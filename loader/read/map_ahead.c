@@ -33,7 +33,7 @@ struct sgt_map_ahead {
     sgt_reader_fault fault;
     pthread_mutex_t lock; /* protects begun, shard and at */
     int begun;
-    uint64_t all;   /* bytes of the set, once it has begun */
+    uint64_t all;   /* bytes of the set; filled in by sgt_map_ahead_begin */
     uint32_t shard; /* the next piece to claim */
     size_t at;
     int count;

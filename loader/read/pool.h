@@ -45,7 +45,7 @@ void sgt_pool_cursor_close(sgt_pool_cursor *c); /* NULL is fine */
 uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t n,
                         const uint16_t **tokens);
 
-/* Return how many block reads have ended, well or badly. Tests check that each block is read
+/* Return how many block reads have ended, successfully or not. Tests check that each block is read
  * once. */
 uint64_t sgt_pool_blocks_read(sgt_pool *p);
 

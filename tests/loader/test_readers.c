@@ -357,7 +357,7 @@ Test(readers, huge_shards)
             far += at > 1 << 30;
         }
         cr_assert_gt(far, ROWS / 4);
-        sgt_loader_close(l); /* refuses a shard that was written to after opening */
+        sgt_loader_close(l); /* open it again: shards written to after opening are refused */
         l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);

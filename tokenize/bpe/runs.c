@@ -107,7 +107,7 @@ static inline int change(laid *l, const window *w, const window *next)
     unsigned on = (unsigned)(next->from - w->from);
     uint64_t a = w->starts >> on, b = next->starts;
     for (uint64_t both = a & b; both & (both - 1); both &= both - 1) {
-        /* where the token of w or of `next` ends */
+        /* end: the next token start in w or `next`; if both have it, they share this token */
         uint64_t later = (a | b) & ~(both ^ (both - 1)), end = later & -later;
         if (!(a & b & end)) continue;
         unsigned to = (unsigned)__builtin_ctzll(end) + on;
