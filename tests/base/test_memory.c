@@ -85,7 +85,7 @@ Test(memory, version_2)
     put("sys/fs/cgroup/a/memory.max", "4000000\n");
     put("sys/fs/cgroup/a/memory.current", "3900000\n");
     expect(4000000 - 3900000, group);
-    /* usage may exceed a limit that was lowered */
+    /* usage may be above the limit */
     put("sys/fs/cgroup/a/memory.current", "4100000\n");
     expect(0, group);
     put("sys/fs/cgroup/a/memory.max", "max\n");

@@ -1,6 +1,6 @@
 /* fuzz.h: each .c file beside this one checks one property for arbitrary bytes. `make fuzz`
- * searches for bytes that break it (libFuzzer). `make check` tries the seeds, and the bytes found
- * earlier, again. */
+ * searches for bytes that break it (libFuzzer). `make check` tries the seeds, among them bytes that
+ * once broke it. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 

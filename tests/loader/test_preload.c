@@ -114,7 +114,7 @@ Test(preload, without_io_uring_or_direct_reads)
     evict_shards();
     check_with(&forbidden, "preload (pread: io_uring is forbidden)", no_ring);
     check_with(&cached, "preload (through the page cache)", no_direct);
-    /* this fallback is found only at the first read, after the detail was made */
+    /* a notice is given when each fallback is found, so check only the tokens */
     sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither);
     check_all_tokens(l);
     sgt_loader_close(l);
