@@ -206,8 +206,8 @@ static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt
     return SGT_OK;
 }
 
-/* Check again for windows that end in id 0: after a cut, the rest of the file's last page reads as
- * zeros, without a signal. */
+/* Check the sizes of shards with windows that end in id 0: after a cut, the rest of the file's last
+ * page reads as zeros, without a signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err)
 {

@@ -27,7 +27,7 @@
 
 #define DEPTH 32u    /* reads in flight: 8 MiB */
 #define PARTS 4u     /* extents per block, at most */
-#define PATIENCE 16u /* most cursors that may be left behind */
+#define PATIENCE 16u /* fetches in the next pool until it is wanted, at most */
 #define NONE UINT64_MAX
 
 typedef struct block {

@@ -115,7 +115,7 @@ static void begin_second(parts *p, uint32_t shares)
     for (size_t i = 0; i < p->count; i++)
         for (int k = 0; k < SGT_SPLITS; k++) all += sgt_made_tokens(p->sets[i], k);
     if (p->read_bytes) p->read = p->read_bytes;
-    if (!p->tokens) p->tokens = all; /* this run has counted none: our part was complete */
+    if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
     p->second = all / (shares ? shares : 1) + (p->o->shuffle && !p->rank ? all : 0);
     tell(p, p->second);
 }
