@@ -20,10 +20,10 @@ typedef struct sgt_memory {
     const char *limit;
 } sgt_memory;
 
-/* Read ROOT/proc and ROOT/sys/fs/cgroup; root NULL is the machine's own. Takes the least of
- * MemAvailable and, for each control group from this process's up to the topmost, the room below
- * memory.max and memory.high (version 2) or memory.limit_in_bytes (version 1), where the page cache
- * counts as free. A file that cannot be read sets no bound. */
+/* Read ROOT/proc and ROOT/sys/fs/cgroup; root NULL is the machine's own. The result is the least of
+ * MemAvailable and the room in each control group, from this process's up to the topmost. That is
+ * the room below memory.max and memory.high (version 2) or memory.limit_in_bytes (version 1), where
+ * the page cache counts as free. A file that cannot be read sets no bound. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
 #ifdef __cplusplus

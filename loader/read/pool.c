@@ -10,10 +10,10 @@
  *     no window is in either of the two    twice in a row, at the same place: the pool there
  *                                          becomes wanted
  *
- * A half is given another pool if its own is neither wanted nor next, no cursor copies from it or
- * waits for it (pins), and no read into it is in flight. The blocks of a half arrive in order: those
- * below `landed` have arrived or are lost. They are written before `landed` is raised, under the
- * lock, and not afterwards. */
+ * A half is given another pool if its own is neither wanted nor next. Besides, no cursor may copy
+ * from it or wait for it (pins), and no read into it may be in flight. The blocks of a half arrive
+ * in order: those below `landed` have arrived or are lost. They are written before `landed` is
+ * raised, under the lock, and not afterwards. */
 #include "loader/read/pool.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector
- * is stored at the row's beginning, the next at the following multiple of 32 bytes, so that all
- * stores but the first and the last are aligned. Where two of them overlap they write the same ids.
+ * is stored at the row's beginning, the next at the following multiple of 32 bytes. So all stores
+ * but the first and the last are aligned. Where two of them overlap they write the same ids.
  * Non-temporal stores are not used: AVX2 writes half a cache line at a time, and they were
  * slower. */
 #include "loader/rows/rows.h"

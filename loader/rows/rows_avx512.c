@@ -1,9 +1,9 @@
 /* rows_avx512.c: 32 ids at a time. The first vector is stored at the row's beginning, the next at
- * the following cache line, so that all stores but the first and the last are aligned. Where two of
- * them overlap they write the same ids. Rows of fewer than 32 ids use a mask. Masked stores are
- * slow (32 rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores
- * the ends use masks all the same: a line written by both kinds of store takes as long as two
- * lines. loader/NOTES.md has more. */
+ * the following cache line. So all stores but the first and the last are aligned. Where two of them
+ * overlap they write the same ids. Rows of fewer than 32 ids use a mask. Masked stores are slow (32
+ * rows of 1025 with both ends masked: 6.8 us, without 5.1 us). With non-temporal stores the ends
+ * use masks all the same: a line written by both kinds of store takes as long as two lines.
+ * loader/NOTES.md has more. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)

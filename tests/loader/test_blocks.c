@@ -179,9 +179,9 @@ static void *draw_at_one_place(void *arg)
     return NULL;
 }
 
-/* Two cursors take the pools from each other again and again. A cursor that waits for a pool
- * continues without it if the other has taken the pools back before any read began, even if nothing
- * is ever read again. */
+/* Two cursors take the pools from each other again and again. If one takes them back before any
+ * read began, the other, which waits for a pool, continues without it. That must hold even if
+ * nothing is read again. */
 Test(blocks, two_places_that_take_turns)
 {
     rig g;

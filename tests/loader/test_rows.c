@@ -1,5 +1,5 @@
-/* test_rows.c: rows at every CPU level equal those of plain C, at every size around the vectors'
- * width, at every alignment, with nothing readable or writable after the end. */
+/* test_rows.c: rows at every CPU level equal those of plain C, for every size around the vectors'
+ * width and every alignment. The memory after their end can be neither read nor written. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -251,8 +251,8 @@ Test(starts, expanded)
     static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
                           lengths[] = {6, 6, 6, 2};
     static const sgt_row_documents d = {first, starts};
-    /* row 0 begins with a document, row 1 lies within one, row 2 has the rest of one and one that
-     * begins at the last token, which is not an input; row 3 has a document of two tokens, and
+    /* row 0 begins with a document; row 1 lies within one. Row 2 has the rest of one, and one that
+     * begins at its last token, which is not an input. Row 3 has a document of two tokens, and
      * padding */
     static const int32_t want[3][4 * 5] = {
         {0, 0, 2, 3, 3, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, 2, 3, 4},

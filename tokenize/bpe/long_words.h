@@ -1,6 +1,6 @@
 /* long_words.h: encodes words of 16 bytes or more. Those of up to 126 bytes are cached in a table
  * with their ids. A word of up to 512 bytes that is not in the table is cut wherever no token spans
- * the cut, and its parts are merged separately (scan.c, runs.h). Longer words are merged whole
+ * the cut. Its parts are merged separately (scan.c, runs.h). Longer words are merged whole
  * (runs.h). */
 #ifndef SGT_LONG_WORDS_H
 #define SGT_LONG_WORDS_H

@@ -279,8 +279,8 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
     return (look_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
 }
 
-/* Return whether a piece ends at p, 0 < p < n, whatever precedes and follows s[0..n), and whether
- * the text before p has the same pieces if it ends there. The rules look at nothing before a
+/* Return whether a piece ends at p, 0 < p < n, whatever precedes and follows s[0..n). The text
+ * before p must also have the same pieces if it ends there. The rules look at nothing before a
  * piece, so that the text from p on has the same pieces by itself. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t n, size_t p)
 {
