@@ -124,8 +124,8 @@ typedef struct sgt_kernels {
                       const float *v, size_t ld, size_t T, size_t D, float scale,
                       const sgt_dropout *drop, const int32_t *start, float *scratch);
 
-    /* Gradients of attention, written (not added): dq, dk, dv (T, D), row stride ld_d; dout like
-     * out. */
+    /* Write (not add) the gradients of attention: dq, dk, dv (T, D) with row stride ld_d. dout has
+     * the shape and row stride of out. */
     void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
@@ -158,14 +158,14 @@ typedef struct sgt_kernels {
 
     /* db[c] += sum_i dout[i][c], with dout (n, C) and row stride ld floats */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
-    /* The same for dout in bfloat16. */
+    /* bias_backward with dout in bfloat16. */
     void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 
     /* out = x rounded to the nearest number of the format `to`, ties to even, still as float32. out
      * may be x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
-    /* Round the same way to bfloat16, stored as bfloat16. */
+    /* Round x to bfloat16 as round_to does, and store it as bfloat16. */
     void (*to_bf16)(uint16_t *out, const float *x, size_t n);
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
@@ -176,8 +176,9 @@ typedef struct sgt_kernels {
      * to_bf16's bits. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
-    /* The same with moments in bfloat16. m and v are computed in float; p takes those, and m and v
-     * are stored rounded up or down at random (kernels/moments.h), so that their mean is kept. */
+    /* adamw with moments in bfloat16. m and v are computed in float, and p is updated from those.
+     * Then they are stored, rounded up or down at random (kernels/moments.h) so that their mean is
+     * kept. */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
@@ -186,9 +187,9 @@ typedef struct sgt_kernels {
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: plain C, sums in double */
 /* Return the table of sgt_cpu()'s level. Every level's table is complete. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the same table, but if the CPU multiplies bfloat16 in AMX tiles or in vectors, with
- * attention that rounds its operands to bfloat16: queries, keys, values, dout, probabilities and
- * score gradients. Sums and everything between products stay float. */
+/* Return the table of sgt_cpu()'s level. If the CPU multiplies bfloat16 in AMX tiles or in vectors,
+ * its attention rounds operands to bfloat16: queries, keys, values, dout, probabilities and score
+ * gradients. Sums and everything between products stay float. */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* Return the table of one level (for tests and benchmarks), or NULL if this machine or --cpu does
  * not allow it. */
@@ -260,7 +261,7 @@ size_t sgt_gemm_scratch(int threads);
  * "oneDNN 2.6.3"; NULL if that is oneDNN and it is not loaded yet. */
 const char *sgt_gemm_library(int bf16);
 
-/* The definition: sums in double. */
+/* Compute the product by its definition, with sums in double. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
                   float *c);
 
@@ -283,14 +284,14 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run: in float32 and in vectors of bfloat16 if C is at most 3072 groups,
- * in AMX tiles always. 0 if oneDNN does the products. */
+/* Return 1 if the head can run, else 0. It always can in AMX tiles. Otherwise C must be at most
+ * 3,072, or in bfloat16 at most 6,144 and even. It cannot if oneDNN does the products. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
                     const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                     int add);
-/* The definition, with sums in double; float32 only. */
+/* Compute the head by its definition, with sums in double; float32 only. */
 void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
                   const int32_t *targets, double scale, float *loss, double *dx, double *dw);
 

@@ -16,7 +16,8 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the part of Philox's counter that a whole update shares: none of dropout's sites has it. */
+/* Return the part of Philox's counter that all elements of an update share. No dropout site has its
+ * number, so it differs from those of dropout. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
@@ -39,8 +40,9 @@ SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
     return x ^ x >> 16;
 }
 
-/* Return a float's bits rounded to bfloat16: up with probability (lower 16 bits) / 2^16, if `random`
- * is uniform in 0 .. 65535. Infinities stay, and so do NaNs whose upper half says so. */
+/* Return a float's bits rounded to bfloat16: up with probability (lower 16 bits) / 2^16, if
+ * `random` is uniform in 0 .. 65535. Infinities stay, and so do NaNs whose upper 16 bits are a
+ * NaN. */
 SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
 {
     uint32_t finite = (bits & 0x7f800000) != 0x7f800000;

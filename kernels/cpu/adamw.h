@@ -1,11 +1,13 @@
-/* adamw.h: one pass over parameter, moments and gradient, which also writes the copy that products
- * read. Prefetching by hand gained nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
+/* adamw.h: the AdamW update in one pass over parameters, moments and gradients. The pass also
+ * writes the bfloat16 copy of the parameters that matrix products read. Prefetch instructions
+ * gained nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
 #include "kernels/kernels.h"
 #include "kernels/moments.h"
 #include "kernels/cpu/round.h"
 #include "kernels/cpu/simd.h"
 
-enum { COPIED_FLOATS = 64 }; /* floats copied at a time, while they are in the first-level cache */
+/* floats updated at a time; then copied, while in the first-level cache */
+enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
     vf scale, b1, b1_rest, b2, b2_rest, step, root, eps, decay;
@@ -55,7 +57,7 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Store both moments of elements that share the key. */
+/* Round n elements' moments to bfloat16 at random (kernels/moments.h); all share `key`. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -76,7 +78,7 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        if (part > left) part = left; /* elements that share the key */
+        if (part > left) part = left; /* stop where the next key begins: one serves 2^32 elements */
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);
         for (size_t j = 0; j < part; j += W)

@@ -2,17 +2,18 @@
  * "FlashAttention" (2022). Only one block of scores exists at a time. Forward keeps a running
  * maximum and sum per row; backward computes the scores again from lse.
  *
- * Operands are first packed into scratch: rows contiguous and padded with zeros, keys and values
- * also transposed. Every product then consists of tiles of ROWS x whole vectors without edge cases,
- * and rows a large power of two apart do not compete for the same cache sets. Packing uses groups
- * as product.h does: a group is what a lane takes in one multiply-add. It is 1 float, or with
- * ATTENTION_BF16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is packed
- * along its rows (`along`) or down its columns (`down`), in the direction of the sum. With floats
- * both are the same array, with bfloat16 two arrays.
+ * Operands are first packed into scratch memory: rows contiguous and padded with zeros, keys and
+ * values also transposed. Every product then consists of tiles of ROWS x whole vectors without edge
+ * cases, and rows a large power of two apart do not compete for the same cache sets. Packing uses
+ * groups as product.h does: a group is what a lane takes in one multiply-add. It is 1 float, or
+ * with ATTENTION_BF16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is
+ * packed along its rows (`along`) or down its columns (`down`), in the direction of the sum. With
+ * floats both are the same array, with bfloat16 two arrays.
  *
  * Blocks above the diagonal are skipped, and so are vectors and terms above it in a block on it.
- * Everything before the documents of all ROWS queries of a tile is skipped too: starts never fall
- * from one query to the next, so what the first query does not see, no later one sees. */
+ * Keys before the documents of all ROWS queries of a tile are skipped too. A document's start never
+ * decreases from one query to the next, so no query of a tile sees a key that the first one does
+ * not see for this reason. */
 #include "kernels/cpu/dropout.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
@@ -31,14 +32,14 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Group 2 W floats of a row; `low` holds the first W. */
+/* Round 2 W floats of a row to bfloat16, as W groups; `low` has the first W floats. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
-/* Group W columns of two rows. */
+/* Round W columns of two rows to bfloat16; group i of the result holds column i of both rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
-/* Round as grouping does: bfloat16 is the upper half of a float. */
+/* Return x rounded to bfloat16, as floats: a bfloat16 is the upper half of a float. */
 SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
 #else
 enum { GROUP = 1 };
@@ -59,7 +60,7 @@ SGT_INLINE vf group_rounded(vf x) { return x; }
 /* Load the first min(n, W) floats at p, 0 for the rest. With n = 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load W groups along a row of which n floats exist. */
+/* Load W groups of neighbours from the n numbers at x, with zeros past the n-th. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -67,8 +68,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 
 /* ---- products ---- */
 
-/* c (ROWS, vectors*W) = or += a (ROWS, k) b (k, vectors*W); k counts groups; group (i, p) of a is
- * at a[i*a_row + p*a_col]. */
+/* Compute c = a b, or c += a b if `accumulate`, for c (ROWS, vectors*W), a (ROWS, k) and b (k,
+ * vectors*W). k counts groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -88,8 +89,8 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* Do the same for n columns, a multiple of W. Each call passes a constant number of vectors, so
- * that the sums stay in registers. */
+/* Compute product_tile's product for n columns of b and c, a multiple of W. Each call of
+ * product_tile passes a constant number of vectors, so that the sums stay in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)
 {
@@ -130,8 +131,8 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* Pack the transpose of x's groups along its rows (rows <= BLOCK, D) into out (width/GROUP, BLOCK),
- * padded with zeros to the next multiple of W rows. */
+/* Pack x (rows <= BLOCK, D) in groups along its rows, and write the transpose of these groups to
+ * out (width/GROUP, BLOCK). Rows up to the next multiple of W are padded with zeros. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -155,22 +156,23 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Parts of the scratch. Sizes are in floats or groups. */
+/* Arrays in the scratch memory, with their shapes in floats or groups. `along`, `down` and
+ * `transposed` say how an operand is packed. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
-    float *q, *dout;           /* along, (rows, width/GROUP) */
-    float *k_t, *v_t;          /* transposed, (width/GROUP, BLOCK) per block */
-    float *k, *v;              /* down, (rows/GROUP, width) */
-    float *q_down, *dout_down; /* down, (rows/GROUP, width) */
-    float *s, *dp;             /* (BLOCK, BLOCK) floats */
-    float *p, *ds;             /* probabilities and score gradients, along, (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down;   /* the same down, (BLOCK/GROUP, BLOCK) */
-    /* (rows, width), and twice (BLOCK, width); forward uses dq for its output */
+    float *q, *dout;           /* packed along, (rows, width/GROUP) */
+    float *k_t, *v_t;          /* packed transposed, (width/GROUP, BLOCK) per block */
+    float *k, *v;              /* packed down, (rows/GROUP, width) */
+    float *q_down, *dout_down; /* q and dout packed down, (rows/GROUP, width) */
+    float *s, *dp;             /* scores; gradients of probabilities: (BLOCK, BLOCK) */
+    float *p, *ds;             /* probabilities, score gradients: along, (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down;   /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
+    /* gradient sums: dq (rows, width), dk and dv (BLOCK, width); forward keeps its output in dq */
     float *dq, *dk, *dv;
-    float *lse, *delta;      /* (rows) each */
-    const sgt_dropout *drop; /* NULL: none */
-    const int32_t *start;    /* (T), or NULL: all 0 */
+    float *lse, *delta;      /* (rows) each; delta_i = dout_i . out_i */
+    const sgt_dropout *drop; /* NULL: no dropout */
+    const int32_t *start;    /* (T) first key that each query sees; NULL: all 0 */
     float scale;
     size_t T, total;
 } attention_parts;
@@ -218,8 +220,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Return the first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last
- * query sees. */
+/* Return the first key that query i sees, as an offset from key j0: 0 to BLOCK. Queries past T see
+ * what the last query sees. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -227,14 +229,14 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* Return the same, rounded down to whole vectors of groups. */
+/* Return attention_first rounded down to whole vectors of groups. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded. Only
- * called if drop is not NULL. */
+/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded - 1.
+ * a->drop must not be NULL. */
 SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
                                   size_t j0, size_t from, size_t padded)
 {
@@ -245,7 +247,7 @@ SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a,
 
 static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
-/* Scale `padded` scores and set the first `masked` of them to -inf, of which exp makes 0. */
+/* Multiply `padded` scores by `scale`. Set the first `masked` of them to -inf, whose exp is 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
     for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
@@ -254,7 +256,7 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
 
 /* Replace a row of scores s (n of `padded` in use, the first `masked` of them masked) by exp(scale
  * s - max), with zeros if masked or past n. Update the running maximum and sum. Return the factor
- * by which everything summed so far shrinks. */
+ * by which the caller must multiply what it summed before. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -271,17 +273,18 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         vstore(s + j, e);
         total += e;
     }
-    /* It is also 1 in the first block: *max is -inf and nothing has been summed yet. */
+    /* 1 in the first block too: nothing has been summed yet */
     float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
     return shrink;
 }
 
-/* Group `from` to `padded` of a row of probabilities or score gradients, as products take them. */
+/* Pack elements `from` to `padded` - 1 of a row of probabilities or score gradients into groups, as
+ * the products' operand. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* products take s itself */
+    if (GROUP == 1) return; /* products read s itself */
     for (size_t j = from; j < padded; j += GROUP * W)
         vstore(out + j / GROUP, load_along(s + j, padded - j));
 }
@@ -294,8 +297,8 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
     for (size_t j = from; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
 }
 
-/* Compute query rows i0 ... i0 + rows - 1 against all keys that they see. out (rows, width) is in
- * scratch and ends up normalized. */
+/* Compute the output of queries i0 ... i0 + rows - 1 over all keys that they see. out (rows, width)
+ * is in scratch memory and is normalized at the end. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -355,18 +358,17 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Return whether query i sees only its own position. Its probability is then 1 for any score, so
- * the score's gradient is exactly 0. Computed, it would be the rounding error between dP and delta,
- * which AdamW divides by its own size. With T = 1, where queries and keys have no other gradient,
- * they would move by lr each step. */
+/* Return whether query i sees no key but its own. Its probability is then 1 for any score, so the
+ * score's gradient is exactly 0. The formula would leave a rounding error, which AdamW divides by
+ * its own size and so turns into a step of size lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* With P = exp(scale s - lse), replace s by f P and dp by dS = P (f dP - delta), with zeros above
- * the diagonal and before a query's document. Covers ROWS queries from row r0 of block i0, and keys
- * from `from` on. */
+/* With P = exp(scale s - lse) and dropout's factors f, replace s by f P and dp by dS = P (f dP -
+ * delta). Both are 0 above the diagonal and before a query's document. Covers ROWS queries from row
+ * r0 of block i0, and keys from `from` on of block j0. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -387,10 +389,11 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Group these rows of s and dp as the products with keys, queries and dout take them. */
+/* Pack ROWS rows of s and dp, from row r0 on, into groups: dp along its rows for the product with
+ * keys, s and dp down their columns for those with dout and queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* products take s and dp themselves */
+    if (GROUP == 1) return; /* products read s and dp themselves */
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
@@ -404,9 +407,9 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* Process one block of queries against one block of keys: add to dq's rows, and to dk and dv of the
- * key block. Queries from `rows` on see none of these keys; those from `last` on see none of the
- * ROWS keys at hand. */
+/* Process query block i0 against key block j0: add to dq of the queries, and to dk and dv of the
+ * keys. Queries from `rows` on see none of the keys; queries from `last` on see none of keys c0 ...
+ * c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -431,10 +434,9 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
                      (used - from) / GROUP, 1);
     }
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
-        size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
+        size_t first = diagonal ? c0 : 0; /* queries before c0 do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* if a group's second query sees none of the keys, its probabilities and score gradients
-         * are 0 */
+        /* a group's second query may see none of these keys: its elements of p and ds are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -444,11 +446,12 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* delta_i = dout_i . out_i, with dout rounded as in dP; otherwise rows of dS would not sum to 0. */
+/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded as the product that gives dP
+ * rounds it; otherwise rows of dS would not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* rows past T have score 0 and must stay finite */
+    /* scores past T are 0; zeros here keep their results finite */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

@@ -26,12 +26,12 @@
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* W queries: their numbers, and the first keys that they see. */
+/* W queries, one per lane: the number of each, and the first key that it sees. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
-/* Parts of the scratch. Pairs are counted in PAIR bytes, blocks in SIDE x SIDE floats. */
+/* Arrays in the scratch memory. Pairs are counted in PAIR bytes, blocks in SIDE x SIDE floats. */
 typedef struct attention_parts {
     size_t T, D, blocks, deep; /* blocks, deep: T and D in units of SIDE, rounded up */
     char *k_left, *v_left;     /* (blocks, deep) pairs: rows are keys, k is the channel */
@@ -43,16 +43,16 @@ typedef struct attention_parts {
     float *s, *dp;             /* blocks of scores: CHUNK, and one of dP' */
     float *dq;                 /* (blocks, deep) blocks of dQ'; forward: (deep) of O' */
     float *dk, *dv;            /* (AROUND, deep) blocks */
-    float *lse, *delta;        /* (blocks * SIDE), 0 past T */
-    const sgt_dropout *drop;   /* NULL: none */
-    const int32_t *start;      /* (T), or NULL: all 0 */
+    float *lse, *delta;        /* (blocks * SIDE), 0 past T; delta_i = dout_i . out_i */
+    const sgt_dropout *drop;   /* NULL: no dropout */
+    const int32_t *start;      /* (T) first key that each query sees; NULL: all 0 */
     float scale;
     size_t total;
 } attention_parts;
 
 SGT_INLINE size_t attention_units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
-/* Return how many of 32 numbers from `at` on exist if there are n. */
+/* Return how many of the SIDE numbers from number `at` on exist, if there are n in all. */
 SGT_INLINE size_t attention_left(size_t n, size_t at) { return n - at < SIDE ? n - at : SIDE; }
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
@@ -96,7 +96,8 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* How pack turns 32 rows of up to 32 floats, or their transpose, into a pair. */
+/* Which pair attention_pack_pair makes of 32 x 32 floats of x: the left or the right operand of a
+ * product. Its k runs along x's rows, or with ACROSS down x's columns. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -136,7 +137,7 @@ SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t l
     }
 }
 
-/* Pack x (T, D): into (blocks, deep) pairs, or if `how` is ACROSS, into (deep, blocks). */
+/* Pack x (T, D) into (blocks, deep) pairs, or with an ACROSS form into (deep, blocks) pairs. */
 SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
                                size_t ld)
 {
@@ -149,7 +150,8 @@ SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, con
         }
 }
 
-/* Write a block times `factor` to up to SIDE x SIDE floats, or its transpose. */
+/* Write block (b, c) of SIDE x SIDE floats, or its transpose, to out (T, D), times `factor`. Rows
+ * past T and columns past D are left out. */
 SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld,
                                  const float *block, size_t b, size_t c, vf factor[HALVES],
                                  int transposed)
@@ -183,7 +185,8 @@ SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Queries past T see what the last one sees, and themselves. */
+/* Return the lanes of W queries from number `query` on. Queries past T see what the last query
+ * sees, and themselves. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -196,29 +199,30 @@ SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t
     return l;
 }
 
-/* Return the lanes that see the key. */
+/* Return the mask of the queries in `l` that see the key. */
 SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
 {
     __m512i k = _mm512_set1_epi32((int)key);
     return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
 }
 
-/* Return the lanes whose queries see more than their own key. The probability of a lone key is 1
- * for any score, so the score's gradient is exactly 0. Computed, it would be the rounding error
- * between dP and delta, which AdamW divides by its own size. */
+/* Return the mask of the queries that see more keys than their own. The probability of a lone key
+ * is 1 for any score, so the score's gradient is exactly 0. The formula would give the rounding
+ * error between dP and delta instead, and AdamW would divide that by its own size. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
 }
 
-/* Write the dropout factors of 4 keys for W queries. The compiler vectorizes the loop. */
+/* Write the dropout factors of 4 keys from `key` on, for W queries from `query` on. The compiler
+ * vectorizes the loop. */
 static void attention_factors(float factor[4][W], const attention_parts *a, size_t query,
                               size_t key)
 {
     const sgt_dropout *d = a->drop;
     const uint32_t limit = sgt_dropout_limit(d->rate);
     const float keep = sgt_dropout_keep(d->rate);
-    size_t quads = (a->T + 3) / 4; /* per query */
+    size_t quads = (a->T + 3) / 4; /* draws per query, each for 4 keys */
     uint64_t draw = (d->first + key) / 4 + query * quads;
     for (size_t l = 0; l < W; l++) {
         sgt_philox4 r = sgt_philox(d->seed, draw + l * quads, d->draw);
@@ -228,15 +232,15 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* The running state of W queries. */
+/* The softmax of W queries so far: each query's largest score and sum of exponentials. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
 } attention_row;
 
-/* Turn the scores of W queries and blocks v ... v + count - 1 of keys into right pairs of
- * probabilities, dropped but not normalized, in place of the blocks' pairs at `out`. Return the
- * factor by which everything summed so far shrinks. */
+/* Turn the scores of W queries against key blocks v ... v + count - 1 into probabilities, and write
+ * these to `out` as right pairs. Dropout is applied to them; dividing by the sum is left to the
+ * caller. Return the factors by which the caller must multiply what it summed before. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -246,7 +250,7 @@ SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size
         int all = attention_sees_all(a, b, v + k);
         for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
             __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
-            /* of NaN and top, the maximum is top */
+            /* for a NaN score, the maximum is its second operand, top */
             top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
         }
     }
@@ -326,8 +330,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Replace S' and dP' of block v of keys and W queries of block b by f P' and dS' = P' (f dP' -
- * delta), and write dS' to a right pair too. */
+/* For key block v and W queries of block b, replace S' by f P' and dP' by dS' = P' (f dP' - delta),
+ * with dropout's factors f. Write dS' to right pairs too. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -354,7 +358,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute the pairs of block v of keys and block b of queries, numbers vi and bi of AROUND. */
+/* Compute the pairs of f P' and dS' for key block v and query block b, which are blocks vi and bi
+ * of the AROUND x AROUND at hand. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -370,13 +375,14 @@ static void attention_scores(const attention_parts *a, size_t v, size_t vi, size
     }
 }
 
-/* Process blocks b0 ... b0 + AROUND - 1 of queries against v0 ... v0 + AROUND - 1 of keys: add to
- * dq, dk and dv. */
+/* Process query blocks b0 ... b0 + AROUND - 1 against key blocks v0 ... v0 + AROUND - 1: add to dq,
+ * dk and dv. */
 static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* of each query block, the key blocks it sees; of each key block, those that see it */
+    /* from, to: the key blocks that a query block sees. first, past: the query blocks that see a
+     * key block. `to` and `past` are exclusive. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);
@@ -405,7 +411,8 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* delta_i = dout_i . out_i, with dout rounded as in dP; otherwise rows of dS would not sum to 0. */
+/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded as in the product that gives
+ * dP; otherwise rows of dS would not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

@@ -4,8 +4,8 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* Sum a strip of `vectors` vectors side by side, all whole but the last. With four vectors, each
- * row touches whole cache lines. */
+/* Add the sums of a strip of columns over n rows to db. The strip has `vectors` vectors, all whole
+ * but the last. With four vectors, each row of it fills whole cache lines. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {

@@ -1,12 +1,13 @@
-/* cross_entropy.h: softmax, loss and gradient of a row of logits. With GPT-2's vocabulary a row
- * fits the second-level cache. */
+/* cross_entropy.h: softmax, loss and gradient of each row of logits. With GPT-2's vocabulary a row
+ * fits in the second-level cache. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
 /* columns summed in float before the sum is added to a double */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
-/* Return sum exp(x - max); write the terms to `out` unless it is NULL. out may be x. */
+/* Return the sum of exp(x - max) over V columns. Write the terms to `out`, which may be x, unless
+ * it is NULL. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 {
     double total = 0;

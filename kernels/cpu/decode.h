@@ -1,10 +1,11 @@
 /* decode.h: kernels for generating text one token at a time: products of few rows, which read the
  * weights from memory once, and attention of one query over the preceding positions.
  *
- * A dot product is one vector of W sums in the order of k, and then their total. Its bits are
- * therefore the same in every tile, and for any number of rows. A tile takes its rows of weights
- * side by side. While the first rows of x pass over them, the next tile's rows are prefetched, so
- * that a single row waits for nothing but memory. */
+ * A dot product is added up in order of k in one vector of W partial sums, whose total is taken
+ * last. Its bits are therefore the same in every tile, and for any number of rows. A tile
+ * multiplies rows of x with DOT_COLUMNS rows of weights. While the first rows of x are multiplied
+ * with them, the next tile's weights are prefetched. So even with a single row of x, memory is the
+ * only limit. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
@@ -22,8 +23,8 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* `ahead` points to the weights of the next tile, or is NULL. rows, columns and bf16 are constants
- * in every call. */
+/* Compute out (rows, columns) = x (rows, k) w' + bias, and prefetch the next tile's weights at
+ * `ahead`, unless that is NULL. rows, columns and bf16 are constants in every call. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -43,7 +44,7 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* Multiply all rows of x with `columns` rows of weights. */
+/* Multiply all n rows of x with `columns` rows of weights. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -81,7 +82,7 @@ static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t 
     dots_of(out, ld_out, x, w, bias, n, m, k, 1);
 }
 
-/* out (count) = sum_j p_j v_j for `count` columns of v (row stride ld) in up to `vectors`
+/* Compute out (count) = sum_j p_j v_j for `count` columns of v (row stride ld), held in `vectors`
  * vectors. */
 SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
                              size_t count, int vectors)

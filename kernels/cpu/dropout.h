@@ -23,7 +23,7 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    size_t skip = d->first % 4; /* elements of the first draw before d->first */
+    size_t skip = d->first % 4; /* elements of the first draw that come before d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
         drop_factors(factor, d, element);

@@ -13,7 +13,7 @@ static void embed(float *out, const int32_t *ids, const float *wte, const float 
     }
 }
 
-/* Return by how much a vector's squares grow from old to new. */
+/* Return new^2 - old^2 in each lane. */
 SGT_INLINE vd growth(vd old, vd new) { return (new - old) * (new + old); }
 
 static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,

@@ -1,9 +1,10 @@
-/* gelu.h: GELU and its derivative, W lanes at a time. Both forms are x*Phi(x); errors are a few
- * roundings of x. */
+/* gelu.h: GELU and its derivative, W numbers at a time. Both forms (tanh and erf) are x*Phi(x).
+ * Errors are a few roundings of x. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)), which cancels for neither sign of x. */
+/* Return exp(-2u) for GELU's 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)). The right side cancels for
+ * neither sign of x. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
     /* -2 sqrt(2/pi)(x + 0.044715 x^3) */

@@ -1,7 +1,8 @@
-/* head.c: the head, its softmax and its loss on top of our own products. Logits exist only in
- * blocks of 6 x 512 in the first-level cache. Each part of a row is stored once as exp(logit - the
- * part's maximum), already in the products' format. A factor for each row and part turns that into
- * a gradient; both gradient products apply it. In AMX tiles, head_bf16_amx.c does it all.
+/* head.c: the head (logits = x w'), its softmax and its loss, on top of our own products. Logits
+ * exist only in blocks of 6 x 512 in the first-level cache. A part is a range of columns of the
+ * logits. Each part of a row is stored once as e = exp(logit - the part's maximum), already in the
+ * products' format. Both gradient products multiply e by one factor for each row and part, which
+ * turns it into the logits' gradient. With AMX, head_bf16_amx.c does all of this.
  * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
@@ -13,10 +14,10 @@
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/tiles.h"
 
-enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
+enum { PER_ROW = 3 }; /* arrays of shape (parts, n): max, sum, factor */
 
-/* Return the columns of a part: as many panels as the scratch holds with all of C, and at most one
- * step of dx's sum. */
+/* Return the number of columns of a part. The scratch must hold the part's panels of w with all C
+ * channels, and dx's sum must take the part in one step of at most SGT_PRODUCT_GROUPS groups. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -34,8 +35,8 @@ int sgt_head_possible(const sgt_head *h)
     return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
-/* Return the row stride of e: an odd number of cache lines, so that rows of one column do not
- * compete for the same cache sets. */
+/* Return the row stride of e: an odd number of cache lines, so that successive rows do not compete
+ * for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
     size_t lde = (h->V + 63) / 64 * 64; /* an even number of lines */
@@ -66,8 +67,7 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
-/* Return whether the target's logit is a maximum of row i. Call it after the parts are computed,
- * before x or w change. */
+/* Return whether no logit of row i is above the target's. Call it once all parts are computed. */
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
     float max = -INFINITY;
@@ -76,9 +76,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* Finish row i from its parts: return its loss, write its factors, and subtract 1 at the target. If
- * the target's part is negligible beside the rest (e^-60), only that one number of the part is
- * kept. */
+/* Combine the parts of row i: return the loss, write the factor of each part, and subtract 1 at the
+ * target. If the target's part is negligible beside the rest (e^-60), all of the part but the
+ * target's number becomes 0. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -110,8 +110,8 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* dx (n, C) = sum_j factor e_ij w_j. It is cut into columns, and into rows only if threads would be
- * idle, because each cut into rows packs w once more. */
+/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. Tasks are ranges of columns. They are ranges of
+ * rows too only if threads would be idle, because each range of rows packs w once more. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -133,8 +133,8 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* dw (V, C) = or += sum_i factor e_ij x_i, one task per part and 512 columns. Return the sum of
- * dw's squares. */
+/* Compute dw (V, C) = or += sum_i factor e_ij x_i, with one task per part and 512 columns of dw.
+ * Return the sum of dw's squares. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

@@ -1,4 +1,5 @@
-/* head_amx.h: the head in AMX tiles, with sgt_head_run's arguments. head.c chooses it. */
+/* head_amx.h: the head in AMX tiles, with the arguments of sgt_head_memory and sgt_head_run. head.c
+ * calls it if the CPU has AMX. */
 #ifndef SGT_HEAD_AMX_H
 #define SGT_HEAD_AMX_H
 

@@ -42,7 +42,7 @@ enum {
     PART_BYTES = 1 << 20 /* most bytes of its packed weights: half a second-level cache */
 };
 
-/* Largest logit above the row's reference that the reference serves for. */
+/* A logit may exceed its row's reference r_i by this much; above that, the part becomes mixed. */
 #define ABOVE 30.0f
 
 /* Return the columns of a part: a multiple of SIDE. */
@@ -52,7 +52,7 @@ static size_t part_of(size_t deep)
     return fit < SIDE ? SIDE : least(fit, PART);
 }
 
-/* One thread's scratch: the largest of what logits, dx and dw need. */
+/* Return the bytes of one thread's scratch: the largest of what the logits, dx and dw need. */
 static size_t scratch_of(const head *r)
 {
     size_t wide = least(r->deep, COLUMNS / SIDE);
@@ -106,8 +106,8 @@ size_t AMX_NAME(sgt_head_bf16_amx_memory)(const sgt_head *h)
 
 /* ---- logits and softmax ---- */
 
-/* Pack SIDE rows of x for the logits. The reference of an ignored or absent row is infinite, so
- * that its e is 0; the first part computes the others. */
+/* Pack row block b (SIDE rows of x) for the logits. The reference of an ignored or absent row is
+ * +infinity, so that its e is 0. The first part sets the references of the others. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -121,8 +121,8 @@ static void prepare_rows(const head *r, size_t b)
 }
 
 /* Return exp(x) for x <= ABOVE, in three fifths of vexp's steps, with a relative error below 2^-21.
- * The result is 0 below -87.33. See exp_part in product.inc.h for the polynomial; here the rest of
- * x log2 e is rounded once, so that a large x loses no digits. */
+ * The result is 0 below -87.33. See exp_part in product.inc.h for the polynomial. Here the fraction
+ * of x log2 e is rounded only once, so that a large x loses no digits. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
@@ -135,7 +135,9 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Exponentials of W rows of x (from lane `lane` on) of a part's logits' (columns, SIDE). */
+/* Write e of part p and W rows of x, from row `lane` on, and set their largest logit and sum.
+ * `logits` (columns, SIDE) has the part's transposed logits. Mark the part as mixed if one is too
+ * large. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -160,7 +162,7 @@ static void exp_lanes(const head *r, const float *logits, size_t p, size_t colum
     vstore(r->sum + at, total[0] + total[1]);
 }
 
-/* Pack part p of w. */
+/* Pack the rows of w that belong to part p into `w`, as left pairs. */
 static void pack_part(const head *r, char *w, size_t p)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -170,7 +172,8 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of SIDE rows and part p, and what is kept of them. `w` is the packed part. */
+/* Compute the logits of row block b (SIDE rows of x) and part p, and store their e, maximum and
+ * sum. `w` is the packed part. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -187,7 +190,8 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
         exp_lanes(r, logits, p, columns, lane);
 }
 
-/* Compute the first part with tasks of SIDE rows, then each other part as a task. */
+/* Compute the first part for all rows, because it sets their references: a task is SIDE rows. Then
+ * compute the other parts: a task is a part. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);
@@ -208,7 +212,7 @@ static void softmax(const head *r)
 
 /* ---- losses and factors ---- */
 
-/* Return where e of row i and column j is. */
+/* Return the address of e_ij, for row i of x and column j of the logits. */
 static uint16_t *number_of_e(const head *r, size_t i, size_t j)
 {
     char *pair = pair_of_e(r, j / SIDE, i / SIDE) + i % SIDE / W * TILE + j % SIDE / 2 * 64;
@@ -223,9 +227,9 @@ static int is_greedy(const head *r, size_t i)
     return r->at_target[i] >= max;
 }
 
-/* Subtract 1 at row i's target; `below` is what its part subtracted less the largest such number.
- * If the target's part is negligible beside the rest (e^-60), only that one number of the part is
- * kept. */
+/* Subtract 1 at row i's target. `below` is what the target's part subtracted from its logits, minus
+ * the largest number that a part of the row subtracted. If the target's part is negligible beside
+ * the rest (e^-60), all of the part but the target's number becomes 0. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -236,13 +240,13 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
             *number_of_e(r, i, j) = 0;
         x = -1;
         r->factor[own * r->lanes + i] = (float)scale;
-        /* other rows' threads write the same */
+        /* threads with other rows may store the same value */
         __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
     }
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
 }
 
-/* Finish row i from its parts: return its loss, and write its factors. */
+/* Combine the parts of row i: return its loss, and write the factor of each part. */
 static float finish_row(const head *r, size_t i, double scale)
 {
     size_t lanes = r->lanes;

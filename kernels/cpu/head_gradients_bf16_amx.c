@@ -7,8 +7,9 @@
 
 /* ---- of the input ---- */
 
-/* Add or write (mixed) a part's share of dx'. `left` is the part's packed w', one row of pairs per
- * SIDE columns of x. */
+/* Add part p's share to dx' of row block b and column blocks c0 .. c0 + wide - 1. A mixed part's
+ * share is multiplied by its factors here; input_gradient does that for the others. `left` is the
+ * part's packed w', one row of pairs per SIDE columns of x. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));
@@ -25,8 +26,8 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Run all parts that are mixed, or all that are not, of rows b0 .. b0 + rows - 1 (in SIDE) and
- * `wide` times SIDE columns from c0. */
+/* Add the shares of all parts that are mixed, or of all that are not, to dx' of row blocks b0 .. b0
+ * + rows - 1 and column blocks c0 .. c0 + wide - 1. A block has SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);
@@ -43,7 +44,7 @@ static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c
     }
 }
 
-/* Write a block of dx' to dx. */
+/* Write block (b, c) of dx' to dx, transposed. */
 static void transpose_out(const head *r, float *dx, size_t b, size_t c)
 {
     const float *block = r->dxt + (b * r->deep + c) * SIDE * SIDE;
@@ -94,7 +95,7 @@ void AMX_NAME(sgt_head_amx_dx)(const head *r, float *dx, int threads)
 
 /* ---- of the weights ---- */
 
-/* Pack SIDE columns of x, from the c-th on, times a factor of each row. */
+/* Pack column block c of x (SIDE columns), each row multiplied by its factor. */
 static void pack_factored(const head *r, char *out, const float *factor, size_t c)
 {
     for (size_t b = 0; b < r->rows; b++)
@@ -103,8 +104,8 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Write or add a row of dw, from blocks of SIDE columns that are BLOCK_BYTES apart. Return the sum
- * of squares of up to 256 columns. */
+/* Write up to 256 columns of a row of dw, or add them if `add`. They come from `sum`, whose blocks
+ * of SIDE columns are BLOCK_BYTES apart. Return the sum of squares of the new numbers. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);
@@ -119,7 +120,8 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
     return vtotal(squares);
 }
 
-/* Compute SIDE rows of dw: columns from c0 (in SIDE) on. Return the sum of squares. */
+/* Compute row block `word` of dw (SIDE rows), column blocks c0 .. c0 + wide - 1. Return the sum of
+ * its squares. */
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {

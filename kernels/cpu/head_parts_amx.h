@@ -1,4 +1,5 @@
-/* head_parts_amx.h: what the two files of the head in AMX tiles share. */
+/* head_parts_amx.h: sizes and memory layout of the head in AMX tiles, for head_bf16_amx.c and
+ * head_gradients_bf16_amx.c. */
 #ifndef SGT_HEAD_PARTS_AMX_H
 #define SGT_HEAD_PARTS_AMX_H
 
@@ -9,11 +10,11 @@
 
 enum {
     COLUMNS = 512, /* most columns of x that a task takes */
-    STEPS = 16,    /* steps of dw between stores of its sums */
+    STEPS = 16,    /* steps of 32 rows that dw's sums take between loads and stores */
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the parts of sgt_head.memory. "pairs" count PAIR bytes. */
+/* Sizes, and the arrays in sgt_head.memory. A pair (amx_pack.h) has PAIR bytes. */
 typedef struct head {
     size_t n, V, C;
     size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */
@@ -29,9 +30,9 @@ typedef struct head {
     float *dxt; /* (rows, deep) blocks of SIDE columns of x by SIDE rows of x */
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
     float *reference, *at_target, *common;      /* (lanes); common: factor of parts not mixed */
-    double *squares;                            /* one per task of dw */
-    int *mixed;                                 /* (parts) 1: rows differ from the reference */
-    char *scratch;                              /* (threads, scratch_bytes) */
+    double *squares;                            /* (tasks of dw) sums of squares */
+    int *mixed;    /* (parts) 1: some row has its own reference there */
+    char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
 } head;
 
@@ -53,9 +54,9 @@ SGT_INLINE char *pair_of_e(const head *r, size_t word, size_t row)
 
 SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r->V - p * r->part); }
 
-/* dx (n, C), from e and the factors. */
+/* Write dx (n, C), computed from e and the factors. */
 void AMX_NAME(sgt_head_amx_dx)(const head *r, float *dx, int threads);
-/* dw (V, C), written or added to. Return the sum of its squares. */
+/* Write dw (V, C), or add to it if `add`. Return the sum of its squares. */
 double AMX_NAME(sgt_head_amx_dw)(const head *r, float *dw, int add, int threads);
 
 #endif

@@ -75,8 +75,8 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* Finish `rows` rows whose means are known: add to dx, and sum dw and db over the rows in registers
- * before adding them. */
+/* Complete the backward pass of `rows` rows whose mean(g) and mean(g*xhat) are known: add to dx,
+ * and sum dw and db over the rows in registers before adding them. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,

@@ -1,5 +1,5 @@
-/* level_bf16_avx512.c: the kernels with 16 lanes and attention's products in bfloat16, for CPUs
- * with AVX512-BF16. */
+/* level_bf16_avx512.c: the kernels compiled for AVX-512, with attention's products in bfloat16, for
+ * CPUs with AVX512-BF16. */
 #if defined(__x86_64__)
 #define SGT_LEVEL_TABLE sgt_table_bf16_avx512
 #define SGT_LEVEL_NAME "avx512"

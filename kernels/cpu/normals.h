@@ -1,6 +1,6 @@
-/* normals.h: normal numbers, W draws at a time. To get the same bits from every level, it uses only
- * operations that IEEE rounds in one way, and no fused ones. The polynomials for logf, sinf and
- * cosf are those of Cephes (Moshier, 1989). */
+/* normals.h: normally distributed random numbers, W Philox draws at a time. It uses only operations
+ * whose rounding IEEE 754 defines, and no fused multiply-add, so every level gives the same bits.
+ * The polynomials for logf, sinf and cosf are those of Cephes (Moshier, 1989). */
 #ifndef SGT_CPU_NORMALS_H
 #define SGT_CPU_NORMALS_H
 
@@ -31,8 +31,8 @@ SGT_INLINE float normal_log(float u)
     return (f + y) + 0.693359375f * k;
 }
 
-/* Compute cos and sin of x/2^32 of a turn: reduce to the nearest quarter turn, which leaves at most
- * an eighth. */
+/* Compute the cosine and sine of x/2^32 of a full turn. Take off the nearest multiple of a quarter
+ * turn first, which leaves an angle of at most an eighth. */
 SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 {
     uint32_t quarter = (x + 0x20000000u) >> 30;
@@ -47,8 +47,8 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
     *sine = quarter & 2 ? -b : b;
 }
 
-/* Write the 4 * W numbers from `element` on, a multiple of 4. No iteration depends on another, so
- * the compiler vectorizes the loops. */
+/* Write the 4 * W random numbers from `element` on, a multiple of 4. No iteration depends on
+ * another, so the compiler vectorizes the loops. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
     uint32_t word[4][W];
@@ -75,7 +75,7 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    size_t skip = d->first % 4; /* numbers of the first draw before d->first */
+    size_t skip = d->first % 4; /* numbers of the first draw that come before d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
         count = 4 * W - skip < n - i ? 4 * W - skip : n - i;

@@ -19,7 +19,7 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8, /* most panels of a block */
-    /* groups of k packed at a time: a sum is the sum of such parts, in order */
+    /* groups of k packed at a time; a number of C is the sum of such pieces, added in order */
     SGT_PRODUCT_GROUPS = 384,
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS, /* rows of a transposed A that are packed at a time */
     /* one thread's scratch, SGT_ARENA_ALIGN-aligned: B's panels, rows of A, a row of C's tiles */
@@ -28,10 +28,10 @@ enum {
         6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4
 };
 
-/* Factors of A's numbers, shared by each `part` neighbours in a row of A as stored: A's number (i,
- * j) is multiplied by of[j / part * ld + i]. With trans_a, a block's rows must lie within one part,
- * and B is given as float32 in `right`, which is multiplied and rounded once. Without trans_a, part
- * is at most GROUPS groups. */
+/* Factors for A: A's number (i, j), as stored, is multiplied by of[j / part * ld + i], so each
+ * `part` neighbours in a row share a factor. With trans_a, a block's rows must lie within one part.
+ * The factors are then applied to B instead, which is given as float32 in `right` and rounded after
+ * that. Without trans_a, part is at most SGT_PRODUCT_GROUPS groups. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
@@ -39,8 +39,8 @@ typedef struct sgt_factors {
 } sgt_factors;
 
 /* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C of `s`'s product. Each
- * number's sum has one order wherever blocks begin. squares (rows / 6, columns / 64, rounded up),
- * with row stride ld_squares, receives each tile's sum of squares; it may be NULL. */
+ * number is summed in the same order wherever blocks begin. squares (rows / 6, columns / 64,
+ * rounded up), with row stride ld_squares, receives each tile's sum of squares; it may be NULL. */
 typedef void sgt_product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
                          float *c, size_t i0, size_t rows, size_t j0, size_t columns,
                          const sgt_factors *f, double *squares, size_t ld_squares, void *scratch);
@@ -69,8 +69,8 @@ sgt_softmax_part sgt_softmax_f32_plain;
 /* x86-64 only; bfloat16 only if sgt_cpu_bf16(). */
 sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512;
 sgt_softmax_part sgt_softmax_f32_avx2, sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
-/* Return the function of sgt_cpu()'s level. NULL for bfloat16 unless the CPU has AVX512-BF16 and no
- * AMX; with AMX, oneDNN does the products. */
+/* Return the product or the softmax for sgt_cpu()'s level. NULL for bfloat16 unless the CPU has
+ * AVX512-BF16 and no AMX; with AMX, oneDNN does the products. */
 sgt_product *sgt_own_product(int bf16);
 sgt_softmax_part *sgt_own_softmax(int bf16);
 

@@ -34,7 +34,7 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 }
 SGT_INLINE group_vector load_groups(const char *p) { return _mm512_loadu_si512(p); }
 SGT_INLINE void store_groups(char *p, group_vector v) { _mm512_storeu_si512(p, v); }
-/* Load the first n elements (0 if there is none) of a vector's W * PER_GROUP at p. */
+/* Load W * PER_GROUP elements: the first n from p, the rest 0. With n = 0, p is not read. */
 SGT_INLINE group_vector load_elements(const char *p, size_t n)
 {
     if (n >= W * PER_GROUP) return load_groups(p);
@@ -57,7 +57,7 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* What to do with a tile: write it, add it to C, or write it with non-temporal stores. */
+/* How a tile is stored: written, added to C, or written with non-temporal stores. */
 enum { WRITE, ADD, STREAM };
 
 /* Where a tile goes and how it is finished: times the row's factor, plus bias, plus C if `how` is
@@ -83,7 +83,7 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* needed when the sums are complete */
+            /* these lines of C are needed when the sums are complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -148,8 +148,8 @@ SGT_INLINE group_vector pair_high(void)
 }
 #endif
 
-/* Pack one group of WIDE columns, of which `left` exist. `at` is its first element; its second, if
- * k has one, is `line` bytes further. */
+/* Pack one group of each of WIDE columns, of which `left` exist. `at` has the groups' first
+ * elements; their second ones, if k has them, are `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16
@@ -228,13 +228,13 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return the bytes of six packed rows of A, with 8 more for the last store. */
+/* Return the bytes of six packed rows of A. The last store may write 8 bytes past them. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* Pack `rows` <= 30 consecutive elements of A's groups at `at`; the second elements, if k has them,
- * are `line` bytes further. Six groups go to `out`, the next six to `out + bytes`, and so on. Each
- * store writes eight groups, of which the next store overwrites the last two. Each line of A is
- * read once: 32 columns of bfloat16. */
+/* Pack one group of k for `rows` <= 30 rows of a transposed A. Their first elements are at `at`;
+ * the second ones, if k has them, are `line` bytes further. Six groups go to `out`, the next six to
+ * `out + bytes`, and so on. Each store writes eight groups, of which the next store overwrites the
+ * last two. Each line of A is read once: 32 columns of bfloat16. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -277,7 +277,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* past the columns packed next */
+    /* prefetch past the columns that are packed next */
+    const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
         __builtin_prefetch(at + last, 0, 2);
@@ -286,8 +287,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Pack an A stored (m, k) whose k ends within a group. The layout is that of `along`: step 4, row
- * stride groups*4. */
+/* Copy rows of an A stored (m, k) whose k ends within a group, with zeros for the missing elements.
+ * In the copy, a row's groups are 4 bytes apart, and rows groups*4 bytes. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -302,10 +303,10 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 
 typedef struct product_room {
     char *right, *left; /* packed B; packed rows of A: six, or SGT_PRODUCT_LEFT of a transposed A */
-    float *edge;        /* a tile of which some columns are not in C */
+    float *edge;        /* a tile at C's edge, or six rows of logits */
 } product_room;
 
-/* Compute rows x columns of C at the block's edge by way of a whole tile. */
+/* Compute a whole tile at C's right edge in room->edge, then store `columns` columns of it. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -437,7 +438,7 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
  * the least error of 2^r, 9e-8. */
 SGT_INLINE vf exp_part(vf x)
 {
-    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* NaN passes only in this order of operands */
+    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* vmax returns the NaN only in this order */
     vf n = vround(y), r = y - n;
     vf q = vset(1.32647273e-3f);
     q = vfma(q, r, vset(9.67151299e-3f));
@@ -447,8 +448,9 @@ SGT_INLINE vf exp_part(vf x)
     return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Write e (columns rounded up to 64) of a row of logits, n of which count, and return its sum. A
- * NaN is never the maximum, but makes the sum NaN. */
+/* Write e = exp(logit - *max) of the n logits of a row, with zeros up to the next multiple of 64
+ * columns, and return the sum. *max becomes the largest logit. A NaN is never the largest, but
+ * makes the sum NaN. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
     size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS,
@@ -481,7 +483,7 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
-        /* panels and tiles are whole: columns past V are 0 until exp_row ignores them */
+        /* whole tiles are computed: logits past V are 0, and exp_row ignores them */
         const tile_end end = {.c = room.edge};
         row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
                      groups);

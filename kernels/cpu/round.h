@@ -1,5 +1,5 @@
-/* round.h: floats rounded to 16 bits by integer operations and kept as floats. No iteration depends
- * on another, so the compiler vectorizes the loops. */
+/* round.h: rounds floats to bfloat16 or fp16 by integer operations. No iteration depends on
+ * another, so the compiler vectorizes the loops. */
 #ifndef SGT_CPU_ROUND_H
 #define SGT_CPU_ROUND_H
 
@@ -28,7 +28,7 @@ SGT_INLINE uint32_t to_bits(float x)
     return u;
 }
 
-/* Return all ones or 0: a mask instead of a branch. */
+/* Return a mask: all ones if `yes` is 1, 0 if it is 0. */
 SGT_INLINE uint32_t pick(int yes) { return 0u - (uint32_t)yes; }
 
 SGT_INLINE float round_bf16(float x)
@@ -64,9 +64,10 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* Do the same as to_bf16 with non-temporal stores, if the CPU can and `out` begins a cache line.
- * Meant for data that is read again only after much else: whole lines then need not be fetched.
- * Call stream_end after the last one, before another thread reads the data. */
+/* Convert as to_bf16 does, with non-temporal stores if the CPU has AVX-512 and `out` begins a cache
+ * line. Meant for data that is read again only after much else: its lines then need not be fetched
+ * before they are overwritten. Call stream_end after the last conversion, before another thread
+ * reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {

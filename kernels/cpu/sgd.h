@@ -1,4 +1,4 @@
-/* sgd.h: one pass over parameter, momentum and gradient. */
+/* sgd.h: the SGD update with momentum, in one pass over parameters, momentum and gradients. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 

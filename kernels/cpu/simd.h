@@ -138,7 +138,7 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* 2^n as the product of two powers of about half the exponent: 2^128 is not a float. */
+/* Multiply by 2^n as two powers of about half the exponent, because 2^128 is not a float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
@@ -209,20 +209,20 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* Rounded twice: a library call per lane would cost far more than the last bit is worth. */
+/* It rounds twice: a library call per lane would cost far more than the last bit is worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* For |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
+/* Valid for |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    /* the same trick: the sum's low bits are n */
+    /* as in vround, the sum has no fraction; its low bits are n */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
-    vi half = whole >> 1; /* 2^n as a product of two powers: 2^128 is not a float */
+    vi half = whole >> 1; /* two powers of about half: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
                       e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
 }
@@ -253,7 +253,8 @@ SGT_INLINE void vstream_end(void)
 #endif
 }
 
-/* Load the first min(n, W) floats at p, others 0; and store them. */
+/* Load the first min(n, W) floats at p, with zeros in the other lanes. vstore_upto stores as
+ * many. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
 SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
 {
@@ -302,7 +303,7 @@ SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x));               /* NaN passes only in this order */
+    vf y = vmin(highest, vmax(lowest, x));               /* this order of operands lets NaN pass */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -315,8 +316,8 @@ SGT_INLINE vf vexp(vf x)
 
 /* Transpose W vectors of W floats. */
 #if defined(__AVX512F__)
-/* Transpose 4 x 4 within quarters of vectors, then the quarters. With zips, as below, packing from
- * memory took 1.5 times as long (Zen 5). */
+/* Transpose 4 x 4 floats within quarters of vectors, then exchange the quarters. Packing from
+ * memory took 1.5 times as long with the zips that are used below (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

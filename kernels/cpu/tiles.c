@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl: asm/prctl.h is too old */
+/* arguments of arch_prctl, which older asm/prctl.h lack */
+enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
 static int allowed; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
 

@@ -1,4 +1,4 @@
-/* tiles.h: whether to compute in AMX tiles. */
+/* tiles.h: decides whether kernels may use AMX tiles. */
 #ifndef SGT_CPU_TILES_H
 #define SGT_CPU_TILES_H
 

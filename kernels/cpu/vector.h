@@ -1,4 +1,4 @@
-/* vector.h: sums over plain vectors. */
+/* vector.h: sums of float arrays, and sums of their squares in double. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 

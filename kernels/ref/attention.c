@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i attends to rows start[i] ..
- * i, which are of its document; if start is NULL, to rows 0 .. i. */
+/* attention.c: causal attention of one head, Vaswani et al. 2017. Query i attends to keys start[i]
+ * .. i, which are of its document; if start is NULL, to keys 0 .. i. */
 #include <math.h>
 
 #include "kernels/dropout.h"
@@ -20,8 +20,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* Return the floats of scratch memory, which holds doubles. The forward pass needs p (T) and a row
- * of sums (D); the backward pass a row (D) and two arrays (T, D). */
+/* Return the size of the scratch memory, which holds doubles, in floats. The forward pass needs p
+ * (T) and a row of sums (D); the backward pass a row (D) and two arrays (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);

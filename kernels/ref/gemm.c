@@ -1,4 +1,4 @@
-/* gemm.c: the matrix product, by its definition. */
+/* gemm.c: the matrix product by its definition, with sums in double. */
 #include <string.h>
 
 #include "kernels/ref/ref.h"

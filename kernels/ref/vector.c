@@ -1,4 +1,4 @@
-/* vector.c: sums over plain vectors. */
+/* vector.c: sums of float arrays, and sums of their squares in double. */
 #include "kernels/ref/ref.h"
 
 void sgt_ref_add(float *x, const float *y, size_t n)
