@@ -1,6 +1,7 @@
-/* backward.c: computes all gradients from that of the last LayerNorm. buf.dx is the gradient of the
- * residual stream, to which every branch adds its own. A step's first micro-step writes weight
- * gradients and later ones add to them, so the large ones need no clearing. */
+/* backward.c: the backward pass: computes all gradients, beginning with that of the last
+ * LayerNorm's output. buf.dx is the gradient of the residual stream, to which every branch adds its
+ * own. A step's first micro-step writes weight gradients and later ones add to them, so the large
+ * ones need no clearing. */
 #include <omp.h>
 #include <string.h>
 
@@ -8,8 +9,8 @@
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 
-/* Add the LayerNorm's gradients to dx, dw and db. For dw and db, add the tiles' sums in the order
- * of tiles. */
+/* Add the gradients of a LayerNorm to buf.dx, dw and db. Each tile sums its own part of dw and db,
+ * and these sums are added in the order of tiles. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -29,7 +30,7 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Add the column sums of dout (N, width), which has the form that products take, to db. A task sums
+/* Add the column sums of dout (N, width) to db. dout is bfloat16 in bf16, else float. A task sums
  * whole columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
@@ -44,7 +45,7 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n numbers of a product's output gradient, beginning at number `at`. In bf16 they go from
+/* Round n numbers of the gradient of a product's output, from number `at` on. In bf16 they go from
  * `from` to buf.packed_dy; otherwise to dy, which may be the same array as `from`. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
@@ -53,8 +54,8 @@ static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_
     else if (s->rounding) s->k->round_to(dy + at, from + at, n, s->format);
 }
 
-/* Backward through y = x W + b: from dy, which `finish` has rounded, to the gradients of W and b
- * and to dx. x is in the form that products take. */
+/* Backward pass of y = x W + b: from dy, which `finish` has rounded, compute the gradients of W and
+ * b, and dx. x is bfloat16 in bf16, else float. */
 static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
@@ -74,7 +75,7 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             at += C) { /* rows that stay in the first-level cache */
+             at += C) { /* C numbers at a time, which stay in the first-level cache */
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C, s->model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
         }
@@ -141,7 +142,7 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Add the gradients of wte and wpe. Each task adds its own columns for all positions, in their
+/* Add the gradients of wte and wpe. Each task adds some columns of all positions, in the positions'
  * order. */
 static void embeddings(sgt_cpu_backend *c)
 {
@@ -180,8 +181,8 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
 }
 
 /* Recompute the activations of a block that the forward pass did not keep, by the same calls, to
- * the same bits. The last such block still finds its activations in the shared memory. buf.dln and
- * buf.dwide are free here. */
+ * the same bits. The last block that recomputes is left out: its activations are still in the
+ * memory that such blocks share. buf.dln and buf.dwide are free here. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -1,4 +1,5 @@
-/* comm_thread.c: the communication thread. One condition variable signals both directions. */
+/* comm_thread.c: the communication thread. One condition variable signals both a queued job and a
+ * completed one. */
 #include "train/cpu/comm_thread.h"
 
 static void *work(void *ctx)

@@ -22,7 +22,7 @@ typedef struct sgt_comm_thread {
     int started;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    uint64_t queued, done; /* number of jobs */
+    uint64_t queued, done; /* number of jobs queued and done since the start */
     int stopping, rc;
     sgt_error err;
 } sgt_comm_thread;

@@ -26,10 +26,10 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
-/* A part of a tensor's state. */
+/* A range of a tensor's parameters, moments or gradients. */
 typedef struct state_part {
-    void *flat; /* the flat array that holds it: float, or bfloat16 if `half` */
-    size_t at;  /* its place there, in elements */
+    void *flat; /* the flat array that holds the range: float, or bfloat16 if `half` */
+    size_t at;  /* index of its first element there */
     int half;
 } state_part;
 

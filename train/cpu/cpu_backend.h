@@ -25,7 +25,7 @@
 #include "train/memory/live.h"
 
 #define SGT_HEAD_ROWS 256      /* rows of logits that exist at a time */
-#define SGT_OWN_HEAD_ROWS 512  /* the same for sgt_head_run; twice as many in bf16 */
+#define SGT_OWN_HEAD_ROWS 512  /* rows of a call of sgt_head_run; twice as many in bf16 */
 #define SGT_PIECE 65536        /* floats that one task of the optimizer updates */
 #define SGT_UPDATE_FLOATS 2048 /* floats updated before their rounded copies are made */
 #define SGT_CPU_RANKS 1024     /* maximum number of ranks */
@@ -41,18 +41,17 @@ typedef struct sgt_cpu_block {
     sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
     double squares;                   /* sum of squares of the gradients of the block's matrices */
-    size_t shares[SGT_BLOCK_TENSORS]; /* pieces of a pass up to and including this tensor's */
-    void *ln1, *ln2, *gelu;           /* (N, C), (N, C), (N, 4C) */
-    float *mean1, *rstd1;             /* (N), (N) */
+    size_t shares[SGT_BLOCK_TENSORS]; /* pieces that a pass has updated when this tensor is done */
+    void *ln1, *ln2, *gelu;           /* outputs (N, C), (N, C), (N, 4C) */
+    float *mean1, *rstd1;             /* statistics of ln1 (N), (N) */
     float *qkv;                       /* (N, 3C) */
-    float *att, *lse;                 /* (N, C), (B, H, T) */
+    float *att, *lse;                 /* attention's output (N, C); its lse (B, H, T) */
     float *mid, *mean2, *rstd2;       /* x + attention (N, C); statistics of ln2 (N), (N) */
     float *fc;                        /* (N, 4C) */
     float *out;                       /* mid + MLP (N, C): the next block's x */
 } sgt_cpu_block;
 
-/* The products of a weight: forward with its input, backward to the input, backward to the
- * weight. */
+/* The planned products of one weight: forward, gradient of its input, gradient of the weight. */
 typedef struct sgt_cpu_linear {
     sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the gradient, dw[1] adds to it */
 } sgt_cpu_linear;
@@ -63,7 +62,7 @@ enum {
     SGT_LINEAR_FC,
     SGT_LINEAR_FCPROJ,
     SGT_LINEAR_HEAD,
-    SGT_LINEAR_HEAD_LAST, /* the last chunk of rows, if it is shorter than the rest */
+    SGT_LINEAR_HEAD_LAST, /* the head of the last chunk of rows, if it is shorter than the rest */
     SGT_LINEARS
 };
 
@@ -106,7 +105,7 @@ typedef struct sgt_cpu_buffers {
     sgt_arena arena;
     sgt_arena common;      /* parameters, moments and all gradients, if ranks share memory */
     float *params, *grads; /* flat arrays of all tensors */
-    void *m, *v;           /* their moments: float, or with optim.bf16_moments bfloat16 */
+    void *m, *v;   /* first and second moments: float, or with optim.bf16_moments bfloat16 */
     void *weights; /* params as products read them: params itself, rounded, or in bfloat16 */
     int32_t *ids, *targets;     /* (N), (N) */
     int32_t *start;             /* (N): where in its row each position's document begins; or NULL */
@@ -131,11 +130,12 @@ typedef struct sgt_cpu_step {
     uint64_t row;    /* number of this rank's row 0 in the whole step; row b is row + b*ranks */
     int fresh;       /* no micro-step has run yet, so the gradients hold nothing */
     sgt_scaler scaler;
-    double nominal;       /* factor on each loss, including the loss scale */
-    double loss_sum;      /* sum of losses so far */
-    uint64_t counted;     /* number of targets so far */
-    double head_squares;  /* sum of squares of the head's weight gradient after its last product */
-    double token_squares; /* of wte's gradient; if tied, its growth since head_squares */
+    double nominal;      /* factor on each loss, including the loss scale */
+    double loss_sum;     /* sum of losses so far */
+    uint64_t counted;    /* number of targets so far */
+    double head_squares; /* sum of squares of the head's weight gradient after its last product */
+    /* sum of squares of wte's gradient; if tied, only its growth since head_squares was set */
+    double token_squares;
     uint8_t *greedy; /* (N), the caller's: whether the target's logit is the largest; or NULL */
     uint64_t last;   /* the step that last_metrics describes */
     sgt_step_metrics last_metrics;
@@ -143,19 +143,19 @@ typedef struct sgt_cpu_step {
 
 typedef struct sgt_cpu_piece {
     size_t offset, count; /* extent in the flat arrays, in floats */
-    int decay;
-    int squared; /* matrices and wte: squares are summed where the gradient is computed */
+    int decay;            /* 1: weight decay applies */
+    int squared;          /* 1: its gradients' squares are summed where they are computed */
 } sgt_cpu_piece;
 
 /* The optimizer's pass over the parameters (update.c). */
 typedef struct sgt_cpu_update {
     sgt_cpu_piece *pieces;    /* only this rank's own pieces, if there are several ranks */
-    size_t piece_count, turn; /* turn: first piece of a pass, whose last is the token embedding's */
+    size_t piece_count, turn; /* turn: where a pass begins, to end with the token embedding */
     int behind;               /* the last pass was deferred, and may not be complete */
     sgt_beside pending;       /* the pieces of the deferred pass */
     sgt_adamw adamw[2];       /* the optimizer's factors, without and with weight decay */
     sgt_sgd sgd[2];
-    uint64_t draw; /* of the update, for moments in bfloat16 */
+    uint64_t draw; /* of the update, to round moments at random (kernels/moments.h) */
 } sgt_cpu_update;
 
 /* What the backend reports about itself. */
@@ -199,12 +199,12 @@ void sgt_cpu_find_peak(sgt_cpu_backend *c);
 /* Lay out all buffers in buf.arena. Called twice: first to measure, then with memory mapped. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
-/* Declare when each buffer is in use, after layout; and count the bytes in use in a part
- * (live.h). */
+/* sgt_cpu_live declares when each buffer is in use, once memory is laid out. sgt_cpu_live_count is
+ * `live` of backend.h: it counts the bytes in use in a part of a step (live.h). */
 void sgt_cpu_live(sgt_cpu_backend *c);
 void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
                         uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* Tell that a part of a step (live.h) has ended. In tests, sgt_cpu_scrub then overwrites the
+/* Note that a part of a step (live.h) has ended. In tests, sgt_cpu_scrub then overwrites the
  * buffers that are no longer in use. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
 static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
@@ -228,12 +228,12 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* Compute all gradients from dln, the gradient of lnf. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
 
-/* Complete a deferred update: all of it, or up to the tensor of a block that the forward pass reads
- * next. */
+/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes it up to a tensor of a
+ * block, which the forward pass reads next. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-/* Fill buf.squares and return their sum: for all pieces, or only for those that no product has
- * squared. */
+/* Fill buf.squares with the sum of squares of each piece's gradients, and return their total.
+ * Unless `all` is set, pieces with `squared` count as 0. */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Products sum their squares in float, which may overflow
  * although all gradients are finite; then the squares are summed again, in double. */
@@ -247,8 +247,8 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
     return !c->shape.scrub && !c->shape.no_overlap &&
            (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
-/* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
- * for C floats each. */
+/* Return a token's embedding with the pending update applied. It is in wte if no update is pending,
+ * else in p. p, m and v are memory for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
 /* Return the bytes of a moment. */
@@ -256,23 +256,22 @@ static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
 {
     return s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
 }
-/* Return moment `at` of the flat array m or v. */
+/* Return the address of moment `at` in the flat array m or v. */
 static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
 {
     return (char *)flat + at * sgt_cpu_moment_bytes(s);
 }
 
-/* Round operands in place, if this precision rounds them. */
+/* Round n operands in place, if this precision rounds them. */
 static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)
 {
     if (s->rounding) s->k->round_to(x, x, n, s->format);
 }
 
-/* Return x (N, C) in the form that products take: x itself, or in bf16 its packed copy in
- * buf.packed. */
+/* Return x (N, C) as the products read it: x itself, or in bf16 its packed copy in buf.packed. */
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
-/* Return the weights from parameter `offset` on, as products read them. take_weights makes `count`
- * of them anew from params. */
+/* Return the weights from parameter `offset` on, as products read them. take_weights computes
+ * `count` of them again from params. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 
@@ -284,7 +283,7 @@ static inline const int32_t *sgt_cpu_start(const sgt_cpu_backend *c, size_t b)
 {
     return c->shape.documents ? c->buf.start + b * c->shape.T : NULL;
 }
-/* Return the dropout of attention in head i of B*H. */
+/* Return the dropout parameters of attention in head i % H of row i / H. */
 sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i);
 
 /* Return the first row of tile t, and its number of rows in *rows. */

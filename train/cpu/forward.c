@@ -26,7 +26,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
     return counted;
 }
 
-/* Round x (N, width) in place. */
+/* Round x (N, width) in place, if this precision rounds operands. */
 static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
 {
     if (!s->rounding) return;
@@ -85,7 +85,7 @@ static int is_packed(const sgt_cpu_backend *c, const void *operand)
 }
 
 /* Return where to compute row i (C numbers) of an operand: in place, or in scratch that stays in
- * the first-level cache. keep_row then stores the complete row in the form that products take. */
+ * the first-level cache. keep_row then stores the complete row as products read it. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -98,7 +98,7 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    else if (!s->bf16) sgt_cpu_round(s, row, s->C); /* packing lnf rounds it */
+    else if (!s->bf16) sgt_cpu_round(s, row, s->C); /* in bf16, lnf is rounded when it is packed */
 }
 
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
@@ -179,8 +179,8 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     }
 }
 
-/* Compute y = x W + b for one of a block's four weights, whose bias is the tensor after it. x is in
- * the form that products take. */
+/* Compute y = x W + b for one of a block's four weights, whose bias is the tensor after it. x is
+ * bfloat16 in bf16, else float. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight,
                    const void *x, float *y)
 {
@@ -279,7 +279,7 @@ static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t
     return sgt_gemm_squares(g->dw[add]);
 }
 
-/* Work on a chunk of rows at a time, so that the (N, V) logits never exist. */
+/* Work on a chunk of rows at a time, so that the (N, V) logits never exist as a whole. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;

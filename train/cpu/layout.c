@@ -2,8 +2,8 @@
 #include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 
-/* End a kind of memory, which counts all bytes taken since the previous kind. Memory that ranks
- * share counts in equal parts for each. */
+/* Record a kind of memory: all bytes taken since the previous call. Of memory that ranks share,
+ * each rank counts an equal part. */
 static void kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used + c->buf.common.used / c->shape.ranks;
@@ -11,7 +11,7 @@ static void kind(sgt_cpu_backend *c, const char *name)
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer of the current kind. */
+/* Take a buffer from an arena, and declare it to live.h as one of the current kind. */
 static void *take_from(sgt_cpu_backend *c, sgt_arena *a, size_t count, size_t size)
 {
     size_t before = a->used;
@@ -28,14 +28,15 @@ static void *take(sgt_cpu_backend *c, size_t count, size_t size)
     return take_from(c, &c->buf.arena, count, size);
 }
 static float *floats(sgt_cpu_backend *c, size_t count) { return take(c, count, sizeof(float)); }
-/* Take an operand that only products read. */
+/* Take memory for an operand that only products read. */
 static void *operand(sgt_cpu_backend *c, size_t count)
 {
     return take(c, count, c->shape.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* Lay out a block's activations. The ones it recomputes lie in the memory of the first such block.
- * Statistics and lse are only a few floats per position, so every block has its own. */
+/* Lay out a block's activations. Those that it recomputes lie in the memory of the first block that
+ * recomputes them. Statistics and lse are only a few floats per position, so every block has its
+ * own. */
 static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -65,8 +66,8 @@ static void *common(sgt_cpu_backend *c, size_t count, size_t size)
     return take_from(c, c->shape.sharing ? &c->buf.common : &c->buf.arena, count, size);
 }
 
-/* Lay out the gradients. live.h sees each tensor's gradient as a buffer, because they are written
- * one after the other. */
+/* Lay out the gradients. Each tensor's gradient is declared to live.h as a buffer of its own,
+ * because they come into use one after the other. */
 static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -1,12 +1,12 @@
 /* live.c: declares in which parts of a step (live.h) each buffer of the CPU backend is in use. It
- * must agree with what forward.c and backward.c write and read. The test that scrubs unused
- * buffers, and so defers no update, finds what was forgotten. */
+ * must agree with what forward.c and backward.c write and read. Tests check that by overwriting
+ * unused buffers (sgt_cpu_scrub); updates are not deferred then. */
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. It is also in use between them, unless the block recomputes it. */
+ * parts. It is also in use between them, unless the block recomputes it: from setting `from` on. */
 static void kept(sgt_cpu_backend *c, const sgt_cpu_block *l, const void *at, unsigned first,
                  sgt_recompute from)
 {
@@ -47,8 +47,8 @@ static const void *products(const sgt_cpu_backend *c)
     return sgt_gemm_scratch(c->shape.threads) ? c->buf.products : NULL;
 }
 
-/* Declare the buffers that a layer overwrites and leaves nothing in: in both passes, and in the
- * backward pass only. */
+/* Declare the buffers in which a layer leaves nothing for later parts: those of both passes, and
+ * those of the backward pass only. */
 static void live_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     const void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -91,7 +91,7 @@ void sgt_cpu_live(sgt_cpu_backend *c)
     live_gradients(c);
     if (c->shape.bf16)
         sgt_live_during(&c->report.live, c->buf.scratch, 0, 0); /* rows of the first LayerNorm */
-    if (sgt_cpu_defers(c)) { /* sgt_cpu_token puts moments of the token embedding there */
+    if (sgt_cpu_defers(c)) { /* sgt_cpu_token copies moments there */
         sgt_live_during(&c->report.live, c->buf.dx, 0, 0);
         sgt_live_during(&c->report.live, c->buf.dln, 0, 0);
     }
@@ -133,8 +133,9 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
     }
 }
 
-/* Overwrite unused buffers with bytes that are NaN and no valid index. Gradients are kept if other
- * ranks may still read them, or if an earlier micro-step of the step has written them. */
+/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and no valid id. Gradients are
+ * kept if other ranks may still read them, or if an earlier micro-step of the step has written
+ * them. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -1,4 +1,4 @@
-/* norm.c: the norm of the gradients. */
+/* norm.c: sums the squares of the gradients, for their norm. */
 #include <math.h>
 
 #include "train/cpu/cpu_backend.h"

@@ -1,4 +1,4 @@
-/* operands.c: activations and weights in the type that the products take. */
+/* operands.c: gives activations and weights in the type that the products take. */
 #include "train/cpu/cpu_backend.h"
 
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)

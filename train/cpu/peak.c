@@ -1,5 +1,5 @@
-/* peak.c: measures the speed of matrix products on this CPU. A run reports its share of it
- * (MFU). */
+/* peak.c: measures the speed of matrix products on this CPU. A run reports its own speed as a share
+ * of it (MFU). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "loader/base/cpu.h"
 #include "train/cpu/cpu_backend.h"
 
-#define SPEND 10e-3       /* seconds to measure at least, after one product that prepares */
+#define SPEND 10e-3       /* seconds to measure at least, after one product as warm-up */
 #define SPEND_MOST 100e-3 /* seconds to measure at most */
 #define CLOSE 1.05        /* ratio of the two fastest times below which nothing disturbed either */
 #define MOST 1000         /* maximum number of products, whatever the clock says */
@@ -51,8 +51,8 @@ static void fill(float *x, size_t n)
 void sgt_cpu_find_peak(sgt_cpu_backend *c)
 {
     sgt_arena memory = {0};
-    /* The side at which two cores of a Zen 4 are fastest, in float32 and bfloat16. More cores need
-     * a larger one. */
+    /* The matrix size at which two cores of a Zen 4 are fastest, in float32 and bfloat16. More
+     * cores need a larger one. */
     size_t n = c->shape.threads <= 4 ? 512 : c->shape.threads <= 32 ? 1024 : 2048;
     if (sgt_arena_map(&memory, 3 * n * n * sizeof(float), 0, NULL) < 0) return;
     float *a = sgt_arena_take(&memory, n * n, sizeof *a),

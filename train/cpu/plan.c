@@ -85,8 +85,8 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count this rank's pieces up to and including each tensor of a block, in the order of a pass,
- * which ends with the token embedding's. */
+/* Set each block's `shares`: how many of this rank's pieces a pass has updated when a tensor of the
+ * block is done. A pass ends with the token embedding's pieces. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -134,7 +134,8 @@ static void decide_sizes(sgt_cpu_shape *s, const sgt_backend_options *o)
     s->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
 }
 
-/* Choose between sgt_head_run and planned products, and cut N into chunks of rows of equal size. */
+/* Decide whether sgt_head_run or planned products compute the head, and cut N into chunks of rows
+ * of equal size. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->threads};
@@ -171,7 +172,7 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the bytes that everything needs, on all ranks if they share memory. Huge sizes are only
+/* Return the bytes of all buffers, of all ranks together if they share memory. Huge sizes are only
  * estimated in floating point, because laying them out would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
@@ -200,7 +201,8 @@ static double need_of(const sgt_backend_options *o, uint32_t rows)
  * auto. */
 static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
 {
-    uint32_t low = 0, high = o.batch + 1; /* `low` fits; `high` is more than was asked for */
+    /* `low` rows fit; `high` do not, or are more than asked for */
+    uint32_t low = 0, high = o.batch + 1;
     o.recompute = recompute;
     o.recompute_at = NULL;
     while (high - low > 1) {
@@ -217,7 +219,7 @@ static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_er
     char cure[128] = "no --batch-size fits: use a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
-    /* Everything is recomputed already, or was chosen layer by layer. */
+    /* 1: everything is recomputed already, or recomputation was chosen layer by layer */
     int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK;
     uint64_t again = most_rows(*o, SGT_RECOMPUTE_BLOCK, available);
     uint64_t rows = blocks ? again : most_rows(*o, o->recompute, available);
@@ -239,7 +241,7 @@ static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_er
 }
 
 /* Prefault the arena with all threads, so that no step takes page faults. The system clears each
- * page at its first use, which is half of a start's time. */
+ * page at its first use, which takes half of the time of a start. */
 static void prefault(const sgt_arena *arena, int threads)
 {
     size_t page = 4096, chunk = (size_t)2 << 20; /* the arena consists of whole huge pages */
@@ -259,8 +261,8 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Name what the bits depend on, and tell the user if products do not run in the precision asked
- * for. */
+/* Set base.level, which names what the bits of results depend on. Tell the user if operands are
+ * only rounded to the requested precision and multiplied in float32. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,

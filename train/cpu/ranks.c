@@ -1,4 +1,5 @@
-/* ranks.c: the part of ranks.h that both transports share: set-up, and the order of a step. */
+/* ranks.c: the functions of ranks.h that ranks_shm.c and ranks_mpi.c share: set-up, and the order
+ * of a step. */
 #include "train/cpu/ranks_group.h"
 
 #include <stdlib.h>

@@ -62,7 +62,7 @@ void sgt_cpu_ranks_embedded(sgt_cpu_backend *c);
 int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err);
 
 /* Return a pointer to the gradient from float `at` on, summed over ranks. With several ranks, set
- * *n to the number of floats that lie there. */
+ * *n to how many floats from there on have the same owner. */
 const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n);
 
 /* puts: return whether this rank writes such state; rank 0 alone writes state that all ranks share.
@@ -70,8 +70,8 @@ const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n
 int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what);
 int sgt_cpu_ranks_await_puts(sgt_cpu_backend *c, sgt_error *err);
 
-/* Fill `to` (`count` floats) with the owners' values of a flat array from float `at` on. `to` holds
- * this rank's copy before. Collective. */
+/* Fill `to` (`count` floats) with a flat array's values from float `at` on, each from the rank that
+ * owns it. Before the call, `to` holds this rank's copy. Collective. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to,
                       sgt_error *err);
 

@@ -30,8 +30,8 @@ typedef struct sgt_cpu_transport {
 
 extern const sgt_cpu_transport sgt_cpu_shm, sgt_cpu_mpi;
 
-/* How far a rank has come, in shared memory. A counter is stored (release) after the data that it
- * announces, and loaded (acquire) before that data is read. */
+/* How far a rank has come in a step, in memory that all ranks share. A counter is stored (release)
+ * after the data that it announces, and loaded (acquire) before that data is read. */
 typedef struct sgt_cpu_progress {
     _Alignas(128) uint32_t now; /* buckets and barriers done; never reset between steps */
     uint32_t updated; /* tensors updated by deferred updates, plus one for each complete update */
@@ -50,7 +50,7 @@ typedef struct sgt_cpu_shm_state {
      * them */
     int stale;
     uint32_t updates; /* value of progress.updated before the deferred update */
-    /* tensors of that update that this rank has updated; that all ranks have updated */
+    /* how many tensors of that update this rank has updated; how many all ranks have */
     uint32_t mine, theirs;
     int rc; /* error of waiting for a deferred update */
     sgt_error err;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Return the floats of the longest part of a bucket. */
+/* Return the number of floats in the longest part of a bucket. */
 static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
 {
     size_t longest = 0;
@@ -26,8 +26,8 @@ static size_t chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t
     return from;
 }
 
-/* Reduce-scatter one chunk: in each pair, a rank sends the gradients that its peer owns and
- * receives its own. */
+/* Reduce-scatter one chunk. Send each other rank this rank's gradients of that rank's part, and
+ * receive its gradients of our part. Then add up all ranks' gradients of our part. */
 static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -75,7 +75,7 @@ static int sum(sgt_cpu_group *g, double sums[SGT_CPU_SUMS], sgt_error *err)
     return g->r->sum(g->r, sums, SGT_CPU_SUMS, err);
 }
 
-/* All-gather one chunk: each pair of ranks swaps the parameters that they own. */
+/* All-gather one chunk: send this rank's parameters to every other rank, and receive theirs. */
 static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;

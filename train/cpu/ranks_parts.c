@@ -1,11 +1,12 @@
-/* ranks_parts.c: which rank owns which part of a bucket, and the sum of all ranks' gradients. */
+/* ranks_parts.c: decides which rank owns which part of a bucket, and adds up all ranks'
+ * gradients. */
 #include "train/cpu/ranks_group.h"
 
 #include <string.h>
 
 #define BLOCK 2048 /* floats added up at a time with more than two ranks */
 
-/* Return the first tensor of a bucket, and in *n how many it has. */
+/* Return the index of a bucket's first tensor, and in *n how many tensors it has. */
 static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
 {
     size_t layers = m->layers, tail = 2 + layers * SGT_BLOCK_TENSORS;
@@ -17,7 +18,7 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks as evenly as possible, with every part beginning at a piece. */
+/* Divide a bucket among the ranks as evenly as possible. Every part begins where a piece begins. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {

@@ -79,8 +79,8 @@ static int wait_for_all(const sgt_cpu_group *g, uint32_t value, sgt_error *err)
     return rc;
 }
 
-/* Wait for all ranks. Buckets are counted from the last barrier, because no rank waits for a bucket
- * across a barrier. */
+/* Wait until all ranks have called this. It also begins a new count of buckets (next_bucket): no
+ * rank waits for a bucket across a barrier. */
 static int barrier(sgt_cpu_group *g, sgt_error *err)
 {
     advance(g);
@@ -111,7 +111,8 @@ static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
     }
 }
 
-/* Return the progress counter of a rank whose gradients of the next bucket to sum are complete. */
+/* Return the value of progress.now at which a rank's gradients of the next bucket to sum are
+ * complete. */
 static uint32_t next_bucket(const sgt_cpu_group *g)
 {
     return g->shm.step + (uint32_t)g->shm.summed + 1;
@@ -159,8 +160,8 @@ static int sum(sgt_cpu_group *g, double sums[SGT_CPU_SUMS], sgt_error *err)
 
 /* ---- all-gather ---- */
 
-/* A deferred update ends in the next forward pass and needs no barrier here. Every rank has already
- * updated the tensors that come first there, and so has read all ranks' sums. */
+/* A deferred update ends in the next forward pass, and needs no barrier here: every rank has
+ * already updated the tensors that come first there, so it has read all ranks' sums. */
 static int gather(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     (void)updated;
@@ -273,9 +274,9 @@ float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c)
     return g->shm.grads[g->r->rank];
 }
 
-/* Prefault some pages. Page faults would slow down the first step, and a lack of memory would kill
- * the process instead of being reported. Ask for huge pages explicitly (Linux 6.1): the kernel's
- * settings rarely allow them for shared memory otherwise. Return 0 or an errno. */
+/* Prefault the n bytes at `at`. Page faults would slow down the first step, and a lack of memory
+ * would kill the process instead of being reported. Ask for huge pages explicitly (Linux 6.1): the
+ * kernel's settings rarely allow them for shared memory otherwise. Return 0 or an errno. */
 static int prefault_some(char *at, size_t n)
 {
     for (size_t i = 0; i < n; i += HUGE)

@@ -12,8 +12,8 @@
 #include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update the n floats at p, elements from `element` on, whose moments are at m and v. AdamW also
- * writes their rounded copies to `copy`, unless it is NULL. */
+/* Update the n parameters at p, whose moments are at m and v; the first is number `element` of the
+ * flat array. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -25,8 +25,8 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update a piece. If the kernel makes no rounded copies, work in parts that are still in the
- * first-level cache when the copies are made. */
+/* Update piece i of a pass. If the kernel makes no rounded copies, update it in parts, each still
+ * in the first-level cache when its copies are made. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -42,7 +42,7 @@ static void update_piece(void *backend, size_t i)
                  at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
-    /* With more threads, earlier pieces may still be incomplete. */
+    /* with more threads, earlier pieces may still be incomplete */
     if (c->shape.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
 }
 
