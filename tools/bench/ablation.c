@@ -102,7 +102,7 @@ static int take_options(ablation *a, sgt_error *err)
     int cuda = strcmp(a->device, "cuda") == 0;
     a->data = o.data;
     a->model_name = shape.model;
-    /* 0 on CUDA: as many as fit, up to 64 */
+    /* 0 on CUDA: ablation_settle chooses the largest that fits, up to 64 */
     a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0);
     a->seq = bench_seq(&shape, cuda, 64);
     a->threads = bench_threads(&shape);
@@ -117,14 +117,15 @@ static int take_options(ablation *a, sgt_error *err)
     return rc == SGT_OK ? take_rows(a, err) : rc;
 }
 
-/* Return whether to show the result. An interrupted ablation is shown too, because its rows took
- * minutes. */
+/* Return whether to show the result of a measurement that returned rc. The rows of an interrupted
+ * ablation are shown too, because they took minutes. */
 static int worth(const void *bench, int rc)
 {
     return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench));
 }
 
-/* Usage errors are reported before errors of the device. */
+/* take_options is called before the device is chosen, so that usage errors are reported first; and
+ * again once the device is known, because defaults depend on it. */
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     ablation *a = bench;

@@ -8,12 +8,12 @@
 
 #include "tools/bench/step.h"
 
-/* rows per micro-step; larger batches are not searched */
+/* most rows per micro-step that are tried in search of the largest batch */
 #define ABLATION_MOST ((uint32_t)1 << 16)
 
 #define ABLATION_ROUNDS 100
 
-/* In the order in which they are switched on. */
+/* The techniques, in the order in which they are switched on. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -41,43 +41,43 @@ typedef struct technique_text {
 extern const technique_text techniques[TECHNIQUES];
 
 typedef struct ablation_row {
-    int wanted;      /* it is to be measured */
-    char why[160];   /* why it is not measured */
-    step_result r;   /* of the last round, but with the median times of all rounds */
-    unsigned rounds; /* rounds in which it was measured */
+    int wanted;      /* 1: the row is to be measured */
+    char why[160];   /* why the row is not measured; "" if it can be */
+    step_result r;   /* results of the last round, but with the median times of all rounds */
+    unsigned rounds; /* rounds in which the row was measured */
     double ms[ABLATION_ROUNDS], wait_ms[ABLATION_ROUNDS];
     uint32_t largest;       /* the most rows per micro-step that fit, up to ABLATION_MOST */
-    uint32_t in_time;       /* `largest`, or fewer if time is short */
-    step_result at_largest; /* measured with in_time rows; ms is 0 if it was not measured */
+    uint32_t in_time;       /* rows measured: `largest`, or fewer if time is short */
+    step_result at_largest; /* results with in_time rows; its ms is 0 if it was not measured */
 } ablation_row;
 
 typedef struct ablation {
     const char *device, *data;
-    char *cache;     /* folder for kernel timings */
-    sgt_model model; /* without the data's vocabulary */
+    char *cache;     /* folder for timing results (backend.h) */
+    sgt_model model; /* its vocabulary is that of the data */
     const char *model_name;
     uint32_t batch, seq;
     int threads, at_largest; /* at_largest: also measure with the largest batch */
     unsigned warmup, steps, rounds;
     /* limit of the bytes that the largest batch may hold; 0: what the device allows */
     uint64_t memory_limit;
-    double seconds;  /* for all rows with their largest batch, in all */
-    int interrupted; /* interrupted: show the rows measured so far */
+    double seconds;  /* time limit in seconds for all measurements with the largest batch */
+    int interrupted; /* 1: interrupted; show the rows measured so far */
     sgt_notice notice;
     const sgt_stop *stop;
     ablation_row rows[TECHNIQUES];
 } ablation;
 
-/* Decide which wanted rows this device and data support, and choose `batch` if it is 0. With
- * `named`, rows were asked for by name, and an unsupported one is an error. */
+/* Decide which of the wanted rows this device and data support, and choose `batch` if it is 0. If
+ * `named` is set, the user named the rows, and an unsupported one is an error. */
 int ablation_settle(ablation *a, int named, sgt_error *err);
-/* Measure the wanted rows. Returns SGT_ESTOPPED between two steps after `stop` is raised; rows that
- * no round measured are then no longer wanted. */
+/* Measure the wanted rows. Once `stop` is raised, returns SGT_ESTOPPED after the current step; rows
+ * that no round measured are then no longer wanted. */
 int ablation_measure(ablation *a, sgt_error *err);
 
 /* Return whether any row was measured; otherwise there is nothing to show. */
 int ablation_any(const ablation *a);
-/* The functions that bench_subcommand wants; `bench` is an ablation. */
+/* Functions for bench_subcommand (subcommand.h); `bench` is an ablation. */
 void ablation_show(void *bench);
 json_t *ablation_json(void *bench);
 int ablation_plot(void *bench, const char *path, sgt_error *err);

@@ -1,4 +1,4 @@
-/* ablation_measure.c: turn techniques into options of the loader and the backend, and measure the
+/* ablation_measure.c: turns techniques into options of the loader and the backend, and measures the
  * steps. */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
-/* Return the micro-steps of a step: the batch's smallest divisor above 1 from TECHNIQUE_ACCUM on. */
+/* Return the number of micro-steps per step: from TECHNIQUE_ACCUM on, the smallest divisor above 1
+ * of the batch; before it, 1. */
 static uint32_t micro_steps(const ablation *a, technique t)
 {
     uint32_t n = 2;
@@ -22,7 +23,8 @@ static uint32_t micro_steps(const ablation *a, technique t)
 
 /* ---- what a row is ---- */
 
-/* Choose the options with every technique up to `t`, whether or not it has a row of its own. */
+/* Return the backend's options with all techniques up to `t`, including those that have no row of
+ * their own. */
 static sgt_backend_options backend_options(const ablation *a, technique t)
 {
     int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
@@ -70,7 +72,7 @@ static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_err
                                : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
 }
 
-/* Call bench_cache_evict or bench_cache_fill for each shard. */
+/* Call `change`, which is bench_cache_evict or bench_cache_fill, for each shard. */
 static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
 {
     sgt_loader_info info;
@@ -81,9 +83,9 @@ static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error
     return rc;
 }
 
-/* Open the loader, with the state of the page cache that the row is about: empty, or after such a
- * row filled again. Mapped pages cannot be evicted, so shards are evicted before they are mapped,
- * and once more after their headers were read. */
+/* Open the loader in the state of the page cache that the row is about. TECHNIQUE_COLD empties it,
+ * and TECHNIQUE_MMAP fills it again. Mapped pages cannot be evicted, so shards are evicted before
+ * they are mapped, and once more after their headers were read. */
 static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
                          sgt_error *err)
 {
@@ -124,7 +126,8 @@ static int settle_cpu(ablation *a, int named, sgt_error *err)
                     "here operands are rounded to bf16 and multiplied in fp32", err);
 }
 
-/* The model takes the data's vocabulary; text needs GPT-2's. */
+/* Give the model the data's vocabulary. Leave out TECHNIQUE_COLD if the shards cannot be evicted,
+ * and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
 static int settle_data(ablation *a, int named, sgt_error *err)
 {
     sgt_loader *l;
@@ -145,7 +148,8 @@ static int settle_data(ablation *a, int named, sgt_error *err)
     return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : SGT_OK;
 }
 
-/* Return the bytes that a technique would hold with so many rows; UINT64_MAX if unknown. */
+/* Return the bytes that technique t would hold with `batch` rows; UINT64_MAX if unknown. Set
+ * *available to the bytes of free memory. */
 static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_t *available)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -164,7 +168,8 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
     return bytes;
 }
 
-/* Leave a little for libraries and other programs. */
+/* Return whether technique t with `batch` rows fits in memory. A part of 1/32 is left for libraries
+ * and other programs. */
 static int fits(const ablation *a, technique t, uint32_t batch)
 {
     uint64_t available, bytes = estimate(a, t, batch, &available),
@@ -174,7 +179,7 @@ static int fits(const ablation *a, technique t, uint32_t batch)
 
 static uint32_t largest_batch(const ablation *a, technique t)
 {
-    uint32_t low = 0, high = 1; /* low fits, high does not */
+    uint32_t low = 0, high = 1; /* low rows fit, high rows do not */
     while (high <= ABLATION_MOST && fits(a, t, high)) low = high, high *= 2;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
@@ -184,7 +189,8 @@ static uint32_t largest_batch(const ablation *a, technique t)
     return low < ABLATION_MOST ? low : ABLATION_MOST;
 }
 
-/* The first wanted row holds the most memory. */
+/* Choose `batch` if it is 0: 64, halved until the first wanted row fits, which holds the most
+ * memory. */
 static int settle_batch(ablation *a, sgt_error *err)
 {
     int t = 0;
@@ -232,10 +238,11 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
     return rc;
 }
 
-enum { LEAST_STEPS = 3 }; /* steps of a median */
+enum { LEAST_STEPS = 3 }; /* least number of steps for a median */
 
-/* Fit the measurement into `seconds`, by the time that a row took: first with fewer steps, then with
- * fewer rows. A step has `micro` micro-steps, each of that many rows. */
+/* Reduce a measurement with the largest batch until it takes at most `seconds`, judged by the time
+ * that this row took before: first to fewer steps, then to fewer rows. A step has `micro`
+ * micro-steps of that many rows. */
 static void fit_in_time(const ablation *a, ablation_row *row, uint32_t micro, double seconds,
                         unsigned *warmup, unsigned *steps)
 {
@@ -287,8 +294,7 @@ static int measure_all_largest(ablation *a, sgt_error *err)
     return rc;
 }
 
-/* Measure one row after the other in each round, so that other load on the machine affects all of
- * them. */
+/* Measure every wanted row once, so that other load on the machine affects all rows alike. */
 static int measure_round(ablation *a, unsigned round, sgt_error *err)
 {
     int rc = SGT_OK;

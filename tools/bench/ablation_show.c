@@ -1,4 +1,4 @@
-/* ablation_show.c: the rows of an ablation as a table, as JSON, and as bars. */
+/* ablation_show.c: shows the rows of an ablation as a table, as JSON, and as bars. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "tools/bench/picture.h"
 #include "tools/cli/talk.h"
 
-/* Return the measured row above `t`, or the first of all; `t` itself if it is the first. */
+/* Return the index of the nearest measured row above `t`, or `t` itself if there is none. */
 static int row_before(const ablation *a, int t)
 {
     int at = t - 1;
@@ -59,8 +59,8 @@ static range range_of(const ablation_row *row)
     return r;
 }
 
-/* Return whether the rounds of two rows do not tell which is faster: their ranges overlap. With one
- * round nothing is known of noise. */
+/* Return whether two rows may be equally fast: the ranges of their rounds overlap. With a single
+ * round, the noise is unknown, and 0 is returned. */
 static int within_noise(const ablation *a, int from, int to)
 {
     range x = range_of(&a->rows[from]), y = range_of(&a->rows[to]);
@@ -84,7 +84,7 @@ static void show_row(const ablation *a, int t)
     printf(" %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
 }
 
-/* Name the kernels of a step with each technique that changes their number. */
+/* Print the number of kernels of a step, with each technique that changes it. */
 static void show_kernels(const ablation *a)
 {
     unsigned before = 0;
@@ -97,8 +97,8 @@ static void show_kernels(const ablation *a)
     if (before) printf("\n");
 }
 
-/* Return how many times as fast as the first row of the table row t is, each with its largest
- * batch. Only rows that were measured so count. */
+/* Return the speed of row t divided by that of the table's first row, each with its largest batch.
+ * Rows that were not measured with it are passed over. */
 static double largest_factor(const ablation *a, int t)
 {
     int first = 0;
@@ -106,7 +106,7 @@ static double largest_factor(const ablation *a, int t)
     return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
 }
 
-/* Write how many rows were measured if there was no time for the largest batch. */
+/* Write " (ROWS)", the rows measured, if there was no time for the largest batch; else "". */
 static const char *measured_rows(const ablation_row *row, char *buf, size_t n)
 {
     buf[0] = '\0';

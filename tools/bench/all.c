@@ -1,5 +1,5 @@
-/* all.c: sgt-bench all: the options of all.sh, which runs every bench that needs no trained model
- * and writes a page. The program carries that script, so it works wherever it is installed. */
+/* all.c: sgt-bench all: reads the options and runs all.sh, a shell script embedded in the program.
+ * all.sh runs every benchmark that needs no trained model and writes a page. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void give_number(const char *name, uint64_t value)
     give(name, text);
 }
 
-/* Put the folder of this program first in PATH. */
+/* Put the folder of this program first in PATH, so that the script finds sgt's other programs. */
 static void give_path(const char *self)
 {
     const char *path = getenv("PATH"), *end = strrchr(self, '/');
@@ -86,7 +86,7 @@ static void give_path(const char *self)
     free(all);
 }
 
-/* Keep the notice about the device for the script, which prints it once it has checked the other
+/* Pass the notice about the device to the script, which prints it once it has checked the other
  * options. */
 static void keep_line(void *ctx, const char *line)
 {

@@ -41,8 +41,8 @@ static const sgt_program program = {
         "  sgt-bench attention --batch-size 4 --seq-len 512\n"
         "  sgt-bench attention --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
 
-/* Return the FLOPs of causal attention: products of (T, T) without the masked half, two forward and
- * five backward. */
+/* Return the floating-point operations of causal attention: `products` products with (T, T) scores,
+ * without their masked half. Forward has two, backward five. */
 static double flops(const attention_bench *b, int products)
 {
     return (double)products * (double)b->B * (double)b->H * (double)b->T * (double)b->T *

@@ -1,4 +1,4 @@
-/* attention_cpu.c: benchmark of attention on a CPU, head by head, on several threads. */
+/* attention_cpu.c: measures attention on a CPU. Threads share the heads of all rows. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,14 +10,14 @@
 #include "tools/bench/gemm.h"
 
 enum { LEAST = 3, MOST = 64 };
-#define SECONDS 0.5 /* runs in each direction, at least */
+#define SECONDS 0.5 /* least time for each direction, in seconds */
 
 typedef struct operands {
     const sgt_kernels *k;
     size_t B, T, H, D, C, scratch_floats;
     float scale;
     sgt_arena memory;
-    /* shapes: (B, T, 3C), (B, T, C), (B, H, T); gradients as qkv and as out */
+    /* shapes: (B, T, 3C), (B, T, C), (B, H, T); dqkv like qkv, dout like out */
     float *qkv, *out, *lse, *dqkv, *dout;
     float *scratch; /* (threads, scratch_floats) */
 } operands;
@@ -48,7 +48,7 @@ static int take_memory(operands *o, const attention_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Compute head `i` of all. The last round of units may go beyond them. */
+/* Compute head i of the B*H heads. bench_run may pass an i past the last one; it is ignored. */
 static int head_forward(void *ctx, int thread, uint64_t i, sgt_error *err)
 {
     const operands *o = ctx;

@@ -1,5 +1,5 @@
-/* attention_cuda.c: attention on CUDA: sgt's own, cuDNN's and the naive one, each in a backend with
- * one layer. */
+/* attention_cuda.c: measures attention on CUDA: sgt's own, cuDNN's and the naive one, each in a
+ * backend with one layer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ static sgt_backend_options options(const attention_bench *b, sgt_attention way)
                                  .cache = b->cache};
 }
 
-/* An implementation that is unsupported, or does not fit, gets a line with the reason. */
+/* Measure one implementation. If it is unsupported or does not fit in memory, its line gets the
+ * reason. */
 static int time_way(attention_bench *b, const sgt_cuda_library *lib, const char *name,
                     sgt_attention way, sgt_error *err)
 {

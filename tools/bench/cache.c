@@ -1,6 +1,6 @@
-/* cache.c: query and empty the page cache, file by file. mincore is right only about files that the
- * caller owns or may write (since Linux 5.2; for others every page counts as present). So other
- * files are refused. */
+/* cache.c: queries, empties and fills the page cache, file by file. mincore is right only about
+ * files that the caller owns or may write (since Linux 5.2; for others every page counts as
+ * present). So other files cannot be evicted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #include "tools/bench/bench.h"
 
-#define TRIES 5 /* pages in a CPU's local list are dropped by a later try */
+#define TRIES 5 /* attempts to evict: pages in a CPU's local list are dropped only by a later one */
 #define READ_BYTES ((size_t)1 << 20)
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
@@ -23,8 +23,8 @@ typedef struct residence {
     uint64_t pages, resident;
 } residence;
 
-/* Return an array with a byte per page in *there, whose lowest bit says whether the page is cached.
- * The caller frees it. NULL for an empty file. */
+/* Set *there to an array with a byte per page, whose lowest bit says whether the page is cached,
+ * and count the pages in *r. The caller frees *there, which is NULL for an empty file. */
 static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path,
                sgt_error *err)
 {
@@ -69,7 +69,7 @@ static int all_there(const unsigned char *there, uint64_t first, uint64_t end)
     return first >= end;
 }
 
-/* Read every piece of the file that lacks a page. */
+/* Read every READ_BYTES of the file that lack a page, to cache them. */
 static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;

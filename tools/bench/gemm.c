@@ -1,5 +1,5 @@
-/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, gradient of the input and
- * gradient of the weight, with each epilogue that it could have. */
+/* gemm.c: sgt-bench gemm: measures every matrix product of a GPT-2 step: forward, gradient of the
+ * input and gradient of the weight, with each epilogue that it could have. */
 #include "tools/bench/gemm.h"
 
 #include <stdio.h>
@@ -60,8 +60,8 @@ static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gem
         (gemm_line){.layer = layer, .pass = pass, .epilogue = epilogues[epilogue], .shape = s};
 }
 
-/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU is fc's epilogue, and its
- * gradient the epilogue of fcproj's dx. */
+/* Add the products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T
+ * dy. GELU is an epilogue of fc's forward product, and its gradient one of fcproj's dx. */
 static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape forward = {.m = b->rows, .n = out, .k = in};
@@ -217,7 +217,7 @@ static int take_options(gemm_bench *b, int cuda, sgt_error *err)
     if (rc < 0 || (!cuda && (rc = check_cpu(p, err)) < 0)) return rc;
     b->rows = (size_t)bench_batch(&shape, cuda) * bench_seq(&shape, cuda, 64);
     b->channels = m.channels;
-    b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* as in the backends */
+    b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* padded as each backend pads it */
     b->cuda = cuda;
     b->type = types[p];
     b->tf32 = p == SGT_PRECISION_TF32;

@@ -1,4 +1,4 @@
-/* gemm_cpu.c: the matrix products of training on a CPU, each repeated for a while. */
+/* gemm_cpu.c: measures the matrix products of training on a CPU, each repeated for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void spans(const sgt_cuda_gemm_shape *s, size_t floats[4])
     floats[3] = rounded(s->n);
 }
 
-/* Two bfloat16 numbers in place of a float: the upper half of x, twice. */
+/* Return a float whose upper and lower half are both x rounded down to bfloat16. */
 static float twice_as_bf16(float x)
 {
     uint32_t bits;
@@ -40,7 +40,8 @@ static float twice_as_bf16(float x)
     return x;
 }
 
-/* Allocate the largest operands, filled with small numbers so that no product overflows. */
+/* Allocate memory for the largest operands of any product, and fill it with small numbers, so that
+ * no product overflows. */
 static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
 {
     size_t most[4], floats[4], all = 0;

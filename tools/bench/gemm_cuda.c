@@ -1,5 +1,5 @@
-/* gemm_cuda.c: the matrix products on CUDA, through libsgt-cuda.so, which times a plan when it
- * makes it. */
+/* gemm_cuda.c: measures the matrix products on CUDA. libsgt-cuda.so times each product when it
+ * plans it. */
 #include <stdio.h>
 
 #include "train/device.h"

@@ -1,7 +1,7 @@
-/* limit.c: the limits that memory sets. The first is memcpy of the same windows, out of huge pages
- * that are already mapped; it waits for the beginning of each window. The second is reading the
- * windows, each prefetched, and discarding them. Only the windows' addresses matter, so the memory
- * holds no tokens. */
+/* limit.c: measures the speed limits that memory sets for a loader. The first is memcpy of the
+ * loader's windows, out of huge pages that are already mapped; it waits for the beginning of each
+ * window. The second reads the windows, each prefetched, and discards them. Only the windows'
+ * addresses matter, so the memory holds no tokens. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,15 +13,15 @@
 #include "tools/bench/bench.h"
 
 #define LINE 64                   /* bytes of a cache line */
-#define LEAST ((uint64_t)4 << 20) /* bytes: the longest row */
-/* rows drawn before the clock starts, then used from the first one again: 512 MiB at T = 1024 */
+#define LEAST ((uint64_t)4 << 20) /* least bytes of memory: room for the longest row */
+/* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
 #define WINDOWS ((size_t)1 << 18)
 
 struct bench_limit {
     sgt_arena memory;
     const uint16_t **windows; /* (WINDOWS) */
-    uint16_t **rows;          /* memory of a batch for each thread */
-    uint64_t *sums;           /* sum of what each thread has read */
+    uint16_t **rows;          /* (threads): memory for a batch */
+    uint64_t *sums;           /* (threads): sum of the bytes that a thread has read */
     int threads;
     size_t batch, row_tokens; /* B, T+1 */
 };
@@ -73,7 +73,7 @@ static int tokens_of(uint64_t *tokens, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return where each used shard begins, in tokens over all of them. */
+/* Set bases[i] to the number of tokens in all shards before shard i. */
 static int find_bases(uint64_t *bases, const sgt_loader *loader, uint64_t shards, sgt_error *err)
 {
     uint64_t at = 0;
@@ -123,8 +123,8 @@ int bench_limit_copy(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reading one word of a cache line loads the line. Prefetching four windows ahead was the fastest
- * of 0, 1, 2, 4, 8, 16 and 32. */
+/* Read a byte of each cache line, which loads the whole line. Prefetching four windows ahead was
+ * the fastest of 0, 1, 2, 4, 8, 16 and 32. */
 int bench_limit_read(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const bench_limit *l = ctx;

@@ -1,4 +1,4 @@
-/* loader.c: sgt-bench loader: compare every reader with the others, with memcpy of the same
+/* loader.c: sgt-bench loader: compares every reader with the others, with memcpy of the same
  * windows, and with other programs. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,8 +84,8 @@ static int split_option(const char *option, const char *list, char **pieces, int
     return n;
 }
 
-/* Convert the words of `list` to their places among the `kinds` names; a repeated name counts
- * once. */
+/* Convert the words of `list` to their indices among the `kinds` names. Return how many there are;
+ * a repeated name counts once. */
 static int words(int *out, const char *option, const char *list, int kinds,
                  const char *(*name)(int))
 {
@@ -166,7 +166,7 @@ static void read_lists(loader_lists *in)
 static int add_shard(loader_bench *b, const char *path, sgt_error *err)
 {
     sgt_shard_header h;
-    /* the loader has checked it */
+    /* the loader has already checked the header */
     int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
     if (fd < 0) return fd;
     close(fd);
@@ -179,8 +179,8 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure the shards that the loader finds, except those of less than two tokens, which no row fits
- * into. */
+/* List the shards that the loader finds. It leaves out those of less than two tokens, which no row
+ * fits into. */
 static int find_shards(loader_bench *b, sgt_error *err)
 {
     sgt_loader *l;
@@ -198,7 +198,7 @@ static int find_shards(loader_bench *b, sgt_error *err)
     return rc;
 }
 
-/* A small set, such as a new user's first, may be shorter than the default row. */
+/* Shorten the default row if no shard is long enough for it, as in a new user's small set. */
 static void shorten_default(loader_bench *b)
 {
     uint32_t seq = DEFAULT_SEQ;
@@ -222,8 +222,8 @@ static void see_room(loader_bench *b)
 
 /* ---- the grid ---- */
 
-/* Add a reader's result; without --cold also mmap of a set that is not mapped yet, and the plain
- * loop that int32 batches are compared with. */
+/* Add a reader's result. Without --cold, also add mmap of a set that is cached but not mapped yet,
+ * and the plain loop that int32 batches are compared with. */
 static void add_reader(loader_group *g, loader_result r, int who, int output)
 {
     r.who = who;
@@ -241,8 +241,9 @@ static void add_reader(loader_group *g, loader_result r, int who, int output)
     }
 }
 
-/* mmap from a set that is not cached, in a group of its own, since it drops the set from the page
- * cache. `block` reads pools ahead: only --cold has time for it. */
+/* Add a group that measures mmap of a set that is not cached. It is a group of its own, because it
+ * drops the set from the page cache. Block sampling reads whole pools ahead, for which only --cold
+ * has time. */
 static int lay_out_uncached(loader_bench *b, loader_result base, sgt_error *err)
 {
     const loader_lists *in = &b->in;
@@ -262,8 +263,8 @@ static int lay_out_uncached(loader_bench *b, loader_result base, sgt_error *err)
     return rc;
 }
 
-/* memcpy first, then each output of each reader, then other programs: the Python peers draw random
- * windows from memory, and fio measures the disk. */
+/* Add a group of results: memcpy first, then each output of each reader, then other programs. The
+ * Python peers draw random windows from memory, and fio measures the disk. */
 static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
 {
     static const int peers[][2] = {{LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
@@ -329,7 +330,7 @@ static int prepare(loader_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* A set is opened many times, but its notices are printed once. */
+/* Notices that were printed: a set is opened many times, but each notice is printed once. */
 static struct {
     sgt_notice to;
     char *lines[16];
@@ -370,7 +371,7 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
         rc = loader_measure(b, &b->groups[i], err);
     if (rc == SGT_OK) loader_limits_conclude(b);
     if (rc == SGT_OK) loader_relate(b);
-    /* leave the page cache as it was found by the first measurement */
+    /* fill the page cache again, as it was before the measurements */
     if (rc == SGT_OK && !o.cold && b->grid_count) rc = loader_warm(b, err);
     return rc;
 }

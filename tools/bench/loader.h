@@ -12,14 +12,15 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/subcommand.h"
 
-/* LOADER_LIST: most pieces in an option's list */
+/* LOADER_TURNS: most turns; LOADER_LIST: most words in an option's list; LOADER_LINES: most
+ * lines */
 enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 };
 
 /* What makes the batches (`who`): a sgt_reader, or one of these programs and methods. */
 enum {
-    LOADER_MEMCPY = SGT_READERS, /* copies the same windows from memory */
-    LOADER_READ,                 /* reads them with prefetching and discards them */
-    LOADER_FIO,    /* fio: reads the same number of bytes from the disk and discards them */
+    LOADER_MEMCPY = SGT_READERS, /* memcpy of the same windows */
+    LOADER_READ,                 /* reads the same windows with prefetching, and discards them */
+    LOADER_FIO,    /* fio reads the same number of bytes from the disk, and discards them */
     LOADER_WINDOW, /* tests/peers/loaders.py describes this and the following */
     LOADER_GATHER,
     LOADER_LOOP,
@@ -37,13 +38,13 @@ enum { LOADER_I64 = SGT_OUTPUT_I64, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = 
 typedef enum loader_way {
     LOADER_DRAW,   /* draw batches through a cursor */
     LOADER_SCALAR, /* draw batches through a cursor, made one token at a time */
-    /* time that a stream's consumer waits for a batch, if its own work takes twice as long as
-     * making one */
+    /* measure how long a stream's consumer waits for a batch, if its own work takes twice as long
+     * as making one */
     LOADER_STREAM,
-    LOADER_FILL /* open the loader: all tokens are read */
+    LOADER_FILL /* measure how long opening takes, which reads all tokens */
 } loader_way;
 
-/* The state in which mmap meets the set; loader_passes.c describes them. */
+/* State of the set when mmap reads it (loader_passes.c); LOADER_ANY: does not matter. */
 typedef enum loader_pass { LOADER_ANY, LOADER_MAPPED, LOADER_CACHED, LOADER_COLD } loader_pass;
 
 typedef struct loader_options {
@@ -60,14 +61,15 @@ typedef struct loader_lists {
     int reader_count, output_count, sampling_count, batch_count, seq_count, line_count;
 } loader_lists;
 
-/* One measured combination: a line of the results. */
+/* One measured combination of reader, output and options: a line of the results. */
 typedef struct loader_result {
     int who, output, sampling, threads, cold;
     loader_way way;
     loader_pass pass;
     uint32_t batch, seq;
-    double us[LOADER_TURNS];  /* us per batch in each turn; fio: the disk's time for a batch */
-    double cpu[LOADER_TURNS]; /* CPU seconds per second */
+    /* microseconds per batch in each turn; fio: the disk's time for a batch */
+    double us[LOADER_TURNS];
+    double cpu[LOADER_TURNS]; /* CPU seconds per second, in each turn */
     double open_s[LOADER_TURNS];
     double us_per_batch, cpu_share, open_ms; /* medians of the turns */
     /* us per batch of memcpy and of fio for the same windows; 0: not measured */
@@ -86,7 +88,7 @@ typedef struct loader_group {
     int lenient;
 } loader_group;
 
-/* A part of the loader compared with its limit. */
+/* A line that compares a part of the loader with its limit. */
 typedef struct loader_line {
     const struct loader_limit *limit; /* loader_limits.c */
     const loader_result *ours, *other;
@@ -116,8 +118,8 @@ typedef struct loader_bench {
     size_t group_count, grid_count;
     loader_line lines[LOADER_LINES];
     size_t line_count;
-    int may_be_warm; /* 1: the page cache has room for all shards */
-    /* rows of the run drawn cold so far; no window is read cold a second time */
+    int may_be_warm; /* 1: there is room in the page cache for all shards */
+    /* rows read cold so far, counted from the run's first; none of them is read cold again */
     uint64_t cold_rows;
     const sgt_stop *stop;
     sgt_notice notice;
@@ -137,7 +139,7 @@ double loader_gb_per_s(const loader_result *r); /* counts the 2(T+1) bytes that 
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err);
 loader_result *loader_add_result(loader_group *g, loader_result r);
 
-/* Read into the page cache those parts of the shards that are not in it. */
+/* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
 int loader_warm(const loader_bench *b, sgt_error *err);
 
 int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
@@ -177,18 +179,19 @@ json_t *loader_limits_json(const loader_bench *b);
 /* ---- loader_passes.c ---- */
 
 const char *loader_pass_name(loader_pass pass);
-/* After all is measured: fill in what each result of the grid is compared with. */
+/* Fill in the times that each result of the grid is compared with. Call it after all
+ * measurements. */
 void loader_relate(loader_bench *b);
 /* Return the number of batches of an epoch. */
 double loader_epoch(const loader_bench *b, const loader_result *r);
-/* Return the batch from which on a run by preload is ahead of one by mmap, whose result `cached`
- * is. INFINITY: never. */
+/* Return the number of batches from which on preload, with its opening, takes less time than mmap.
+ * `cached` is mmap's result from a cached set. INFINITY: never. */
 double loader_pays_from(const loader_bench *b, const loader_group *g, const loader_result *cached);
 void loader_passes_show(const loader_bench *b);
 
 /* ---- loader_show.c, loader_plot.c ---- */
 
-/* The functions that bench_subcommand wants; `bench` is a loader_bench. */
+/* Functions for bench_subcommand (subcommand.h); `bench` is a loader_bench. */
 void loader_show(void *bench);
 json_t *loader_json(void *bench);
 int loader_plot(void *bench, const char *path, sgt_error *err);

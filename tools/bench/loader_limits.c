@@ -1,4 +1,4 @@
-/* loader_limits.c: compare each part of the loader with its limit: the best that other programs
+/* loader_limits.c: compares each part of the loader with its limit: the best that other programs
  * reach, memory, or the disk. A line compares two results of one group, which were measured in
  * alternating turns. */
 #include <inttypes.h>
@@ -8,13 +8,13 @@
 #include "tools/bench/loader.h"
 
 typedef enum line_kind {
-    SPEED, /* ours divided by the other's */
-    CPU,   /* share of a core that ours takes */
-    WAIT   /* microseconds */
+    SPEED, /* compare the speed of ours with the other's */
+    CPU,   /* show the CPU time that each takes, in cores */
+    WAIT   /* show microseconds */
 } line_kind;
 typedef enum unit { TOKENS, REQUESTS, BYTES } unit;
 
-/* Lines with one name are selected together, and lines of one group are measured together. */
+/* Groups of lines. Lines of one group are measured together; the user selects lines by name. */
 typedef enum group_kind { WARM, NARROW, COLD, BLOCKS, FILL, GROUPS } group_kind;
 
 typedef struct side {
@@ -239,7 +239,7 @@ static loader_result blank(const loader_bench *b, group_kind kind, const side *s
                            .seq = kind == NARROW ? narrow_seq(b) : b->in.seqs[0]};
 }
 
-/* Return the result's place in the group; append it if it is not there yet. */
+/* Return the group's result for this combination; append `r` if there is none yet. */
 static const loader_result *find(loader_group *g, loader_result r)
 {
     for (size_t i = 0; i < g->count; i++) {
@@ -262,7 +262,8 @@ static int lay_out_group(loader_bench *b, group_kind kind, sgt_error *err)
         g->lenient = 1;
         loader_line *line = &b->lines[b->line_count++];
         line->limit = l;
-        if (kind == WARM) find(g, blank(b, kind, &copy)); /* memcpy comes first if it is needed */
+        /* memcpy must be the first result of a group */
+        if (kind == WARM) find(g, blank(b, kind, &copy));
         line->ours = find(g, blank(b, kind, &l->ours));
         if (l->other.who == LOADER_WINDOW && !b->o->peer) line->why = "--peer PYTHON was not given";
         else line->other = find(g, blank(b, kind, &l->other));
@@ -310,7 +311,7 @@ static const char *unit_name(const loader_limit *l)
     return l->kind == WAIT ? "us" : rates[l->unit];
 }
 
-/* Waits and CPU shares have no limit to compare with. */
+/* Lines of waits and CPU times have no share. */
 double loader_line_share(const loader_bench *b, const loader_line *line)
 {
     if (line->why || line->limit->kind != SPEED) return 0;

@@ -1,8 +1,8 @@
 /* loader_measure.c: the measurements of sgt-bench loader.
  *
- * Everything is measured in short slices that alternate (each reader and each peer once per
- * turn), so that changes of the machine's speed affect all of them. Each figure is the median of
- * its slices. Each thread writes into one buffer. */
+ * Everything is measured in short slices that alternate: in each turn, every reader and every peer
+ * has one. So changes of the machine's speed affect all of them. Each figure is the median of its
+ * slices. Each thread writes all of its batches into one buffer. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,10 +11,11 @@
 #include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
 
-/* batches, more than any reader looks ahead: no window is read twice */
+/* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
 #define AHEAD 64
 
-/* The loader of one reader for one sampling, batch and seq; the threads of a slice share it. */
+/* The open loader of one reader, for one sampling, batch and seq. The threads of a slice share
+ * it. */
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
@@ -23,7 +24,7 @@ typedef struct drawer {
     void **buffers;
     uint64_t next; /* first batch of the next slice */
     double opened_s, opened_cpu_s;
-    int turn; /* the turn in which it was opened */
+    int turn; /* turn in which the loader was opened */
 } drawer;
 
 typedef struct slice_sum {
@@ -53,8 +54,8 @@ static void drawer_close(drawer *d)
 
 static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
 {
-    /* int32 inputs and targets are the larger output: both outputs use the same memory, which is
-     * equally cached for both */
+    /* room for int32 inputs and targets, the larger output: so both outputs use the same memory,
+     * and caches serve both alike */
     size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
@@ -93,7 +94,8 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r,
     d->cursors = calloc((size_t)threads, sizeof *d->cursors);
     d->buffers = calloc((size_t)threads, sizeof *d->buffers);
     if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
-    /* opening reads headers; the first cursor of mmap maps what is cached */
+    /* evict again, because opening reads headers; then the first cursor of mmap maps what is
+     * cached */
     if (r->cold && r->who != SGT_READER_PRELOAD) rc = evict_all(b, err);
     start = sgt_now();
     while (rc == SGT_OK && d->threads < threads) rc = add_thread(d, r, err);
@@ -139,7 +141,8 @@ static void note(loader_result *r, int turn, const slice_sum *sum, double open_s
     r->open_s[turn] = open_s;
 }
 
-/* The consumer's work, which keeps its cores busy as a training step would. */
+/* Spin for `us` microseconds: the consumer's work, which keeps its core busy as a training step
+ * would. */
 static void work_for(double us)
 {
     double until = sgt_now() + us * 1e-6;
@@ -147,7 +150,7 @@ static void work_for(double us)
     }
 }
 
-/* Take and release batches for a while, and time only the waits for them. */
+/* Take and release batches for `seconds`, and time only the calls that may wait. */
 static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum, sgt_error *err)
 {
     double until = sgt_now() + seconds, from, to;
@@ -168,8 +171,8 @@ static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum
     return SGT_OK;
 }
 
-/* Before the first turn, measure how long a batch takes when the consumer does nothing. Its work
- * then takes twice that. */
+/* Measure a turn of a stream. The warm-up turn (-1) measures how long a batch takes when the
+ * consumer does nothing; in later turns the consumer's work takes twice that. */
 static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
 {
     sgt_stream *s;
@@ -178,7 +181,7 @@ static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, s
     slice_sum begin = {0}, sum = {0};
     int rc = sgt_stream_open(&s, d->loader, &options, err);
     if (rc < 0) return rc;
-    /* the ring fills up */
+    /* let the stream's ring fill up */
     rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err);
     if (turn < 0) r->work_us = 2 * begin.seconds * 1e6 / (double)begin.units;
     if (rc == SGT_OK) rc = consume(s, r->work_us, seconds, &sum, err);
@@ -197,12 +200,13 @@ static int warm_turn(drawer *d, loader_result *r, int turn, double seconds, sgt_
     return rc;
 }
 
-/* ---- the set is cached, and not mapped yet ---- */
+/* ---- a cached set that is not mapped yet ---- */
 
-/* sets are opened so often in a turn at most: opening takes longer than an epoch of a small set */
+/* how often a set is opened in a turn at most: opening a small set takes longer than its epoch */
 enum { OPENED_MOST = 10 };
 
-/* The first epoch after opening, or its beginning; small sets are opened again. */
+/* Measure the first epoch after opening, or its beginning. A small set is opened again and
+ * again. */
 static int cached_slice(const loader_bench *b, loader_result *r, int turn, double seconds,
                         sgt_error *err)
 {
@@ -224,9 +228,9 @@ static int cached_slice(const loader_bench *b, loader_result *r, int turn, doubl
     return rc;
 }
 
-/* ---- cold ---- */
+/* ---- a set that is not cached ---- */
 
-/* Return the batches per thread until a tenth of the pages was read. Beyond that, more and more
+/* Return how many batches per thread read a tenth of the set's pages. Beyond that, more and more
  * windows would meet cached pages. */
 static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
 {
@@ -235,7 +239,8 @@ static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
     return n ? n : 1;
 }
 
-/* Return the batches per thread in a pool of blocks: the reader reads whole pools ahead. */
+/* Return how many batches per thread make up a pool of blocks. The reader reads whole pools
+ * ahead. */
 static uint64_t pool_batches(const drawer *d, const loader_result *r)
 {
     uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq,
@@ -245,9 +250,9 @@ static uint64_t pool_batches(const drawer *d, const loader_result *r)
     return n ? n : 1;
 }
 
-/* Measure whole pools, as many as the time allows, after some that do not count. So the reader is
- * equally far ahead when the clock starts and when it stops, and its memory was used before. No
- * page is read twice within an epoch. */
+/* Measure as many whole pools as the time allows, after POOLS_BEFORE that do not count. So the
+ * reader is equally far ahead when the clock starts and when it stops, and its memory was used
+ * before. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum,
                        sgt_error *err)
@@ -265,7 +270,8 @@ static int block_slice(drawer *d, const loader_result *r, double seconds, slice_
     return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
 }
 
-/* Opened anew each time, because mapped pages cannot be dropped. */
+/* Measure a slice from an evicted set. The loader is opened anew each time, because mapped pages
+ * cannot be evicted. */
 static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
                       sgt_error *err)
 {
@@ -290,8 +296,8 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
     return rc;
 }
 
-/* Preload reads everything when it opens, and nothing later. So it is opened once per turn, for all
- * its outputs. */
+/* Measure preload from an evicted set. It reads everything when it opens and nothing later, so it
+ * is opened once per turn, for all its outputs. */
 static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
                         sgt_error *err)
 {
@@ -347,13 +353,15 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
     return rc;
 }
 
-/* Return whether the group measures the uncached set beside the grid, without --cold. */
+/* Return whether this is a group of lay_out_uncached: mmap of an uncached set, measured without
+ * --cold. */
 static int is_extra(const loader_bench *b, const loader_group *g)
 {
     return !b->o->cold && !g->lenient && g->results[0].cold;
 }
 
-/* Return the seconds of a group: such a group takes a sixth of the time of its combination. */
+/* Return the seconds for a group. A group of lay_out_uncached takes a sixth of the time of its
+ * combination. */
 static double share_of_time(const loader_bench *b, const loader_group *g)
 {
     size_t combinations = 0, extra = 0;
@@ -365,7 +373,8 @@ static double share_of_time(const loader_bench *b, const loader_group *g)
     return extra ? each * 5 / 6 : each;
 }
 
-/* Leave out a peer that cannot run, and in a lenient group also a reader of ours that cannot. */
+/* Leave out a result that this machine cannot measure, with a reason. A reader that the user asked
+ * for is an error instead. */
 static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc,
                      const sgt_error *err)
 {
@@ -379,14 +388,14 @@ static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, i
     return SGT_OK;
 }
 
-/* Turn -1 is a warm-up, without the cold measurements. */
+/* Take all turns of a group. Turn -1 is a warm-up, in which nothing cold is measured. */
 static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_error *err)
 {
     int turns = (int)b->o->turns;
     double seconds = share_of_time(b, g) / (double)(g->count * (size_t)(turns + 1));
     uint64_t copied = 0;
     for (int turn = -1; turn < turns; turn++) {
-        /* allocating huge pages, by us or a peer, may evict pages from the page cache */
+        /* allocating huge pages, by this process or a peer, may evict pages from the page cache */
         int rc = g->results[0].cold ? SGT_OK : loader_warm(b, err);
         if (rc < 0) return rc;
         for (size_t i = 0; i < g->count; i++) {
@@ -447,7 +456,8 @@ static int aim(loader_bench *b, const loader_result *r, int threads, sgt_error *
 {
     drawer d = {0};
     loader_result as_mapped = *r;
-    as_mapped.who = SGT_READER_MMAP; /* opens at once; every reader draws the same windows */
+    /* mmap opens at once, and every reader draws the same windows */
+    as_mapped.who = SGT_READER_MMAP;
     int rc = drawer_open(&d, b, &as_mapped, threads, err);
     if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, threads, err);
     drawer_close(&d);
@@ -462,7 +472,7 @@ int loader_measure(loader_bench *b, loader_group *g, sgt_error *err)
         if (g->results[i].threads > threads) threads = g->results[i].threads;
     if (g->results[0].who == LOADER_MEMCPY) rc = aim(b, &g->results[0], threads, err);
     if (g->results[0].cold) loader_python_close(b);
-    /* the group before may have dropped the set; mmap maps what is cached when it opens */
+    /* the previous group may have evicted the set, and mmap maps what is cached when it opens */
     else if (rc == SGT_OK) rc = loader_warm(b, err);
     for (size_t i = 0; i < g->count && rc == SGT_OK; i++) {
         const loader_result *r = &g->results[i];

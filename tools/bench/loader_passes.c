@@ -1,7 +1,7 @@
-/* loader_passes.c: the three states in which mmap meets a set, and what they mean for a run. An
- * epoch from an uncached set reads the disk (cold). From a cached set it maps each page once
- * (cached). Later epochs find the pages mapped (mapped). preload does both when it opens, so its
- * batches come at one speed, but it opens later. */
+/* loader_passes.c: the three states in which mmap meets a set, and what they mean for a run.
+ * LOADER_COLD: an epoch of a set that is not cached reads the disk. LOADER_CACHED: the first epoch
+ * of a cached set maps each page. LOADER_MAPPED: later epochs find the pages mapped. preload reads
+ * and maps everything when it opens, so it opens later, but all its batches come at one speed. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ const char *loader_pass_name(loader_pass pass)
     return names[pass];
 }
 
-/* Return the result that r is compared with: of the same rows, by preload, without --cold. */
+/* Return the result that r is compared with: preload with the same output, batch and options,
+ * without --cold; NULL if there is none. */
 static const loader_result *beside(const loader_bench *b, const loader_result *r, loader_way way)
 {
     for (size_t i = 0; i < b->grid_count; i++)
@@ -43,7 +44,7 @@ void loader_relate(loader_bench *b)
         }
 }
 
-/* Return the mmap result of the same rows in another state. */
+/* Return the mmap result with r's output in another state. */
 static const loader_result *in_state(const loader_group *g, const loader_result *r,
                                      loader_pass pass)
 {
@@ -52,7 +53,7 @@ static const loader_result *in_state(const loader_group *g, const loader_result 
     return NULL;
 }
 
-/* Solve, for the number of batches n: opening and n batches take mmap as long as preload. mmap
+/* Find the number of batches n for which opening and n batches take mmap as long as preload. mmap
  * makes the first epoch's batches at the speed of `cached`, the others at that of `mapped`. */
 double loader_pays_from(const loader_bench *b, const loader_group *g, const loader_result *cached)
 {
@@ -99,7 +100,7 @@ void loader_passes_show(const loader_bench *b)
         for (size_t j = b->groups[i].count; j-- > 0;) {
             const loader_result *r = &b->groups[i].results[j];
             if (r->pass != LOADER_CACHED || r->why[0] || !beside(b, r, LOADER_DRAW)) continue;
-            show_lesson(b, &b->groups[i], r); /* of the last output */
+            show_lesson(b, &b->groups[i], r); /* only for the last output */
             break;
         }
 }

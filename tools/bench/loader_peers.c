@@ -1,6 +1,6 @@
-/* loader_peers.c: the other programs that sgt-bench loader compares with: Python's ways to make
- * batches, in one process that is asked turn by turn, and fio, which measures the disk on the same
- * files. */
+/* loader_peers.c: runs the programs that sgt-bench loader compares with: Python's ways to make
+ * batches, in one process that measures a turn on request, and fio, which measures the disk with
+ * the same files. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ struct loader_python {
     bench_child *child;
 };
 
-/* Describe the shards for loaders.py: three words each, with a NUL after every word. */
+/* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
+ * number of tokens, with a NUL after each. */
 static int list_shards(const loader_bench *b, sgt_error *err)
 {
     char *text = NULL;
@@ -53,8 +54,8 @@ void loader_python_close(loader_bench *b)
     b->python = NULL;
 }
 
-/* Its first line of output names what it is. An interpreter that cannot run the script at all is an
- * error for the user to fix. */
+/* Start loaders.py and read its first line of output, which names numpy's version. An interpreter
+ * that cannot run the script at all is an error for the user to fix. */
 static int python_open(loader_bench *b, char *said, sgt_error *err)
 {
     loader_python *p = b->python = calloc(1, sizeof *p);
@@ -119,9 +120,9 @@ int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, 
 
 /* ---- fio ---- */
 
-/* queue depth of our reader */
+/* LIST_BYTES: most bytes of the list of files; DEPTH: queue depth of our reader */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* seconds: starting its threads and opening its files takes some time */
+/* least seconds of a run of fio, because it takes some time to start threads and open files */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
@@ -130,7 +131,8 @@ typedef struct fio_run {
     int depth;
 } fio_run;
 
-/* The reads that our reader makes. Requests are whole pages, as those of a file system are. */
+/* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
+ * are. */
 static fio_run wanted(const loader_result *r)
 {
     uint64_t row = 2 * ((uint64_t)r->seq + 1);
@@ -141,8 +143,8 @@ static fio_run wanted(const loader_result *r)
     return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* Write "--filename=A:B:C", with a backslash before each colon of a name. If there are very many
- * shards, choose some from all over the set. */
+/* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
+ * there are very many shards, it lists some from all over the set. */
 static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -164,7 +166,8 @@ static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
     return list;
 }
 
-/* fio's JSON begins at the first brace; notes may come before it. */
+/* Read the result of a run from fio's JSON, which begins at the first brace; notes may come before
+ * it. */
 static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said,
                     double *us, double *cpu, sgt_error *err)
 {

@@ -1,5 +1,5 @@
-/* loader_plot.c: draw the table, a bar per row, and for each part of the loader a bar that shows
- * its share of the limit. */
+/* loader_plot.c: draws a bar for each row of the table, and a bar for each line of --limits that
+ * shows its share of the limit. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* loader_results.c: groups of results, and what all measurements need. */
+/* loader_results.c: adds groups and results, fills the page cache, and computes speeds. */
 #include <stdlib.h>
 
 #include "tools/bench/loader.h"

@@ -1,4 +1,4 @@
-/* loader_show.c: print the results of sgt-bench loader, as a table or as JSON. */
+/* loader_show.c: shows the results of sgt-bench loader, as a table or as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ void loader_row_name(char *name, size_t size, const loader_result *r)
                  loader_pass_name(r->pass));
 }
 
-/* Print a quotient of two times, or nothing if one was not measured. */
+/* Print over / us, the quotient of two times, or spaces if `over` was not measured. */
 static void show_quotient(int width, int digits, double over, double us)
 {
     if (over > 0) printf(" %*.*f", width, digits, over / us);
@@ -69,7 +69,7 @@ static void show_row(const loader_bench *b, const loader_result *r)
            loader_who_name(r->who), loader_output_name(r->output),
            loader_sampling_name(r->sampling), r->batch, r->seq, r->us_per_batch,
            loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
-    /* the disk does not limit these */
+    /* memcpy and preload read from memory, so the disk does not limit them */
     int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD;
     if (limit > 0 && !(from_memory && b->o->cold)) printf(" %8.4f", limit / r->us_per_batch);
     else printf(" %8s", "");
@@ -100,7 +100,7 @@ static void show_head(const loader_bench *b)
     printf("\n\n");
 }
 
-/* Name the limit that the column "of limit" refers to. */
+/* Return the name of the limit that the column "of limit" refers to. */
 static const char *limit_text(const loader_bench *b)
 {
     if (!b->o->cold) return "memcpy of the same windows, from memory";
@@ -191,7 +191,8 @@ static void add_results(json_t *results, json_t *peers, json_t *out, const loade
     }
 }
 
-/* memcpy_gb_per_s is the best of all groups. Each group is compared with its own. */
+/* Return the results as a JSON document. memcpy_gb_per_s is the best of all groups, but each group
+ * is compared with its own. */
 json_t *loader_json(void *bench)
 {
     const loader_bench *b = bench;

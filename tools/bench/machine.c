@@ -1,4 +1,4 @@
-/* machine.c: describe the machine of a measurement in one line. */
+/* machine.c: describes the machine of a measurement in one line. */
 #include <stdio.h>
 
 #include "loader/base/cpu.h"

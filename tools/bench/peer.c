@@ -1,4 +1,4 @@
-/* peer.c: run PyTorch's script and read its result, one line of JSON. */
+/* peer.c: runs torch_step.py and reads its result, one line of JSON. */
 #include "tools/bench/peer.h"
 
 #include <jansson.h>
@@ -11,8 +11,9 @@
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 
-/* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits for
- * page faults: up to 1.9 times slower on a CPU without these settings. */
+/* Environment for PyTorch. By default glibc returns large blocks to the kernel at every step,
+ * and PyTorch then waits for page faults: it is up to 1.9 times slower on a CPU without these
+ * settings. */
 static const char *const settings[] = {
     "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold="
     "34359738368:glibc.malloc.hugetlb=1",

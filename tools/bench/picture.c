@@ -1,4 +1,4 @@
-/* picture.c: bars as SVG. A group is drawn once it is complete, because its scale is unknown
+/* picture.c: draws bars as SVG. A group is drawn once it is complete, because its scale is unknown
  * before. */
 #include "tools/bench/picture.h"
 
@@ -23,7 +23,7 @@ enum {
     MOST = 64
 };
 
-/* All styles are below .bars, so that one page can hold several pictures. */
+/* All styles apply within class "bars" only, so that one page can hold several pictures. */
 static const char style[] =
     "<style>\n"
     ".bars .page { fill: #ffffff } .bars text { fill: #1c1e21; font: 13px sans-serif }\n"
@@ -44,14 +44,14 @@ typedef struct bar {
 } bar;
 
 struct bench_picture {
-    FILE *f; /* index in body */
+    FILE *f; /* stream that writes to `body` */
     char *body;
     char title[256];
     size_t n;
     int y; /* y of the next row */
     bar bars[MOST];
     int count;
-    double limit; /* 0: none */
+    double limit; /* value at the line across the current group; 0: no line */
 };
 
 bench_picture *bench_picture_new(const char *fmt, ...)
@@ -85,7 +85,8 @@ static void put_bar(bench_picture *p, const bar *b, double most, int least)
     p->y += HIGH + GAP;
 }
 
-/* Texts are to the right of the bars, and never on the line of the limit. */
+/* Draw the bars of the current group, and the line of its limit. Texts stand to the right of the
+ * bars, and never on that line. */
 static void end_group(bench_picture *p)
 {
     double most = p->limit;

@@ -1,5 +1,5 @@
-/* picture.h: bars in groups, as SVG, which every part of sgt-bench draws for --plot. Colours follow
- * the reader's preference for light or dark.
+/* picture.h: draws bars in groups, as SVG; every part of sgt-bench uses it for --plot. Colours
+ * follow the reader's preference for light or dark.
  *
  *     bench_picture *p = bench_picture_new("Batches from out/ (0.21 GB)");
  *     bench_picture_group(p, "random, 32 rows of 1024: tokens a second");
@@ -13,7 +13,7 @@
 
 #include "loader/base/error.h"
 
-/* LIGHT: ours, in another way */
+/* The colour of a bar. BENCH_LIGHT: ours, measured in a second way. */
 typedef enum bench_bar { BENCH_OURS, BENCH_LIMIT, BENCH_PEER, BENCH_LIGHT } bench_bar;
 
 typedef struct bench_picture bench_picture;
@@ -24,7 +24,8 @@ bench_picture *bench_picture_new(const char *fmt, ...) SGT_PRINTF(1, 2);
 void bench_picture_group(bench_picture *p, const char *fmt, ...) SGT_PRINTF(2, 3);
 void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name,
                        const char *fmt, ...) SGT_PRINTF(5, 6);
-void bench_picture_limit(bench_picture *p, double value); /* in the current group */
+/* draw a line at this value across the current group */
+void bench_picture_limit(bench_picture *p, double value);
 int bench_picture_write(bench_picture *p, const char *path, sgt_error *err);
 
 #endif

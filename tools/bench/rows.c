@@ -1,4 +1,4 @@
-/* rows.c: random rows, the rows of a loader, and those rows made from text. */
+/* rows.c: sources of rows: random tokens, a loader, and the loader's rows encoded from text. */
 #include "tools/bench/rows.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- random tokens ---- */
 
-enum { BATCHES = 8 }; /* number of different batches, used in turn */
+enum { BATCHES = 8 }; /* number of different batches, which are given out in turn */
 
 typedef struct random_rows {
     step_rows base;
@@ -64,7 +64,7 @@ int bench_rows_random(step_rows **out, uint32_t vocab, uint32_t batch, uint32_t 
     return SGT_OK;
 }
 
-/* ---- a loader's, as training draws them ---- */
+/* ---- a loader, as in training ---- */
 
 typedef struct loader_rows {
     step_rows base;
@@ -112,7 +112,7 @@ int bench_rows_loader(step_rows **out, const sgt_loader *l, int now, sgt_error *
     return SGT_OK;
 }
 
-/* ---- the same, out of text ---- */
+/* ---- the loader's rows, encoded from text ---- */
 
 typedef struct text_rows {
     step_rows base;
@@ -120,14 +120,14 @@ typedef struct text_rows {
     size_t batch, row; /* rows per batch; tokens per row */
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    char **texts; /* (count) */
+    char **texts; /* (count): text of each row */
     size_t *bytes;
-    uint64_t count; /* samples: micro-steps x batch */
-    uint64_t given; /* batches so far */
+    uint64_t count; /* number of texts: micro-steps x batch */
+    uint64_t given; /* number of batches given out so far */
     unsigned hold;
     const sgt_backend *backend;
-    uint16_t *ring[SGT_FEED_HOLD + 1]; /* laid out as a feed's batch */
-    uint16_t *ids;                     /* ids of one sample, before it is cut */
+    uint16_t *ring[SGT_FEED_HOLD + 1]; /* batches in use, each as a feed lays it out */
+    uint16_t *ids;                     /* ids of one text, before they are cut */
 } text_rows;
 
 static int decode_batch(text_rows *r, sgt_cursor *c, uint64_t k, uint16_t *tokens, sgt_error *err)
@@ -178,8 +178,8 @@ static int open_text(step_rows *rows, const sgt_backend *b, uint64_t count, sgt_
     return rc;
 }
 
-/* Encode one sample after the other, cut it or fill it up with end-of-text ids, and copy it token
- * by token. */
+/* Encode the text of one row after the other, cut its ids to the row's length or fill it up with
+ * end-of-text ids, and copy them one by one. */
 static int next_text(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 {
     text_rows *r = (text_rows *)rows;

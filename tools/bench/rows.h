@@ -15,7 +15,7 @@
 
 typedef struct step_rows step_rows;
 struct step_rows {
-    /* Prepare `count` micro-steps of this backend, as a run does before its first step. */
+    /* Prepare rows for `count` micro-steps of this backend, as a run does before its first step. */
     int (*open)(step_rows *r, const sgt_backend *b, uint64_t count, sgt_error *err);
     int (*next)(step_rows *r, const uint16_t **tokens, sgt_error *err);
     void (*close)(step_rows *r);
@@ -26,8 +26,8 @@ struct step_rows {
 int bench_rows_random(step_rows **out, uint32_t vocab, uint32_t batch, uint32_t seq,
                       sgt_error *err);
 
-/* Take batches 0, 1, ... of the loader, which stays the caller's. A thread prepares them, or, with
- * `now`, they are made when asked for. */
+/* Take batches 0, 1, ... of the loader, which stays the caller's. A thread prepares them; if `now`
+ * is set, each is made only when it is asked for. */
 int bench_rows_loader(step_rows **out, const sgt_loader *l, int now, sgt_error *err);
 
 /* Make the same rows from text. Opening decodes each of the loader's windows; asking for a row

@@ -17,7 +17,7 @@
 
 BENCH_EMBED(sgt_torch_sample, "tests/peers/torch_sample.py");
 
-enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* bytes that the limit reads at a time */
+enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* PIECE: bytes that a unit of the limit reads */
 
 static bench_shape shape = {.model = "gpt2"};
 static struct {
@@ -54,10 +54,10 @@ static const sgt_program program = {
                 "  sgt-bench sample --model gpt2-medium --tokens 200 --batch-size 8\n"
                 "  sgt-bench sample --peer python3"};
 
-/* The programs that are measured: ours and the peers. */
+/* A measured program: ours or a peer. */
 typedef struct line {
-    const char *name, *asked, *precision; /* the name that the script is asked for; NULL: ours */
-    /* the peer's own name and version, or why it was not measured */
+    const char *name, *asked, *precision; /* asked: name for torch_sample.py; NULL: our program */
+    /* the peer's name and version, or why it was not measured */
     char said[96];
     double seconds[MOST_TURNS], tokens_per_s;
     uint64_t weights; /* least bytes that a token reads; 0: unknown */
@@ -68,15 +68,15 @@ typedef struct sample_bench {
     sgt_model model;
     line lines[5];
     size_t count;
-    sgt_decoder *decoders[2]; /* bytes per token of the first two lines */
+    sgt_decoder *decoders[2]; /* the decoders of lines 0 and 1: float32 and bfloat16 weights */
     uint16_t *ids;
     sgt_prompt *prompts;
     bench_script script;
     bench_child *child;
     char positions[16], vocab[16], layers[48];
     const char *args[4];
-    sgt_arena block;   /* as large as the float32 weights: what the limit reads */
-    double read_per_s; /* bytes */
+    sgt_arena block;   /* memory that the limit reads, as large as the float32 weights */
+    double read_per_s; /* bytes per second that the limit reads */
     const sgt_stop *stop;
 } sample_bench;
 
@@ -156,7 +156,7 @@ static int limit_turn(sample_bench *b, double *per_s, sgt_error *err)
     return rc;
 }
 
-/* ---- theirs ---- */
+/* ---- the peers ---- */
 
 static int open_peer(sample_bench *b, sgt_error *err)
 {
@@ -205,7 +205,7 @@ static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
 static int take_turns(sample_bench *b, sgt_error *err)
 {
     double reads[MOST_TURNS], warm;
-    int rc = our_turn(b, 0, &warm, err); /* warm-up: page faults and clock frequencies */
+    int rc = our_turn(b, 0, &warm, err); /* warm-up, for page faults and clock frequencies */
     if (rc == SGT_OK) rc = our_turn(b, 1, &warm, err);
     for (size_t t = 0; t < o.turns && rc == SGT_OK; t++) {
         rc = limit_turn(b, &reads[t], err);
@@ -232,7 +232,8 @@ static const char *name_of(const line *l)
     return l->asked && l->said[0] && !l->missing ? l->said : l->name;
 }
 
-/* Return the limit: one pass over the weights per row of tokens. */
+/* Return the most tokens per second that memory allows: a pass over the weights makes one token for
+ * each prompt. */
 static double limit_of(const sample_bench *b, const line *l)
 {
     return l->weights ? b->read_per_s / (double)l->weights * (double)o.batch : 0;

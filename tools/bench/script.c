@@ -1,4 +1,5 @@
-/* script.c: run an interpreter that reads a script from memory, and read its output. */
+/* script.c: runs an interpreter that reads a script from memory, or another program, and reads its
+ * output. */
 #include "tools/bench/script.h"
 
 #include <errno.h>
@@ -24,9 +25,9 @@ extern char **environ;
 typedef struct bench_child {
     const bench_script *s;
     pid_t id;           /* 0: it is not running */
-    int asks;           /* it answers requests, which are written to `in` */
+    int asks;           /* 1: it answers requests, which are written to `in` */
     int in, out;        /* our ends of its standard input and output */
-    int script, errors; /* files: the script, its standard error */
+    int script, errors; /* descriptors of the files with the script and with its standard error */
     size_t kept;        /* bytes of output read beyond the line that was returned */
     char *said;         /* those bytes */
 } child;
@@ -40,7 +41,8 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* The settings, then our environment: of equal names the first counts. */
+/* Return the child's environment: the settings, then our own. If a name is there twice, the first
+ * counts. */
 static char **environment(const char *const *settings)
 {
     size_t n = 0, more = 0, at = 0;
@@ -52,11 +54,12 @@ static char **environment(const char *const *settings)
     return all;
 }
 
-/* Return the prefix of messages: the option that named the interpreter. */
+/* Return the prefix of messages: the option that named the interpreter, or nothing for a
+ * program. */
 static const char *said_by(const bench_script *s) { return s->text ? "--peer " : ""; }
 
-/* A child inherits the cores of the thread that starts it. Limit them to as many as there are
- * threads. */
+/* Limit this thread to `threads` of its cores, and store its cores in *before. A child inherits the
+ * cores of the thread that starts it. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -77,13 +80,16 @@ static int spawn(child *c, const bench_script *s, char *const *argv, char **env,
                                                           .in = in >= 0 ? in : 0,
                                                           .out = out,
                                                           .errors = c->errors,
-                                                          .keeps = 1}); /* keeps its script */
+                                                          /* keeps the descriptor of its script
+                                                           * open */
+                                                          .keeps = 1});
     if (!failed) return SGT_OK;
     errno = failed;
     return sgt_fail_errno(err, "%s%s", said_by(s), s->python);
 }
 
-/* Start the interpreter with the script and its arguments. */
+/* Return the child's arguments: the interpreter, the script's path and the script's own arguments.
+ * The caller frees the array. */
 static const char **arguments(const bench_script *s, const char *script)
 {
     size_t n = 0, at = 0;
@@ -96,8 +102,8 @@ static const char **arguments(const bench_script *s, const char *script)
     return argv;
 }
 
-/* Make the pipes. A child that answers requests gets a socket: writing to one whose other end is
- * closed need not raise a signal. */
+/* Make the child's output a pipe. A child that answers requests gets a socket as input: writing to
+ * a closed socket need not raise a signal. */
 static int make_ends(child *c, int theirs[2], sgt_error *err)
 {
     int ends[2];
@@ -134,7 +140,8 @@ static int start(child *c, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Read everything that it writes until it closes its output. */
+/* Read everything that the child writes until it closes its output; keep the first BENCH_SAID - 1
+ * bytes. */
 static int listen_to(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     size_t n = 0;
@@ -156,7 +163,7 @@ static int listen_to(child *c, const bench_script *p, char *said, sgt_error *err
     return SGT_OK;
 }
 
-/* Return the last line of its standard error. */
+/* Fail with the exit status of the child and the last line of its standard error. */
 static int failed(const child *c, const bench_script *p, char *said, int status, sgt_error *err)
 {
     char why[32];
@@ -188,7 +195,7 @@ static void close_ends(child *c)
     if (c->errors >= 0) close(c->errors);
 }
 
-/* Give it five seconds to remove its temporary files. */
+/* End the child. It gets five seconds to remove its temporary files. */
 static void end(pid_t id)
 {
     kill(id, SIGTERM);
@@ -198,7 +205,7 @@ static void end(pid_t id)
     }
 }
 
-/* Wait until it has ended. */
+/* Start the child, read its output, and wait until it has ended. */
 static int run_child(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     int status = 0, rc = make_files(c, p, err);
@@ -217,7 +224,7 @@ int bench_script_run(const bench_script *s, char *said, sgt_error *err)
     return rc;
 }
 
-/* ---- one that stays ---- */
+/* ---- a script that stays ---- */
 
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 {
@@ -237,7 +244,7 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Report why it has ended. Kill it if its line of output does not end. */
+/* Fail with the reason why the child has ended. Kill it if its line of output does not end. */
 static int ended(child *c, char *said, sgt_error *err)
 {
     int status = 0;
@@ -249,7 +256,8 @@ static int ended(child *c, char *said, sgt_error *err)
                     c->s->python);
 }
 
-/* Return 1 with the line in `said` if a whole one has arrived. */
+/* Move the first line of the output read so far to `said`. Return 1 if there was a whole one, else
+ * 0. */
 static int take_line(child *c, char *said)
 {
     char *end = memchr(c->said, '\n', c->kept);
@@ -267,7 +275,7 @@ int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *er
     if (!c->id)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s),
                         c->s->python);
-    /* if the request cannot be written because it has ended, that is noticed below */
+    /* a child that has ended cannot be written to; reading notices that below */
     for (size_t n = line ? strlen(line) : 0; n;) {
         ssize_t put = send(c->in, line, n, MSG_NOSIGNAL);
         if (put < 0 && errno != EINTR) break;

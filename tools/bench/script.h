@@ -22,20 +22,22 @@ typedef struct bench_script {
     /* "NAME=VALUE" added before our environment, ended by NULL; NULL: none */
     const char *const *settings;
     const char *folder; /* working directory; NULL: the current one */
-    int threads;        /* cores that it may use; 0: all of ours */
+    int threads;        /* number of cores that the child may use; 0: all of ours */
     double seconds;     /* bench_script_run: time limit; 0: none */
     const sgt_stop *stop;
 } bench_script;
 
 /* Run the script and store its standard output in said[BENCH_SAID]. If it fails, returns
- * SGT_EUNSUPPORTED with the last line of its standard error. Never leaves it running. */
+ * SGT_EUNSUPPORTED with the last line of its standard error. The script has ended when this
+ * returns. */
 int bench_script_run(const bench_script *s, char *said, sgt_error *err);
 
 /* ---- a script that stays: it answers each line with a line ---- */
 
 typedef struct bench_child bench_child;
 
-/* Start it; *out is untouched on failure. *s stays the caller's and must outlive it. */
+/* Start the script; *out is set only on success. *s stays the caller's and must outlive the
+ * child. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
 /* Send `line`, unless it is NULL, and store the next line of output in said[BENCH_SAID], without
@@ -43,7 +45,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
  * error. */
 int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err);
 
-/* Close its standard input and give it five seconds to end. NULL is fine. */
+/* Close the script's standard input and give it five seconds to end; then kill it. c may be
+ * NULL. */
 void bench_script_close(bench_child *c);
 
 /* Create a nameless file that holds this text. Returns its descriptor, which a child inherits, or a

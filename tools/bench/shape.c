@@ -1,4 +1,4 @@
-/* shape.c: defaults by device. */
+/* shape.c: the defaults of shared options, by device. */
 #include "tools/bench/shape.h"
 
 #include "loader/base/cpu.h"

@@ -56,7 +56,7 @@ typedef struct bench_shape {
             .def = "all available cores", .min = 1, .max = 1024                  \
     }
 
-/* Return the given value, or the device's default. */
+/* Return the value that the user gave, or the device's default. */
 uint32_t bench_batch(const bench_shape *o, int cuda);
 uint32_t bench_seq(const bench_shape *o, int cuda, uint32_t on_cpu);
 sgt_precision bench_precision(const bench_shape *o, int cuda);

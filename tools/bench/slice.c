@@ -1,15 +1,16 @@
-/* slice.c: repeat a piece of work on several threads, timed from the first start to the last
- * end. */
+/* slice.c: repeats a piece of work on several threads, timed from the first start to the last end;
+ * and medians. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "loader/base/clock.h"
 #include "tools/bench/bench.h"
 
-/* seconds: the clock (25 ns per query) is not queried more often than this */
+/* seconds between queries of the clock, at least: a query takes 25 ns */
 #define CLOCK_EVERY 20e-6
 
-/* A gate that opens for all threads at once, or not at all if one could not be started. */
+/* A gate at which all threads wait. It opens for all of them at once, or not at all if one could
+ * not be started. */
 typedef struct gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;

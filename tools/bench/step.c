@@ -1,5 +1,5 @@
-/* step.c: sgt-bench step: measure forward, backward and update of a GPT-2, and PyTorch's in the
- * same run. */
+/* step.c: sgt-bench step: measures forward, backward and update of a GPT-2, and PyTorch's step in
+ * the same run. */
 #include "tools/bench/step.h"
 
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static const sgt_program program = {
                 "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 "
                 "--data out"};
 
-/* One measured program. */
+/* The measurement of our step and of the peer's. */
 typedef struct step_bench {
     sgt_backend_options backend;
     const char *device;
@@ -154,13 +154,14 @@ static int our_turn(step_bench *b, sgt_error *err)
                     .steps = (unsigned)o.steps,
                     .sync_metrics = s.sync_metrics,
                     .parts = o.parts,
-                    .count_kernels = !o.parts, /* otherwise the trace uses CUPTI */
+                    .count_kernels = !o.parts, /* with --parts, the trace uses CUPTI */
                     .stop = b->stop};
     return bench_step_measure(&b->r, &run, err);
 }
 
-/* Each figure is the median of the turns. A peak is the highest of the turns, because other
- * programs can only lower it. What does not vary is taken from the last turn. */
+/* Measure ours and the peer's in turn. Each time is the median of the turns. The peak is the
+ * highest of the turns, because other programs can only lower it. All else is taken from the last
+ * turn. */
 static int take_turns(step_bench *b, sgt_error *err)
 {
     double ours[MOST_TURNS], theirs[MOST_TURNS], peak = 0;
@@ -205,7 +206,7 @@ static json_t *peer_json(const step_bench *b)
                      "memory_ratio", (double)b->r.peak_bytes / (double)p->peak_bytes);
 }
 
-/* Unknown values are left out. */
+/* Add the values that not every run has; unknown ones are left out. */
 static void add_known(json_t *top, const step_bench *b)
 {
     const step_result *r = &b->r;

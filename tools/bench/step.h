@@ -1,5 +1,5 @@
-/* step.h: measures a training step without a run directory, on rows of some source (rows.h), as the
- * training loop runs it. step.c and ablation.c use it. */
+/* step.h: measures a training step as the training loop runs it, but without a run directory, on
+ * rows of some source (rows.h). step.c and ablation.c use it. */
 #ifndef SGT_TOOLS_BENCH_STEP_H
 #define SGT_TOOLS_BENCH_STEP_H
 
@@ -20,30 +20,31 @@ typedef struct step_run {
 } step_run;
 
 typedef struct step_part {
-    char name[48]; /* "forward": sum over all layers */
+    char name[48]; /* such as "blocks forward", the sum over all layers */
     double ms;     /* per step */
 } step_part;
 
 typedef struct step_result {
     char device[64], level[64], library[128]; /* names that the backend reports */
     unsigned steps;                           /* measured steps, after the warm-up */
-    /* time until the backend is open; until the first step's metrics arrive */
+    /* open_s: seconds until the backend is open; first_s: until the first step's metrics arrive */
     double open_s, first_s;
-    double ms, wait_ms;                 /* per step; of it spent waiting for rows: medians */
-    double tokens_per_s, flops;         /* flops: per second, forward and backward */
-    double peak_flops, datasheet_flops; /* of the device; 0: unknown */
-    double loss;                        /* of the last step */
+    double ms, wait_ms; /* medians, per step: milliseconds in all; of these waiting for rows */
+    /* flops: floating-point operations per second, forward and backward */
+    double tokens_per_s, flops;
+    double peak_flops, datasheet_flops; /* peak speeds of the device; 0: unknown */
+    double loss;                        /* loss of the last step */
     uint64_t bytes;                     /* memory that the backend holds */
-    /* of the process or on the device; of the machine or the device */
+    /* peak memory of the process or on the device; memory of the machine or the device */
     uint64_t peak_bytes, total_bytes;
-    unsigned launches_forward, launches_step; /* CUDA; 0: not counted */
+    unsigned launches_forward, launches_step; /* kernel launches with CUDA; 0: not counted */
     /* kernels of a step, counted by CUPTI; 0: no CUPTI */
     unsigned seen_step;
     step_part parts[STEP_PARTS];
     size_t part_count;
 } step_result;
 
-/* Measure. Returns SGT_ESTOPPED between two steps after `stop` is raised. */
+/* Measure the step. Once `stop` is raised, returns SGT_ESTOPPED after the current step. */
 int bench_step_measure(step_result *r, const step_run *run, sgt_error *err);
 
 /* Fill in r->parts from a trace file of steps; the times of all layers are summed. */

@@ -1,4 +1,4 @@
-/* step_measure.c: time steps as the training loop runs them: if the backend allows it, a step is
+/* step_measure.c: times steps as the training loop runs them: if the backend allows it, a step is
  * queued before the metrics of the previous one are read. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ typedef struct measurement {
     uint32_t accum;
     double *ms, *wait; /* (warmup + steps) */
     sgt_trace *trace;
-    char path[64]; /* of the trace file */
+    char path[64]; /* path of the trace file */
     step_result *r;
 } measurement;
 
@@ -111,14 +111,15 @@ static void describe(const measurement *m)
     r->wait_ms = bench_median(m->wait + m->run->warmup, m->run->steps);
     r->tokens_per_s = (double)m->o->batch * m->o->seq * m->accum / r->ms * 1e3;
     r->flops = r->tokens_per_s * sgt_flops_per_token(&m->o->model, m->o->seq);
-    /* as in training */
+    /* as in training, a step that is faster than the measured peak raises the peak */
     r->peak_flops = b->peak_flops > 0 && r->flops > b->peak_flops ? r->flops : b->peak_flops;
     r->datasheet_flops = b->datasheet_flops;
     r->launches_forward = b->launches_forward;
     r->launches_step = b->launches_step;
 }
 
-/* A trace is a file, which is read and removed as soon as the steps have ended. */
+/* Open the trace with --parts. It is a file, which is read and removed when the steps have
+ * ended. */
 static int open_trace(measurement *m, sgt_error *err)
 {
     snprintf(m->path, sizeof m->path, "/tmp/sgt-bench.%ld.json", (long)getpid());

@@ -1,4 +1,4 @@
-/* step_parts.c: compute milliseconds per part of a step (embeddings, forward and backward pass of
+/* step_parts.c: computes milliseconds per part of a step (embeddings, forward and backward pass of
  * the blocks, head, update) from a trace of some steps. A trace's events are in the order of their
  * beginnings. */
 #include <ctype.h>
@@ -9,7 +9,8 @@
 #include "tools/bench/step.h"
 #include "train/log/trace.h"
 
-/* "h.11 forward" belongs to the part "blocks forward". */
+/* Write the name of the part that a trace event belongs to: for "h.11 forward" it is "blocks
+ * forward". */
 static void name_part(char *out, size_t size, const char *name)
 {
     size_t at = 2;
@@ -18,10 +19,10 @@ static void name_part(char *out, size_t size, const char *name)
     snprintf(out, size, "%s%s", block ? "blocks" : "", block ? name + at : name);
 }
 
-/* Sum each part's milliseconds in each step. The update is the last part of a step. */
+/* Milliseconds of each part in each step, summed. The update is the last part of a step. */
 typedef struct part_times {
     double ms[STEP_PARTS][SGT_TRACE_STEPS];
-    size_t steps; /* complete steps */
+    size_t steps; /* number of complete steps */
 } part_times;
 
 static void add_part(step_result *r, part_times *times, const char *name, double ms)
@@ -36,7 +37,8 @@ static void add_part(step_result *r, part_times *times, const char *name, double
     times->steps += strcmp(part, "update") == 0;
 }
 
-/* On a CPU, the backend's own spans; on CUDA, the ranges of the device's work, if there are any. */
+/* Return whether an event of this category is a part of a step: on CUDA a range of the device's
+ * work, if the trace has any; else a span of the backend. */
 static int is_part(const char *category, int ranges)
 {
     static const char *const names[] = {"forward",  "head",      "recompute",

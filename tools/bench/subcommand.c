@@ -1,4 +1,4 @@
-/* subcommand.c: see subcommand.h. */
+/* subcommand.c: parses options, measures, and prints the results of a subcommand (subcommand.h). */
 #include "tools/bench/subcommand.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* subcommand.h: what every subcommand of sgt-bench does around its measurement: options, the
- * picture, the JSON document or the table, and the exit code.
+/* subcommand.h: runs a subcommand of sgt-bench: it parses the options, measures, writes the
+ * picture, prints the JSON document or the table, and returns the exit code.
  *
  *     static const bench_subcommand gemm = {.program = &program, .output = &shape.output,
  *                                           .size = sizeof(gemm_bench), .measure = measure,
@@ -38,19 +38,20 @@ typedef struct bench_call {
 typedef struct bench_subcommand {
     const sgt_program *program;
     const bench_output *output;
-    size_t size;  /* size of `bench`, which the functions below share; zeroed at first */
-    int operands; /* whether it takes operands */
+    size_t size;  /* bytes of `bench`, which the functions below share; zeroed at first */
+    int operands; /* 1: the subcommand takes operands, such as a folder */
     int digits;   /* significant digits of numbers in the JSON document; 0: 6 */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(void *bench, const bench_call *call, sgt_error *err);
-    int (*worth)(const void *bench, int rc); /* whether to show a failed measurement; NULL: no */
+    /* return whether to show a failed measurement; NULL: no */
+    int (*worth)(const void *bench, int rc);
     int (*plot)(void *bench, const char *path, sgt_error *err);
     json_t *(*json)(void *bench); /* returns NULL if memory is out */
     void (*show)(void *bench);
     void (*release)(void *bench); /* NULL: nothing to release */
 } bench_subcommand;
 
-/* Run it and return the exit code. */
+/* Run the subcommand and return the program's exit code. */
 int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* techniques.c: the names of the training techniques, and why a device lacks some. */
+/* techniques.c: the names of the training techniques, and why a CPU lacks some. */
 #include "tools/bench/ablation.h"
 
 const technique_text techniques[TECHNIQUES] = {

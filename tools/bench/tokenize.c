@@ -1,5 +1,6 @@
-/* tokenize.c: sgt-bench tokenize: encode text that is already in memory, once, with empty caches.
- * Reading is not measured and no byte is encoded twice, so only the encoder counts. */
+/* tokenize.c: sgt-bench tokenize: measures how fast text that is already in memory is encoded, from
+ * empty caches. Reading files is not measured and no byte is encoded twice in a turn. With --disk,
+ * it measures whole commands instead. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +70,8 @@ typedef struct text_bench {
     size_t next; /* atomic: the piece that the next free thread takes */
     uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
-    /* the limit: reading the text from memory; for whole commands, writing as many ids to the same
-     * disk */
+    /* seconds of the limit: reading the text from memory; with --disk, writing as many ids to the
+     * same disk */
     double limit_s;
     tokenize_turn turn;
     char *work, *out; /* --disk: a temporary folder, and a name in it */
@@ -94,13 +95,12 @@ static int prepare(text_bench *b, sgt_error *err)
         if (!(b->ids[t] = malloc(b->text.longest * sizeof **b->ids)))
             return sgt_fail_memory(err, NULL);
         memset(b->ids[t], 0,
-               b->text.longest *
-                   sizeof **b->ids); /* touch the pages now, not while the clock runs */
+               b->text.longest * sizeof **b->ids); /* prefault the pages before the clock runs */
     }
     return SGT_OK;
 }
 
-/* Encode pieces until none is left. A thread calls this once. */
+/* Encode pieces until none is left: the only unit of work of a thread. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -125,7 +125,7 @@ static void free_encoders(text_bench *b)
     }
 }
 
-/* Run one turn with new encoders of this vocabulary. */
+/* Run a turn with new encoders of vocabulary v, whose caches are empty. */
 static int encode_all(text_bench *b, const sgt_vocab *v, double *seconds, sgt_error *err)
 {
     uint64_t units;
@@ -138,8 +138,8 @@ static int encode_all(text_bench *b, const sgt_vocab *v, double *seconds, sgt_er
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
-/* Read the text and discard it: the limit that memory sets. The sum keeps the compiler from
- * removing the loop. */
+/* Read pieces of the text and discard them, which measures the limit that memory sets. The sum
+ * keeps the compiler from removing the loop. */
 static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -159,7 +159,7 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* Write and flush as many bytes as the ids have, as the commands do. */
+/* Measure the limit of --disk: write and flush as many bytes as the ids have. */
 static int write_ids(text_bench *b, sgt_error *err)
 {
     static const char zeros[BENCH_PIECE];
@@ -195,7 +195,7 @@ static int take_limit(text_bench *b, sgt_error *err)
     return rc;
 }
 
-/* Run one turn of ours; with whole commands, of the program. */
+/* Run a turn of our encoder; with --disk, of the program sgt-tokenize. */
 static int take_ours(text_bench *b, double *seconds, sgt_error *err)
 {
     sgt_error why;
@@ -205,7 +205,7 @@ static int take_ours(text_bench *b, double *seconds, sgt_error *err)
     return rc;
 }
 
-/* Run turn i of the other ways. */
+/* Run turn i of the other ways to split (tokenize_ways.h). */
 static int take_ways(text_bench *b, int i, sgt_error *err)
 {
     uint64_t ours = b->tokens;
@@ -218,8 +218,8 @@ static int take_ways(text_bench *b, int i, sgt_error *err)
     return rc;
 }
 
-/* Alternate between ours, the other ways and the peers. A peer that the interpreter lacks is left
- * out with a notice. */
+/* Run turns that alternate between ours, the other ways and the peers. A peer that the interpreter
+ * lacks is left out with a notice. */
 static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
@@ -366,7 +366,7 @@ static void show_row(const text_bench *b, uint64_t tokens, double seconds, int b
            (double)tokens / seconds * 1e-6);
 }
 
-/* Return the seconds of the fastest. Also settles the peers' figures. */
+/* Return the seconds of the fastest program. Also sorts each peer's times. */
 static double fastest(text_bench *b)
 {
     double best = b->seconds;

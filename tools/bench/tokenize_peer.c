@@ -1,5 +1,5 @@
-/* tokenize_peer.c: run the peers' script, with a file that lists the texts, and read its result,
- * one line of JSON; and run our own program in the same way. */
+/* tokenize_peer.c: runs bpe.py, the peers' script, with a file that lists the texts, and reads its
+ * result, one line of JSON. It runs our own program in the same way. */
 #include "tools/bench/tokenize_peer.h"
 
 #include <jansson.h>
@@ -14,7 +14,8 @@
 
 BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 
-/* Write the paths to a file, with a NUL after each: there may be more than a command line holds. */
+/* Return a memory file with the paths of the corpus, with a NUL after each: there may be more than
+ * a command line holds. */
 static int list(const sgt_corpus *c, sgt_error *err)
 {
     size_t n = 0, at = 0;
@@ -28,7 +29,8 @@ static int list(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-/* whole: seconds of the whole process, used instead of those that it reports; 0: use the latter. */
+/* Read the result of a peer's turn from its output. whole: seconds of the whole process, which
+ * replace those that the peer reports; 0: keep these. */
 static int take(tokenize_peer *p, int turn, const char *python, const char *said, double whole,
                 sgt_error *err)
 {

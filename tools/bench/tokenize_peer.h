@@ -11,11 +11,11 @@ enum { TOKENIZE_PEERS = 2, TOKENIZE_TURNS = 100 };
 
 typedef struct tokenize_peer {
     const char *kind; /* "gigatoken", "tiktoken" */
-    int best;         /* report its best turn, not the median */
-    int left_out;     /* the interpreter lacks it */
+    int best;         /* 1: report the peer's best turn, not the median */
+    int left_out;     /* 1: the interpreter lacks this package */
     char name[64];    /* "gigatoken 0.10.0" */
     uint64_t tokens;
-    double seconds[TOKENIZE_TURNS]; /* of each turn */
+    double seconds[TOKENIZE_TURNS]; /* seconds of each turn */
 } tokenize_peer;
 
 typedef struct tokenize_turn {
@@ -35,7 +35,8 @@ typedef struct tokenize_turn {
  * timed. If it fails, returns SGT_EUNSUPPORTED with its last line of output. */
 int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err);
 
-/* Run the sgt-tokenize beside this program from the inputs to `out`, and time the whole process. */
+/* Run the program sgt-tokenize of this program's folder from the inputs to `out`, and time the
+ * whole process. */
 int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *t, sgt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* tokenize_text.c: see tokenize_text.h. */
+/* tokenize_text.c: reads the inputs of sgt-bench tokenize into memory and cuts them into pieces. */
 #include "tools/bench/tokenize_text.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab.h"
 
-#define MOST_BYTES ((size_t)1 << 40) /* bytes of one file; a larger one does not fit into memory */
+/* most bytes of a file; a larger one does not fit into memory */
+#define MOST_BYTES ((size_t)1 << 40)
 
 static int read_stream(char **text, size_t *n, sgt_error *err)
 {
@@ -49,8 +50,8 @@ static int add_piece(bench_text *t, const char *text, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Cut only at safe places, so that the tokens are those of the whole text. If there is none within
- * BENCH_PIECE bytes, try twice as many. */
+/* Cut a text into pieces, only where that does not change its tokens. If there is no such place
+ * within BENCH_PIECE bytes, try twice as many. */
 static int cut(bench_text *t, const sgt_vocab *vocab, const char *text, size_t n, sgt_error *err)
 {
     size_t want = BENCH_PIECE;

@@ -5,7 +5,7 @@
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* bytes: documents are cut to this where possible, as sgt-tokenize cuts them */
+/* bytes of a piece: texts are cut to this size where possible, as sgt-tokenize cuts documents */
 #define BENCH_PIECE ((size_t)256 << 10)
 
 typedef struct bench_piece {
@@ -22,9 +22,9 @@ typedef struct bench_text {
     uint64_t bytes;
 } bench_text;
 
-/* Read all files of the corpus, "-" too, and cut them for this vocabulary. The caller frees t, which
- * is zero, also after a failure. Return 0, SGT_EFORMAT without any text, SGT_ESTOPPED, or a
- * failure to read. */
+/* Read all files of the corpus, and standard input for "-", and cut them for this vocabulary. *t
+ * must be zero; the caller frees it, even after a failure. Returns 0, SGT_EFORMAT if there is no
+ * text, SGT_ESTOPPED, or a failure to read. */
 int bench_text_read(bench_text *t, const sgt_corpus *corpus, const sgt_vocab *vocab,
                     const sgt_stop *stop, sgt_error *err);
 void bench_text_free(bench_text *t);

@@ -1,4 +1,4 @@
-/* tokenize_ways.c: other ways to split text, for sgt-bench tokenize. */
+/* tokenize_ways.c: measures other ways to split text, for comparison in sgt-bench tokenize. */
 #include "tools/bench/tokenize_ways.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int add(tokenize_ways *w, const char *name, const char *path, const char 
     return sgt_vocab_load(&next->vocab, path, pattern, err);
 }
 
-/* A pattern in brackets is known by no name, so that PCRE2 splits by it. */
+/* A pattern in brackets is not among the known ones, so PCRE2 splits by it. */
 int bench_tokenize_ways(tokenize_ways *w, const sgt_vocab *v, const char *path, sgt_error *err)
 {
     if (!sgt_vocab_known_rule(v)) return SGT_OK;
