@@ -166,7 +166,7 @@ typedef struct run {
     pid_t pid;        /* process id of the program; its threads have other ids */
     long entry, text; /* the entry point, and the instruction there */
     int began;
-    pid_t dying; /* the thread to kill when its call has ended */
+    pid_t dying; /* thread to kill when its call has ended; 0: none */
     uint64_t seen, hits;
 } run;
 
@@ -359,7 +359,7 @@ static int trace(run *r, char **argv)
     }
 }
 
-/* ---- what the shim sees ---- */
+/* ---- calls that the shim catches ---- */
 
 static int preload(run *r, const char *plan, char **argv)
 {

@@ -38,7 +38,7 @@ static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
 static const char *whose = "", *how = "";
 static uintptr_t code, code_end; /* address range of the callers that count */
 
-/* Count one more call; return whether it is disturbed. */
+/* Count a call, and return whether to disturb it. */
 static int disturbed(void)
 {
     uint64_t n = __atomic_add_fetch(&counts->seen, 1, __ATOMIC_RELAXED);
@@ -120,7 +120,8 @@ void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
     return (void *)syscall(SYS_mmap, p, n, protection, flags, fd, at);
 }
 
-/* Functions of libc that allocate: inside libc the caller is no longer visible. */
+/* Replacements of libc functions that call malloc inside libc, where the caller's address is
+ * libc's. */
 #define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 char *strdup(const char *s)

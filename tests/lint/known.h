@@ -4,7 +4,7 @@
 
 #define sgt_fail(err, code, ...) (sgt_fail(err, code, __VA_ARGS__), (code))
 #define sgt_fail_errno(err, ...) (sgt_fail_errno(err, __VA_ARGS__), SGT_EIO)
-/* gcc sees through the inline function; clang's analyzer does not from some depth of calls on. */
+/* gcc follows the inline function; clang's analyzer no longer does at some depth of calls. */
 #ifdef __clang__
 #define sgt_fail_memory(err, what) (sgt_fail_memory(err, what), SGT_ENOMEM)
 #endif

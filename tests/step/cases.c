@@ -9,7 +9,7 @@
 
 #define FP32 (1 << SGT_PRECISION_FP32)
 #define ALL 15
-/* for cases in which one wide and one narrow precision suffice */
+/* precisions of cases for which one wide and one narrow format suffice */
 #define EXACT (FP32 | 1 << SGT_PRECISION_BF16)
 
 static const struct {
@@ -142,8 +142,9 @@ static void recompute(step_check *s)
     }
 }
 
-/* Each letter is a layer's level: n none, g gelu, b block. On CUDA, a choice per layer switches the
- * fusion of GELU with products off, as `gelu` does. */
+/* Check recomputation that is chosen for each layer. Each letter of a mix is a layer's level: n
+ * none, g gelu, b block. On CUDA, a choice per layer switches the fusion of GELU with products off,
+ * as `gelu` does. */
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
@@ -209,8 +210,8 @@ static void live(step_check *s)
     fixture_free(&f);
 }
 
-/* Micro-steps sum gradients in another order. If a gradient is almost zero, AdamW turns that
- * difference into at most the length of its three steps. */
+/* Check that a step of 2 or 4 micro-steps has the loss and the norm of a step of one, within a
+ * bound: micro-steps sum gradients in another order. */
 static void accumulation(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -281,8 +282,8 @@ static void targets(step_check *s)
     fixture_free(&f);
 }
 
-/* In rows of one token, a position attends only to itself: queries and keys have no gradient, not
- * even one from rounding, which AdamW would turn into a full step. */
+/* Check rows of one token. A position attends only to itself there: queries and keys have no
+ * gradient, not even one from rounding, which AdamW would turn into a full step. */
 static void one_token(step_check *s)
 {
     for (int naive = 0; naive <= (s->cuda != 0); naive++) {
@@ -387,8 +388,8 @@ static void moves(step_check *s)
 
 /* ---- the loss scale ---- */
 
-/* A loss scale that is far too large overflows fp16. Updates are skipped and moments stay as they
- * are until the scale has decreased enough. */
+/* Check a loss scale that is far too large and overflows fp16. Updates are skipped and moments stay
+ * as they are until the scale has decreased enough. */
 static void overflow(step_check *s)
 {
     fixture f;

@@ -9,12 +9,13 @@ typedef struct step_case {
     void (*body)(step_check *s);
     int precisions; /* bit p: the case runs in precision p */
     int cuda_only;
-    int by_name; /* runs only if --case names it */
+    int by_name; /* 1: the case runs only if --case names it */
 } step_case;
 
 extern const step_case step_cases[]; /* ended by a zeroed one */
 
-/* In cases.c: three steps, then compare every parameter and both moments. */
+/* Result of three_steps (cases.c): loss and norm of the last step, then all parameters (p) and
+ * first moments (m), n each. */
 typedef struct outcome {
     double loss, norm;
     float *p, *m;
@@ -42,7 +43,7 @@ void launches(step_check *s);
 /* documents.c */
 void documents(step_check *s);
 
-/* in curves.c: 200 steps, or fewer with --steps */
+/* curves.c: 200 steps, or fewer with --steps */
 void curve_plain(step_check *s);
 void curve_odd(step_check *s);
 void curve_deep(step_check *s);

@@ -16,9 +16,9 @@
 #include "tests/train/fixture.h"
 
 typedef struct step_check {
-    int cuda; /* otherwise the CPU */
+    int cuda; /* 1: the backend under test is CUDA's; 0: the CPU's */
     sgt_precision precision;
-    unsigned steps;    /* steps of a curve, at most */
+    unsigned steps;    /* most steps of a curve (--steps) */
     uint32_t variants; /* variants of the CUDA step (train/variants.h) */
     int failures, skipped;
     char at[160]; /* what is being tested now */
@@ -30,9 +30,9 @@ sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *
                           uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
                          uint32_t rows);
-/* the same, without putting the parameters */
+/* open_fixture without putting the parameters */
 sgt_backend *open_bare(const step_check *s, const fixture *f);
-/* Open and close a backend; return the result. */
+/* Open a backend and close it again; return the result of opening. */
 int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err);
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 

@@ -96,9 +96,10 @@ void cudnn(step_check *s)
 
 /* ---- what the host does in a step ---- */
 
-/* Steps as the training loop runs them, with metrics a step late. The host never waits for a
- * stream, allocates nothing, and launches only two graphs and the three kernels around them. It may
- * wait for a copy of the rows of two micro-steps ago and for the metrics of the previous step. */
+/* Check steps as the training loop runs them, with metrics a step late. The host must never wait
+ * for a stream, allocate nothing, and launch only two graphs and the three kernels around them.
+ * It may wait for a copy of the rows of two micro-steps ago and for the metrics of the previous
+ * step. */
 void waits(step_check *s)
 {
     enum { STEPS = 6, MICRO = 2 };

@@ -82,8 +82,8 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     fixture_free(&f);
 }
 
-/* Compute loss and gradient with two documents per row. If told, the rows' `starts` say where they
- * begin; otherwise the backend searches for eot. */
+/* Compute loss and gradient with two documents per row. If `told` is set, the rows' `starts` say
+ * where they begin; otherwise the backend searches for the id `eot`. */
 static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told,
                           float **gradient)
 {
@@ -114,7 +114,8 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     return loss;
 }
 
-/* If rows say where their documents begin, the mask follows that, and ids do not matter. */
+/* Check that the mask follows the documents' starts if rows have them, and that ids do not matter
+ * then. */
 static void told_by_rows(step_check *s, sgt_attention attention)
 {
     enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };

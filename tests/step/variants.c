@@ -11,7 +11,8 @@
 #include "tests/step/cases.h"
 
 /* Run three steps of two micro-steps with the variants in `set`. more: with dropout and
- * recomputation. other_way: without graphs, and with buffers overwritten when they are dead. */
+ * recomputation. other_way: without graphs, and with buffers overwritten when they are no longer in
+ * use. */
 static outcome tried(step_check *s, uint32_t set, int more, int other_way)
 {
     sgt_backend_options o = options_of(s, "tiny_tanh", 2);
@@ -54,8 +55,8 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
-/* The variant gradients-written stores gradients instead of adding them to zeros. With one
- * micro-step per step, that gives the same bits. A second micro-step is refused. */
+/* Check the variant gradients-written, which stores gradients instead of adding them to zeros. With
+ * one micro-step per step, that gives the same bits. A second micro-step is refused. */
 void gradients_written(step_check *s)
 {
     fixture f;

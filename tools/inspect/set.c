@@ -13,7 +13,7 @@
 #include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 
-/* in the order of strcmp, too */
+/* this is also the order of strcmp, which by_place uses */
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 int inspect_exists(const char *folder, const char *name)

@@ -2,7 +2,7 @@
  * colour from the page's style.
  *
  *     sgt_svg_begin(f, "chart", 360, 250, "Loss over steps", 0);
- *     sgt_svg_path_begin(f, "line s0", NULL);
+ *     sgt_svg_path_begin(f, "line s0");
  *     sgt_svg_path_to(f, 'M', 46, 10);            // move; 'L': a line to there
  *     sgt_svg_path_to(f, 'L', 60.5, 20);
  *     sgt_svg_path_end(f);

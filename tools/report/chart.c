@@ -8,7 +8,7 @@
 
 #define NARROW 500 /* in pixels: narrower charts have fewer and shorter ticks */
 #define ROOM 0.04  /* part of the height that stays free above the highest point */
-/* Margins around the frame, in pixels. LABEL: more, for an axis label. */
+/* Margins around the frame, in pixels. LABEL: additional margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
 typedef struct axis {

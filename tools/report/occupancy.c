@@ -95,7 +95,7 @@ static char *says_part(char *buf, size_t n, double x)
     return buf;
 }
 
-/* Fill in the chart. Charts side by side have the same scale. */
+/* Fill in a run's chart of memory. The charts of all runs have the same scale. */
 static int fill(report_figure *g, const report *r, const report_run *run, sgt_error *err)
 {
     const report_memory *m = &run->memory;
