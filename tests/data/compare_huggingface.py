@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Holds sgt-tokenize to Hugging Face's tokenizers, id for id, on random patterns in a tokenizer.json. Not part of the
-build (needs PyPI's tokenizers, numpy).
+"""Compares sgt-tokenize with Hugging Face's tokenizers, id for id, for random patterns in a
+tokenizer.json. Not part of the build (needs tokenizers and numpy from PyPI).
 
 compare_huggingface.py [--patterns N] [--seed S] [--bin build/bin]
-    Each pattern that both take must give the same ids of a random text; so must the tokenizer.json that the set then
-    carries, read by either, and its fingerprint must be the set's. What sgt-tokenize refuses is counted, and must be
-    refused for the pattern's sake.
+    Both programs tokenize a random text with each pattern that both accept, and must give the same
+    ids. The set then has a tokenizer.json of its own: with it, both must give the same ids again,
+    and sgt-tokenize the same fingerprint. Patterns that sgt-tokenize refuses are counted; its
+    message must name the pattern as the reason.
 
-Ends with one line of counts; exit 1 where there is a difference.
+The last line has the counts. The exit code is 1 if there is a difference.
 
-2026-11-23, tokenizers 0.23.3, EPYC Zen 3: seeds 11 and 12, 2,100 patterns: 456 with the same ids, 618 refused, 0 differ."""
+2026-11-23, tokenizers 0.23.3, EPYC Zen 3: seeds 11 and 12, 2,100 patterns: 456 with the same ids,
+618 refused, 0 differ."""
 import argparse
 import json
 import os
@@ -70,7 +72,8 @@ class Patterns:
 
 
 def vocabulary(rng):
-    """Any two bytes of LETTERS merge, in an order at random: where a piece ends, the ids are others."""
+    """Make a vocabulary in which any two bytes of LETTERS merge, in random order. A piece that
+    ends elsewhere then gives other ids."""
     of = bytes_to_unicode()
     used = sorted({b for c in LETTERS for b in c.encode()})
     merges = [(of[x], of[y]) for x in used for y in used]
@@ -93,7 +96,8 @@ def tokenizer_json(regex, vocab, merges):
 
 
 def sgt_ids(program, vocab, out):
-    """The ids of in.txt behind the end of text and the set's fingerprint, or the message of a refusal."""
+    """Return the ids of in.txt without the end-of-text id, and the set's fingerprint; or the
+    message of a refusal and None."""
     p = subprocess.run([program, "--quiet", "--vocab", vocab, "in.txt", out], capture_output=True, text=True, check=False)
     if p.returncode:
         return p.stderr, None
@@ -105,7 +109,7 @@ def sgt_ids(program, vocab, out):
 def hf_ids(tokenizer, text):
     try:
         return tokenizer.encode(text, add_special_tokens=False).ids
-    except BaseException as e:  # a panic of its own: the pattern backtracks beyond its limit
+    except BaseException as e:  # the library panics if the pattern backtracks beyond its limit
         if "retry-limit" in str(e):
             return None
         raise

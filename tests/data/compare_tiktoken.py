@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
-"""Holds what sgt-tokenize writes to tiktoken, id for id (tiktoken with openai-whisper's ranks). Not part of the build.
+"""Compares sgt-tokenize with tiktoken, id for id (tiktoken with GPT-2's ranks from
+openai-whisper). Not part of the build.
 
 compare_tiktoken.py OUT INPUT...
-    OUT made from the same INPUTs (text files and folders of them, UTF-8) with --split none and nothing else that
-    changes tokens. Every document is encoded, every id compared, and the order of the documents too.
+    OUT was made from the same INPUTs (UTF-8 text files, or folders of them) with --split none and
+    no other option that changes tokens. Every document is encoded again, and all ids and the order
+    of the documents are compared.
 compare_tiktoken.py --mix BYTES [--seed N] [--cpu LEVEL] [--bin build/bin] INPUT...
-    Makes up so many bytes (64M, 1G) of text itself, 64 MB at a time: stretches of INPUTs, every code point there is in
-    changing company, runs of one character, white space, contractions, random words and INPUTs with characters
-    replaced; and tokenizes it, each time at another level of the CPU (or at LEVEL) and with other threads. 64 MB hold
-    every code point once or more often.
+    Generate this many bytes of text (such as 64M or 1G), 64 MB at a time, and compare. The text
+    mixes parts of INPUTs, every code point in varying context, runs of one character, white space,
+    contractions, random words, and INPUTs with some characters replaced. Each 64 MB are tokenized
+    at a random CPU level (or at LEVEL), with a random number of threads. They have every code point
+    at least once.
 
-Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one.
+The last line has the numbers of bytes, documents, tokens and differences. The exit code is 1 if
+there is a difference.
 
-2026-11-21, EPYC Zen 4: --mix 192M --seed 7, 256M 11, 200M 21 --cpu auto (AVX-512), 160M 22 --cpu avx2, 128M 31 --cpu
-auto, and 210 MB of files as they are (English, code, many scripts): 792,522,537 tokens, 0 differences."""
+2026-11-21, EPYC Zen 4: --mix 192M --seed 7, 256M 11, 200M 21 --cpu auto (AVX-512), 160M 22
+--cpu avx2, 128M 31 --cpu auto, and 210 MB of files as they are (English, code, many scripts):
+792,522,537 tokens, 0 differences."""
 import argparse
 import json
 import multiprocessing
@@ -32,7 +37,8 @@ PIECE = 64 << 20
 
 
 def files(inputs):
-    """(path, path as sources.jsonl has it), in sgt-tokenize's order: folders by the bytes of the path within them."""
+    """Yield (path, its path in sources.jsonl) in sgt-tokenize's order: within a folder, by the
+    bytes of the relative path."""
     for top in inputs:
         if not os.path.isdir(top):
             yield top, os.path.basename(top)
@@ -53,7 +59,7 @@ def encode(path):
 
 
 def compare(out, inputs, pool):
-    """(bytes, documents, tokens by tiktoken, tokens by sgt-tokenize, differences)"""
+    """Return (bytes, documents, tokens by tiktoken, tokens by sgt-tokenize, differences)."""
     inputs = list(files(inputs))
     with open(os.path.join(out, "manifest.json")) as f:
         shards = [s["file"] for s in json.load(f)["shards"]]
@@ -71,7 +77,7 @@ def compare(out, inputs, pool):
 
 
 class Mixture:
-    """Text without end, the same for the same seed and inputs."""
+    """An endless text, the same for the same seed and inputs."""
 
     def __init__(self, inputs, seed):
         self.random = random.Random(seed)
@@ -103,7 +109,7 @@ class Mixture:
         return self.random.choice(self.random.choice(self.texts)) if kind < 3 else chr(self.random.randrange(0xD800))
 
     def points(self):
-        """The next thousand code points, each where one of CONTEXTS has it."""
+        """Return the next thousand code points, each within a random one of CONTEXTS."""
         made = []
         for _ in range(1000):
             self.point = (self.point + 1) % 0x110000

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Writes tests/data/vocab/normalize.txt, what Python's unicodedata makes of every code point it knows (run by Python 3.11,
-Unicode 14): make_normalize.py. A line for each range of assigned code points, surrogates left out: first, last, and the
-CRC-32 of the UTF-8 of CONTEXTS with @ for each of them in turn, a newline after each, in NFC and in NFKC.
-Not part of the build."""
+"""Writes tests/data/vocab/normalize.txt: the normal forms that Python's unicodedata gives for every
+code point that it knows. It was run by Python 3.11, which has Unicode 14: make_normalize.py
+
+There is a line for each range of assigned code points without surrogates: first, last, and two
+CRC-32 of UTF-8 text, in NFC and in NFKC. The text has, for each code point of the range, each of
+CONTEXTS with the code point in place of @, each followed by a newline. Not part of the build."""
 import os
 import unicodedata
 import zlib
 
-# The same list, in the same order, stands in tests/tokenize/test_normalize.c; @ is the code point.
+# The same list, in the same order, is in tests/tokenize/test_normalize.c; @ stands for the code
+# point.
 CONTEXTS = ["@", "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345", "\uFF76@", "@@"]
 
 

@@ -1,10 +1,12 @@
-"""Write tests/data/parquet: small files of every encoding, codec, page version and pattern of nulls.
+"""Writes tests/data/parquet: small files of every encoding, codec, page version and pattern of
+nulls.
 
     python3 tests/data/make_parquet.py
 
-It needs pyarrow (pip install pyarrow; the files here are of 21 or later). texts.jsonl holds the texts, a line a row. Each
-file CODEC-vN.parquet has a column ENCODING_NULLS for each encoding and pattern: `none` (no row is null, and none may be),
-`some` (each third row is null), `all` but the first. Rows lie in several row groups and pages.
+It needs pyarrow (the files here were made with version 21 or later). texts.jsonl has the texts, one
+row per line. Each file CODEC-vN.parquet has a column ENCODING_NULLS for each encoding and pattern
+of nulls: `none` (no row is null, and the column is not nullable), `some` (every third row is null),
+`all` (all rows but the first). The rows are in several row groups and pages.
 """
 
 import json
@@ -32,7 +34,7 @@ def texts():
 
 
 def columns(rows):
-    """The columns, and the encoding of each that has one of its own."""
+    """Return the columns, and the encoding of each column that does not use a dictionary."""
     fields, arrays, encodings = [], [], {}
     for encoding, name in ENCODINGS.items():
         for nulls, is_null in NULLS.items():
@@ -54,10 +56,10 @@ def main():
         for version in "1", "2":
             pq.write_table(table, OUT / f"{codec}-v{version}.parquet", compression=codec, use_dictionary=dictionary,
                            column_encoding=encodings, data_page_version=version + ".0", **PAGES)
-    # A dictionary that grows too large is given up for PLAIN in the middle of a column.
+    # If a dictionary grows too large, the writer changes to PLAIN in the middle of a column.
     pq.write_table(pa.table({"text": rows}), OUT / "fallback.parquet", compression="zstd", dictionary_pagesize_limit=400,
                    write_page_checksum=True, **{**PAGES, "row_group_size": 1000})
-    # A row of a group may be null, and so may the text in it.
+    # A struct may be null in a row, and so may the text in it.
     page = [None if i % 7 == 3 else {"url": str(i), "in": {"text": None if i % 3 == 1 else t}} for i, t in enumerate(rows)]
     pq.write_table(pa.table({"id": list(range(len(rows))), "page": page, "list": [[t] for t in rows]}), OUT / "nested.parquet",
                    compression="snappy", **PAGES)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/data/vocab/regex.json: where Hugging Face's tokenizers split TEXT by patterns that PCRE2 would read
-otherwise, or that both read alike. make_regex.py (needs PyPI's tokenizers).
+"""Writes tests/data/vocab/regex.json: where Hugging Face's tokenizers split TEXT by patterns that
+PCRE2 would interpret differently, and by others that both interpret alike.
 
-[{"regex": PATTERN, "ends": [...]}, ...], ends in bytes of TEXT, which comes first as {"text": TEXT}.
+    make_regex.py (needs tokenizers from PyPI)
+
+The file is [{"text": TEXT}, {"regex": PATTERN, "ends": [...]}, ...]; ends are byte offsets in TEXT.
 
 Made with tokenizers 0.23.3 (Oniguruma 6.9.10). Not part of the build."""
 import json

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Writes tests/data/vocab/rules.json: how tiktoken encodes, and where Hugging Face's tokenizers split, short texts by the
-rules of tokenize/text/rules.h. make_rules.py (needs PyPI's tokenizers and tiktoken).
+"""Writes tests/data/vocab/rules.json: the ids that tiktoken gives for short texts, and where
+Hugging Face's tokenizers split them, by the rules of tokenize/text/rules.h.
 
-{"rules": [{"name": NAME, "regex": PATTERN}, ...], "texts": [{"text": TEXT, "ids": [[...], ...], "ends": [[...], ...]}, ...]}
+    make_rules.py (needs tokenizers and tiktoken from PyPI)
 
-A list a rule: ids by tiktoken's Encoding of ranks.tiktoken, ends in bytes of TEXT; those of cl100k are empty, which
-Hugging Face's library reads otherwise.
+{"rules": [{"name": NAME, "regex": PATTERN}, ...],
+ "texts": [{"text": TEXT, "ids": [[...], ...], "ends": [[...], ...]}, ...]}
+
+ids and ends have one list for each rule. ids: from tiktoken's Encoding with ranks.tiktoken. ends:
+byte offsets in TEXT; those of cl100k are empty, because Hugging Face's library interprets that
+pattern differently.
 
 Made with tokenizers 0.23.3 (Oniguruma 6.9.10) and tiktoken 0.14.0. Not part of the build."""
 import json

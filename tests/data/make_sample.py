@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the fixtures of sgt-sample's tests into fixtures/sample beside this. Needs torch, transformers, safetensors.
+"""Writes the fixtures of sgt-sample's tests to fixtures/sample in this folder. Needs torch,
+transformers, safetensors.
 
-odd/, erf/: two small GPT-2s with large random weights, so that no two steps go the same way: a tied one of odd sizes,
-and one with erf's GELU and a head of its own. greedy.tsv: what transformers' generate(do_sample=False) makes of prompts in
-float64, a line each: model, the prompt's ids, the ids that follow, and by how much the likeliest logit led where it led
-least. Only prompts where that is above .01 are taken: float32 is off by a thousandth of it.
+odd/, erf/: two small GPT-2s with large random weights, so that outputs vary: a tied model of odd
+sizes, and one with erf's GELU and an untied head.
 
-says/: a model that says one text, whatever it is asked: its blocks are zeros, position p's embedding is the code of the
-text's byte p + 1, and the head knows the codes. Ids are bytes, 256 ends a text. The text has characters of two, three
-and four bytes, escape sequences, bytes that are no UTF-8, and ends within a character."""
+greedy.tsv: ids that transformers' generate(do_sample=False) adds to prompts in float64. Each line
+has the model, the prompt's ids, the new ids, and the least margin by which the largest logit
+exceeded the second. Only prompts with a margin above .01 are kept; the error of float32 is a
+thousandth of that.
+
+says/: a model that continues every prompt with the same text. Its blocks are zeros, the embedding
+of position p is the code of the text's byte p + 1, and the head's weights are the codes. Ids are
+bytes; 256 ends a text. The text has characters of two, three and four bytes, escape sequences and
+bytes that are not UTF-8, and it ends within a character."""
 import json, os
 import torch
 from safetensors.torch import save_file
@@ -62,7 +67,7 @@ def greedy(name, c, seed, lines):
 
 
 def byte_names():
-    """GPT-2's way of writing any byte as a character."""
+    """Return the characters by which GPT-2's vocabulary files write bytes."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in plain]
     return {**{b: chr(b) for b in plain}, **{b: chr(256 + i) for i, b in enumerate(others)}}

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes what tests/tokenize holds the tokenizer to, as tiktoken 0.14.0 decides it, into tests/data/tokenize:
+"""Writes the expected results of tests/tokenize, as tiktoken 0.14.0 gives them, to
+tests/data/tokenize:
 
-  blocks.txt   for each block of 256 code points the CRC-32 of the ids of each of them in each of CONTEXTS
+  blocks.txt   for each block of 256 code points: CRC-32 of the ids of each in each of CONTEXTS
   cases.txt    whole cases: hexadecimal UTF-8, a tab, the ids
-  long.txt     one long run a line: times, hexadecimal UTF-8, number of ids, CRC-32 of the ids
-  utf8.txt     for each first byte of LEADS: CRC-32 of what replaces ill-formed strings of four bytes
+  long.txt     a long run per line: repetitions, hexadecimal UTF-8, number of ids, CRC-32 of the ids
+  utf8.txt     for each first byte of LEADS: CRC-32 of the text that replaces ill-formed strings of
+               four bytes
 
-make_tokenize_vectors.py, with tiktoken and openai-whisper (which carries GPT-2's ranks) installed: about five minutes.
-make_tokenize_vectors.py --classes prints the numbers that test_unicode.c holds the table of classes to.
-Not part of the build."""
+make_tokenize_vectors.py needs tiktoken, and openai-whisper for GPT-2's ranks; it takes five
+minutes. make_tokenize_vectors.py --classes prints the numbers with which test_unicode.c checks the
+table of character classes. Not part of the build."""
 import base64
 import importlib.util
 import itertools
@@ -20,10 +22,11 @@ import zlib
 import tiktoken
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenize")
-# as in tiktoken_ext/openai_public.py
+# GPT-2's pattern, as in tiktoken_ext/openai_public.py
 GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
-# The same list, in the same order, stands in tests/tokenize/test_vectors.c; @ is the code point.
+# The same list, in the same order, is in tests/tokenize/test_vectors.c; @ stands for the code
+# point.
 CONTEXTS = [
     "@", " @", "  @", "a@", "@a", "1@1", "'@", "@'s", "!@!", "\n@", "@ ", "@  @", "e@\u0301", " '@@", "@\n\n@",
     "\u4e2d@"
@@ -52,7 +55,7 @@ def crc(ids):
 def blocks(e):
     for block in range(0x1100):
         if 0xD8 <= block < 0xE0:
-            continue  # surrogates are no text
+            continue  # surrogates cannot be encoded
         texts = [c.replace("@", chr(block << 8 | i)) for i in range(256) for c in CONTEXTS]
         yield f"{block:04x} {crc(i for ids in e.encode_ordinary_batch(texts, num_threads=2) for i in ids)}"
 
@@ -118,7 +121,8 @@ def long_runs(e):
 
 
 def ill_formed():
-    """Python's decoder replaces maximal ill-formed subparts, as Unicode recommends."""
+    """Yield CRCs of decoded ill-formed strings. Python's decoder replaces maximal ill-formed
+    subparts, as Unicode recommends."""
     for first in LEADS:
         value = 0
         for rest in itertools.product(LEADS, repeat=3):
@@ -127,7 +131,8 @@ def ill_formed():
 
 
 def classes():
-    """By asking about one code point at a time, unlike tokenize/text/make_unicode_tables.py: a piece of its own or not."""
+    """Print the character classes, found by asking tiktoken about one code point at a time: does
+    the class's pattern match it? tokenize/text/make_unicode_tables.py works differently."""
     table = bytearray(0x110000)
     ranks = {bytes([i]): i for i in range(256)}
     for value, pattern in ((1, r"\p{L}"), (2, r"\p{N}"), (3, r"\s")):

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes what tests/data/vocab holds beside text.txt: make_vocab.py (needs PyPI's tokenizers and tiktoken, numpy).
+"""Writes all files of tests/data/vocab that are made from text.txt. Needs tokenizers, tiktoken and
+numpy from PyPI.
 
-trained/        a vocabulary of 700 tokens, as Hugging Face's BPE trainer makes it from text.txt, GPT-2's rule: merges.txt
-                and vocab.json, as its model.save writes them
+trained/        a vocabulary of 700 tokens that Hugging Face's BPE trainer makes from text.txt with
+                GPT-2's rule: merges.txt and vocab.json, as its model.save writes them
 o200k/          the same with o200k's pattern: tokenizer.json
-ranks.tiktoken  trained's tokens without the end of text, ranks from 0
-*.ids           text.txt as little-endian 16-bit ids: hf.ids and hf-o200k.ids by tokenizers with the two, tiktoken's
-                Encoding of ranks.tiktoken with the patterns of PATTERNS
+ranks.tiktoken  the tokens of trained/ without the end of text, with ranks from 0
+*.ids           text.txt as little-endian 16-bit ids. hf.ids and hf-o200k.ids: from tokenizers with
+                the two vocabularies; the others: from tiktoken's Encoding of ranks.tiktoken with
+                the patterns of PATTERNS
 
 Made with tokenizers 0.23.3 and tiktoken 0.14.0. Not part of the build."""
 import base64
@@ -50,7 +52,8 @@ def main():
 
     gpt2 = train(pre_tokenizers.ByteLevel(add_prefix_space=False), text, 700)
     gpt2.model.save(os.path.join(HERE, "trained"))
-    # The added token would be found in the text, which encode_ordinary and sgt-tokenize do not do by themselves.
+    # Treat the end-of-text string in the text as plain text, as encode_ordinary and sgt-tokenize
+    # do.
     gpt2.encode_special_tokens = True
     put("hf.ids", gpt2.encode(text, add_special_tokens=False).ids)
 

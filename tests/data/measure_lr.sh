@@ -1,12 +1,14 @@
 #!/bin/sh
-# measure_lr.sh BIN TEXT DIR [curves]: measures which learning rates suit which models and batches, for --lr auto and for
-# the tests of advice. BIN: a folder with sgt-tokenize and sgt-train; TEXT: a folder of text files, such as the Jargon
-# File that `make demo` leaves in build/demo/corpus/text; DIR: where everything goes.
+# measure_lr.sh BIN TEXT DIR [curves]: measure which learning rates suit which models and batches,
+# for --lr auto and for the tests of advice. BIN: a folder with sgt-tokenize and sgt-train. TEXT: a
+# folder of text files, such as the Jargon File that `make demo` leaves in build/demo/corpus/text.
+# DIR: folder for all output.
 #
-# DIR/table has a line a run: vocabulary, model, rows of a step, tokens of a row, steps, rate, mean loss of the last 20
-# steps. Runs that are there already are not made again. Schedule and warm-up are sgt-train's defaults; all runs of a
-# group read the same rows. DIR/curves.txt has the losses of the groups that tests/train/test_advice.c reads.
-# All of it takes about an hour of one core; with "curves" as the last argument it makes the curves alone.
+# DIR/table has a line for each run: vocabulary, model, rows per step, tokens per row, steps, rate,
+# and mean loss of the last 20 steps. Runs that are complete are not repeated. Schedule and warm-up
+# are sgt-train's defaults. All runs of a group read the same rows. DIR/curves.txt has the losses of
+# the groups that tests/train/test_advice.c reads. All runs together take about an hour of one core;
+# with "curves" as the last argument, only the curves are made.
 set -eu
 PATH=$(cd "$1" && pwd):$PATH
 text=$(cd "$2" && pwd)
@@ -17,7 +19,8 @@ cd "$3"
 [ -d 8k ] || sgt-tokenize --quiet --vocab v8k "$text" 8k
 [ -d gpt2 ] || sgt-tokenize --quiet "$text" gpt2
 
-# one VOCABULARY MODEL ROWS TOKENS STEPS RATE...
+# group VOCABULARY MODEL ROWS TOKENS STEPS RATE...: train once with each rate, and append the
+# results to table.new
 group() {
     of="$1 $2 $3 $4 $5"
     vocabulary=$1 model=$2 rows=$3 tokens=$4 steps=$5
@@ -34,7 +37,8 @@ group() {
         echo "$of $rate $mean" | tee -a table.new
     done
 }
-# curves VOCABULARY MODEL ROWS TOKENS STEPS RATE...: the same, and the losses
+# curves VOCABULARY MODEL ROWS TOKENS STEPS RATE...: do the same, and append the losses to
+# curves.new
 curves() {
     group "$@"
     of="$1 $2 $3 $4 $5"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# measure_moments.sh BIN TEXT DIR [STEPS]: compare training with AdamW's moments in float32 and in bfloat16
-# (--optimizer-state). BIN: a folder with sgt-tokenize and sgt-train; TEXT: a folder of text files, such as the Jargon
-# File that `make demo` leaves in build/demo/corpus/text; DIR: where everything goes. Both runs read the same rows.
-# It prints the last difference of the means of 50 losses, and the largest, and the same for a run in float32 at
-# another CPU level: two runs that round differently drift apart by chance.
+# measure_moments.sh BIN TEXT DIR [STEPS]: compare training with AdamW's moments in float32 and in
+# bfloat16 (--optimizer-state). BIN: a folder with sgt-tokenize and sgt-train. TEXT: a folder of
+# text files, such as the Jargon File that `make demo` leaves in build/demo/corpus/text. DIR: folder
+# for all output. Both runs read the same rows. Means of 50 losses are compared: the last and the
+# largest difference are printed. The same is printed for a float32 run at another CPU level,
+# because two runs that round differently drift apart by chance.
 set -eu
 PATH=$(cd "$1" && pwd):$PATH
 text=$(cd "$2" && pwd)
@@ -21,7 +22,7 @@ run() { # NAME OPTION...
 }
 run fp32
 run bf16 --optimizer-state bf16
-run other --cpu avx2 # other rounding of the same arithmetic: how far chance alone carries two runs
+run other --cpu avx2 # the same arithmetic, rounded differently: shows how far chance alone separates two runs
 for name in bf16 other; do
     paste fp32.losses "$name.losses" | awk -v name="$name" '
         { sum += $2 - $1; n++; of += $1 }

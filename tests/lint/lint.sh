@@ -1,16 +1,19 @@
 #!/bin/sh
-# lint.sh DIR KIND...: what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found, which make has left in
-# DIR/**.KIND. What tests/lint/allowed has ("FILE CHECK: why it is no fault") is none; anything else is printed, and the
-# exit code 1.
+# lint.sh DIR KIND...: print what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found; make
+# has stored their output in DIR/**.KIND. Findings listed in tests/lint/allowed ("FILE CHECK: why it
+# is no fault") are left out. The exit code is 1 if anything else was found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$1
 shift
-# FILE:LINE:COLUMN: warning: TEXT [CWE-1] [CHECK]; of several that clang-tidy gives to one, the first
+# Lines are FILE:LINE:COLUMN: warning: TEXT [CWE-1] [CHECK]. If clang-tidy names several checks,
+# take the first.
 for kind in "$@"; do find "$dir" -name "*.$kind" -exec cat {} +; done |
     grep -E '^[^ :]+:[0-9]+(:[0-9]+)?: (warning|error):' | sort -u > "$dir/found"
 sed -E 's/^([^:]+):.* \[-?W?([a-zA-Z0-9.-]+)(,[^]]*)?\]$/\1 \2/' "$dir/found" > "$dir/keys"
-checks=- # of the kinds: gcc's begin with analyzer-, clang-tidy's with the name of a group, cppcheck's with none
+# pattern of the checks' names: gcc's begin with analyzer-, clang-tidy's with a group; cppcheck's
+# have no prefix
+checks=-
 for kind in "$@"; do
     case $kind in
     gcc) checks="$checks|analyzer-[^ :]*" ;;

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""GPT-2's tokenizer as others have it: the peers for sgt-tokenize. Prints one JSON line.
+"""Other implementations of GPT-2's tokenizer, to compare with sgt-tokenize. Prints one JSON line.
 
-    bpe.py gigatoken|tiktoken memory DIR|@LIST [--threads N]    from empty caches, text already read
-    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT [--threads N]  files to 16-bit ids in OUT: time the process
+    bpe.py gigatoken|tiktoken memory DIR|@LIST [--threads N]    encode text that is in memory, from
+                                                                empty caches
+    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT [--threads N]  read files, write 16-bit ids to OUT;
+                                                                the caller times the process
 
-DIR: all its *.txt. @LIST: a file of paths, a NUL behind each. Needs gigatoken==0.10.0, or tiktoken; numpy; and
-openai-whisper (--no-deps), which brings GPT-2's ranks."""
+DIR: all of its *.txt. @LIST: a file of paths, with a NUL after each. Needs gigatoken==0.10.0, or
+tiktoken; numpy; and openai-whisper (--no-deps), which has GPT-2's ranks."""
 import argparse
 import base64
 import glob
@@ -80,7 +82,7 @@ def gigatoken_tokenizer():
 
 
 def in_memory(peer, files, threads):
-    """(seconds, tokens) from empty caches; for gigatoken the faster of all text in one call, and in parts"""
+    """Return (seconds, tokens)."""
     if peer == "tiktoken":
         e = tiktoken_encoding()
         docs = [read(p) for p in files]

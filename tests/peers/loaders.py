@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Batches of random windows as others make them: the peers for sgt's loader. One thread, but for PyTorch's workers.
+"""Other ways to make batches of random windows, to compare with sgt's loader. One thread, except
+for PyTorch's workers.
 
-    loaders.py DIR|@LIST        then, on standard input, lines of PEER OUTPUT B T SECONDS
+    loaders.py DIR|@LIST        standard input: lines of PEER OUTPUT B T SECONDS
 
-DIR: shards DIR/*.bin of 16-bit ids behind 1,024 bytes. @LIST: a file of path, bytes before the first id, and ids, of
-each shard, a NUL behind each of the three. First it says a JSON line of what it is, then one an answer: the batches it
-made in that time, and how long that was; or an error. Peers:
+DIR: shards DIR/*.bin of 16-bit ids after 1,024 bytes. @LIST: a file with three words for each shard
+and a NUL after each word: path, bytes before the first id, number of ids. The first line of output
+is a JSON object with numpy's version. Then each line of input gets one: the number of batches made
+in about that time and the seconds that they took, or an error. Peers:
 
-    window  i32|u16    numpy's sliding_window_view of all ids in memory, indexed: one copy of B rows of T+1
-    gather  i64|i32    the same memory indexed by a (B, T+1) array of places
-    loop    i64        nanoGPT's get_batch: a memory map, a row at a time, stacked (x and y, one by one)
+    window  i32|u16    numpy's sliding_window_view of all ids in memory, indexed: one copy of B
+                       rows of T+1 ids
+    gather  i64|i32    the same memory, indexed by a (B, T+1) array of positions
+    loop    i64        nanoGPT's get_batch: memory maps, one row at a time, stacked (x, then y)
     torch0  i64        PyTorch's DataLoader over single samples, in this process
-    torch2  i64        with two workers
+    torch2  i64        the same with two workers
 
-Needs numpy; torch for its DataLoader."""
+Needs numpy, and torch for its DataLoader."""
 import glob
 import json
 import os
@@ -26,7 +29,7 @@ TYPES = {"u16": np.uint16, "i32": np.int32, "i64": np.int64}
 
 
 def shards(where):
-    """(path, bytes before the first id, ids) of each"""
+    """Return (path, bytes before the first id, number of ids) of each shard."""
     if not where.startswith("@"):
         return [(p, 1024, (os.path.getsize(p) - 1024) // 2) for p in sorted(glob.glob(where + "/*.bin"))]
     with open(where[1:], "rb") as f:
@@ -46,7 +49,7 @@ class Shards:
         self.maps = self.ids = None
 
     def ram(self):
-        """All ids, in memory."""
+        """Return an array of all ids in memory."""
         if self.ids is None:
             total = sum(n for _, _, n in self.files)
             if 2 * total > 0.8 * available():
@@ -62,7 +65,7 @@ class Shards:
         return self.ids
 
     def mapped(self, T):
-        """Those that have a window, and up to which start of all each of them goes."""
+        """Return the maps of shards that have a window, and running sums of their windows."""
         if self.maps is None:
             self.maps = [np.memmap(p, "<u2", "r", offset=b, shape=(n,)) for p, b, n in self.files]
         maps = [m for m in self.maps if len(m) > T]
@@ -122,7 +125,7 @@ def torch_loader(s, B, T, workers):
 
 
 def make(s, peer, output, B, T):
-    """A function that makes a batch."""
+    """Return a function that makes a batch."""
     if peer.startswith("torch"):
         return torch_loader(s, B, T, int(peer[5:]))
     return {"window": window, "gather": gather, "loop": loop}[peer](s, output, B, T)
@@ -152,7 +155,7 @@ def main():
         key = (peer, output, int(B), int(T))
         try:
             if key not in made:
-                made = {k: v for k, v in made.items() if k[2:] == key[2:]}  # workers of other sizes end
+                made = {k: v for k, v in made.items() if k[2:] == key[2:]}  # end workers of other batch sizes
                 made[key] = make(s, *key)
                 made[key]()
             answer = dict(peer=name(peer), **measure(made[key], float(seconds)))

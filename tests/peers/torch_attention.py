@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""PyTorch's causal attention, forward and backward, by each of its own paths. Prints one JSON document.
+"""PyTorch's causal attention, forward and backward, by each of its implementations. Prints one JSON
+document.
 
     torch_attention.py [--batch-size 64] [--seq-len 1024,512] [--heads 12] [--head-size 64]"""
 import argparse
@@ -52,7 +53,7 @@ def main():
                 with sdpa_kernel(backend):
                     there, back = measure(o, T, torch.bfloat16)
             except RuntimeError:
-                continue  # this build, or this GPU, does not have that path
+                continue  # this build or GPU lacks the implementation
             results.append({"path": path, "B": o.batch_size, "T": T, "H": o.heads, "D": o.head_size,
                             "precision": "bf16", "forward_us": round(there, 1), "backward_us": round(back, 1)})
     print(json.dumps({"peer": f"torch {torch.__version__}", "device": torch.cuda.get_device_name(),

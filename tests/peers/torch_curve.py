@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch over the 200 steps of tests/data/fixtures/curve in a precision: how far it comes to lie from float64, which is
-what sgt is held to in that precision. Prints step, loss and gradient norm, as the fixture's own tables have them.
+"""Runs the 200 steps of tests/data/fixtures/curve with PyTorch in one precision. The distance of
+its losses from those in float64 shows which error sgt may have in that precision. Prints step, loss
+and gradient norm, in the format of the fixture's tables.
 
-    torch_curve.py CURVE [--precision fp32|tf32|bf16|fp16] [--residual fp32|half] [--device cuda|cpu]
-                         [--loss-scale 1024] [--steps 200]
+    torch_curve.py CURVE [--precision fp32|tf32|bf16|fp16] [--residual fp32|half]
+                         [--device cuda|cpu] [--loss-scale 1024] [--steps 200]
 
---residual half keeps the residual stream in the 16-bit type too, as sgt does; autocast alone keeps it in float32."""
+--residual half keeps the residual stream in the 16-bit type too, as sgt does; autocast alone keeps
+it in float32."""
 import argparse
 import contextlib
 import json
@@ -32,7 +34,7 @@ def options():
 
 
 def parameters(path, device):
-    """A safetensors file of float32."""
+    """Return the tensors of a safetensors file of float32."""
     with open(path, "rb") as f:
         header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
         data = bytearray(f.read())
@@ -48,14 +50,14 @@ def parameters(path, device):
 def tokens(path, device):
     with open(path, "rb") as f:
         ids = torch.frombuffer(bytearray(f.read()[1024:]), dtype=torch.int16)
-    return ids.to(device).long()  # of 256 kinds: int16 holds them
+    return ids.to(device).long()  # ids are below 256, so int16 is large enough
 
 
 def loss_of(p, x, y, L, H, residual):
     linear = lambda z, k: F.linear(z, p[k + ".weight"].T, p[k + ".bias"])  # weights are (in, out)
     norm = lambda z, k: F.layer_norm(z, z.shape[-1:], p[k + ".weight"], p[k + ".bias"], 1e-5)
     heads = lambda z: z.view(B, T, H, -1).transpose(1, 2)
-    h = (p["wte.weight"][x] + p["wpe.weight"][:T]).to(residual)  # under autocast what is added to it has its type
+    h = (p["wte.weight"][x] + p["wpe.weight"][:T]).to(residual)  # autocast keeps the type of the residual stream
     C = h.shape[-1]
     for i in range(L):
         b = f"h.{i}."

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""PyTorch's ways to make text with a GPT-2, the peers of sgt-sample, on a CPU. Asked line by line on standard input, it
-answers each line with one of JSON:
+"""Text generation with a GPT-2 by PyTorch programs on a CPU, to compare with sgt-sample. Each line
+of standard input is answered by a line of JSON:
 
     torch_sample.py LxCxH POSITIONS VOCAB
     ready                                  {"peer": "torch 2.9.1"}
     nanogpt fp32 PROMPT TOKENS BATCH       {"peer": "nanoGPT, torch 2.9.1", "seconds": 1.5}
     transformers bf16 PROMPT TOKENS BATCH  {"peer": "transformers 4.57", "seconds": 0.8}
 
-nanogpt: its model.py's generate (github.com/karpathy/nanoGPT): no cache, a whole forward pass of what is in the window
-for each token, the head on its last row alone. transformers: GPT2LMHeadModel.generate with its cache. Both draw at
-temperature 0.8 from the 200 likeliest. Weights are random; the first answer of each kind comes after a warm-up. An answer
-that cannot be had is {"error": why}."""
+nanogpt: generate of nanoGPT's model.py (github.com/karpathy/nanoGPT). It has no cache: each token
+takes a whole forward pass over the window, with the head on the last row only. transformers:
+GPT2LMHeadModel.generate with its cache. Both sample at temperature 0.8 from the 200 likeliest
+tokens. Weights are random. The first answer of each kind comes after a warm-up. If a request fails,
+the answer is {"error": why}."""
 import json
 import os
 import sys
@@ -79,7 +80,7 @@ def make_transformers(shape, T, V, kind):
     L, C, H = shape
     config = transformers.GPT2Config(vocab_size=V, n_positions=T, n_embd=C, n_layer=L, n_head=H, bos_token_id=None,
                                      eos_token_id=None)
-    with torch.device("meta"):  # their own way to random weights takes longer than the measurement
+    with torch.device("meta"):  # transformers' own initialization takes longer than the measurement
         model = transformers.GPT2LMHeadModel(config).to(TYPES[kind]).eval()
     model = model.to_empty(device="cpu")
     model.tie_weights()
@@ -115,7 +116,7 @@ def main():
             seconds = time.perf_counter() - began
             assert out.shape == (batch, prompt + tokens), out.shape
             print(json.dumps({"peer": name, "seconds": seconds}), flush=True)
-        except Exception as why:  # what one way lacks is no matter of the others
+        except Exception as why:  # an error of one program does not end the others
             print(json.dumps({"error": f"{type(why).__name__}: {why}".splitlines()[0][:200]}), flush=True)
 
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""PyTorch at its best on GPT-2's training step: the peer for sgt's step, on a GPU or a CPU. Prints one JSON line.
+"""GPT-2's training step by PyTorch with its fastest settings, on a GPU or a CPU, to compare with
+sgt's. Prints one JSON line.
 
-    torch_step.py LxCxH B T [--precision bf16|fp16|tf32|fp32] [--mode default|max-autotune|eager] [--device cuda|cpu]
-                            [--accum N] [--steps N] [--vocab 50304] [--sdpa auto|flash|cudnn]
+    torch_step.py LxCxH B T [--precision bf16|fp16|tf32|fp32] [--mode default|max-autotune|eager]
+                            [--device cuda|cpu] [--accum N] [--steps N] [--vocab 50304]
+                            [--sdpa auto|flash|cudnn]
 
-On a CPU start it with GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:
-glibc.malloc.hugetlb=1 THP_MEM_ALLOC_ENABLE=1 (up to 1.9 times faster)."""
+On a CPU start it with GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:
+glibc.malloc.trim_threshold=34359738368:glibc.malloc.hugetlb=1 THP_MEM_ALLOC_ENABLE=1 (up to 1.9
+times faster)."""
 import argparse
 import contextlib
 import json
@@ -32,7 +35,7 @@ def options():
     a.add_argument("--accum", type=int, default=1)
     a.add_argument("--steps", type=int, default=30)
     a.add_argument("--vocab", type=int, default=50304)
-    a.add_argument("--sdpa", default="auto", choices=["auto", "flash", "cudnn"])  # which attention it must take
+    a.add_argument("--sdpa", default="auto", choices=["auto", "flash", "cudnn"])  # implementation of attention
     return a.parse_args()
 
 
@@ -70,13 +73,14 @@ class GPT2(nn.Module):
 
 
 def force_attention(which):
-    """No other path of attention is left, so that a build or a GPU without this one is an error."""
+    """Disable all other implementations of attention, so that a build or GPU without this one
+    fails."""
     for name in ("flash", "cudnn", "mem_efficient", "math"):
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(name == which)
 
 
 def make_step(o):
-    """A function of the step's number: forward, backward, clipping, AdamW."""
+    """Return a function that runs step number i: forward, backward, clipping, AdamW."""
     torch.manual_seed(0)
     if o.sdpa != "auto":
         force_attention(o.sdpa)
@@ -108,7 +112,7 @@ def make_step(o):
 
 
 def measure(o, step, sync):
-    """Seconds of the first five steps, and milliseconds of one after them."""
+    """Return the seconds of the first five steps, and the milliseconds of a step after them."""
     begin = time.perf_counter()
     for i in range(5):
         step(i)
@@ -120,7 +124,7 @@ def measure(o, step, sync):
         sync()
         times.append(time.perf_counter() - begin)
     ms = statistics.median(times) * 1e3
-    if o.device == "cuda":  # without a synchronisation a step, as a training loop runs
+    if o.device == "cuda":  # without synchronizing after each step, as a training loop does
         begin = time.perf_counter()
         for i in range(o.steps):
             step(i)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# make.sh BIN: make the set and the run of this folder with the programs in BIN. They were made with those of commit
-# c02046b, on 2026-11-25; tests/cli/earlier.sh opens them with today's programs. The paths in them are relative.
+# make.sh BIN: make the set and the run of this folder with the programs in BIN. Those here were
+# made with the programs of commit c02046b, on 2026-11-25; tests/cli/earlier.sh opens them with
+# today's. All paths in them are relative.
 set -eu
 cd "$(dirname "$0")"
 rm -rf set run
