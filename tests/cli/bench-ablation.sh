@@ -28,7 +28,7 @@ stdout_matches '^tf32 +left out: no CPU has TF32$'
 table ' % of the speed of a large matrix product.'
 check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
-# the method of making rows changes no loss; keeping the head's weight in another type does
+# The method of making rows changes no loss. An untied head, which all rows above `tied` have, does.
 run 0 sgt-bench ablation $cpu --data out --quiet --json --plot a.svg --rows tied,preload,mmap,simd,overlap
 stderr_is ''
 check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
@@ -50,20 +50,21 @@ picture a.svg 5 0 0
 
 grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
 
-# with several rounds, a row shows its range, and whether it certainly differs from the row above
+# With several rounds, JSON has the range of each row's times, and whether it overlaps that of the
+# row above.
 run 0 sgt-bench ablation $cpu --data out --quiet --json --rows mmap,preload --rounds 3
 check 'ranges' holds '.results | all(.ms_low <= .ms_per_step and .ms_per_step <= .ms_high)'
 check 'noise' holds '.results | (.[0].within_noise | not) and
     .[1].within_noise == (.[0].ms_low <= .[1].ms_high and .[1].ms_low <= .[0].ms_high)'
 
-# micro-steps and recomputation change a loss only by rounding, and need less memory
+# Micro-steps and recomputation change losses only by rounding, and need less memory.
 run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,accum,recompute --model 3x16x2 --batch-size 4 --seq-len 64
 check 'the same loss' holds '[.results[].loss] | max - min < 1e-4'
 check 'less memory' holds '[.results[].bytes] | .[0] > .[1] and .[1] > .[2]'
 run 1 sgt-bench ablation $cpu --data out --rows accum --batch-size 1
 stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be divided'
 
-# a text that has the same tokens wherever it is cut gives the same rows as its shards
+# Encoding this text gives the loader's rows, because its tokens do not depend on where it is cut.
 awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
              for (i = 0; i < 9000; i++) {
                  x = (x * 69069 + 1) % 65536
@@ -145,7 +146,7 @@ run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench a
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 chain='mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied accum recompute '
-# cold too, if the file system can evict files
+# All rows but cold, which needs files that can be evicted.
 run 0 sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')"
 stderr_is ''
 check 'the whole chain' test "$(rows)" = "$chain"
@@ -163,7 +164,8 @@ run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap
 for name in ms_per_step tokens_per_s factor_first bytes; do
     check "largest_$name of both" test "$(grep -cE "\"largest_$name\": [0-9.]*[1-9]" .stdout)" -eq 2
 done
-# the batches fill the device: a thirty-second of its memory stays free, and the room of one or two more rows
+# At the largest batch, memory is full: a thirty-second of the device's memory is left free, and
+# less than two rows would fit besides.
 check 'it is full' awk '
     { at = $1; gsub(/[^0-9]/, "", $2) }
     at == "\"bytes\":" { bytes = $2 }
@@ -177,7 +179,7 @@ check 'it is full' awk '
     END { exit n != 2 }' .stdout
 check 'more rows where less is kept' test \
     "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
-# without --batch, the batch is the largest that the first row has room for
+# Without --batch-size, the batch is the largest that fits in the first row.
 run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \
     --data d --json --rows mmap
 stderr_matches '^sgt-bench ablation: --batch-size (1|2|4|8|16|32), which is what the first row has room for$'

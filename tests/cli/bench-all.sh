@@ -19,7 +19,7 @@ check 'in their own order' test "$(grep -o '^\$ sgt-bench [a-z]*' .stdout | cut 
 table 'Limit: memcpy of the same windows, from memory.'
 stdout_has '$ sgt-bench step --parts --model 1x16x2 --device cpu --steps 3 --warmup 1'
 
-# the page: one file that loads nothing else, with every table and every picture
+# The page is one file that loads nothing else, and has every table and every picture.
 grep '^[^$]' .stdout > tables
 sed "s/&amp;/\&/g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g" page.html > plain
 while read -r line; do
@@ -51,7 +51,7 @@ assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention',
     (page.open, page.ids)
 END
 
-# JSON: the documents of all parts
+# --json prints the documents of all parts.
 run 0 $all --parts tokenize,step --json -o page.html
 nothing_is_left
 python3 - .stdout <<'END' || fail 'the document is not whole'
@@ -63,7 +63,7 @@ assert d['parts'][0]['result']['tokens'] > 1000 and d['parts'][1]['result']['ms_
 assert d['parts'][1]['command'].startswith('sgt-bench step --parts')
 END
 
-# the user's own data, from any folder; a part that fails is left out, and the others run
+# The user's own data is read from any folder. A part that fails is left out, and the others run.
 mkdir texts
 texts texts 20000
 run 0 sgt-tokenize --quiet texts out
@@ -83,7 +83,7 @@ stderr_has 'sgt-bench all: nothing could be measured'
 absent page.html
 nothing_is_left
 
-# a part that exceeds its time is ended: no CPU here makes twelve steps of GPT-2 124M in a second
+# A part that exceeds its time is ended: no CPU here makes twelve steps of GPT-2 124M in a second.
 run 1 sgt-bench all --seconds 1 --parts step --model gpt2 -o page.html --device cpu
 stderr_matches '^sgt-bench all: step is left out: it did not end within 1 s$'
 nothing_is_left

@@ -14,7 +14,8 @@ table 'Peak, a large product of matrices: '
 picture a.svg 2 1 0
 run 0 sgt-bench attention --device cpu $small --threads 1 --json
 for name in forward_ms backward_ms forward_tflops backward_tflops; do stdout_matches "\"$name\": [0-9.e-]*[1-9]"; done
-# two products forward and five backward, of which the causal mask leaves half: B H T T D multiplications each
+# The printed speeds count two products forward and five backward, each half masked: B H T T D
+# multiplications.
 check 'its operations' awk -v a="$(field forward_ms .stdout)" -v x="$(field forward_tflops .stdout)" \
     -v b="$(field backward_ms .stdout)" -v y="$(field backward_tflops .stdout)" 'BEGIN {
     one = 2 * 3 * 20 * 20 * 16 * 1e-9

@@ -33,7 +33,7 @@ run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 1 --se
 stdout_is ''
 stderr_is ''
 
-# bf16 runs on a CPU that can multiply it; on others it is refused with a message that names it
+# bf16 runs on a CPU that multiplies it; on others it is refused by name.
 small="--device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001"
 if grep -qw avx512_bf16 /proc/cpuinfo; then
     run 0 sgt-bench gemm $small --precision bf16 --json

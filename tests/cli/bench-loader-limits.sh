@@ -20,7 +20,7 @@ check 'all measured' test "$(lines | grep -c '"left_out"')" -eq 0
 check 'ten shares' test "$(lines | grep -c '"share"')" -eq 10
 check 'each is the quotient of its figures' test "$(lines | awk -F'[:,]' '/"ours_is"/ { a = $2 } /"other_is"/ { b = $2 }
     /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 10
-picture a.svg 10 0 0 # ten bars, each beside the line of its limit
+picture a.svg 10 0 0 # 10 bars, beside the line of the limit
 check 'and the line' test "$(grep -c '<line ' a.svg)" -eq 1
 run 0 sgt-bench loader set $quick --limits numpy,scalar
 stdout_has 'preload, i32                   not measured: --peer PYTHON was not given'
@@ -36,7 +36,7 @@ run 0 sgt-bench loader set $quick --limits numpy --peer ./python
 stderr_is ''
 stdout_matches '^preload, i32 +[0-9.]+ Mtokens/s  numpy, sliding windows, i32 +0\.0 +[0-9.]+$'
 check 'nothing else is asked for' test "$(cut -d' ' -f1-4 asked | sort -u)" = 'window i32 4 16'
-run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all limits, after the usual table
+run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all limits, below the table
 check 'twenty lines' test "$(lines | grep -c '"limit"')" -eq 20
 check 'and its rows' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -cE '"pass": "(mapped|cached)"')" -eq 4
 
@@ -59,7 +59,7 @@ stderr_is ''
 check 'seven lines' test "$(lines | grep -c '"limit"')" -eq 7
 stdout_has '"fio": "fio-0.3"'
 check 'requests a second' test "$(lines | grep -c '"other_is": 1.0,')" -eq 2
-check 'blocks of 256 KiB' test "$(lines | grep -c '"other_is": 0.262144')" -eq 1 # 1,000 a second, in GB
+check 'blocks of 256 KiB' test "$(lines | grep -c '"other_is": 0.262144')" -eq 1 # 1,000 requests per second, in GB/s
 check 'and of 1 MiB' test "$(lines | grep -c '"other_is": 1.04858')" -eq 1
 check 'its CPU' test "$(lines | grep -c '"other_is": 0.25')" -eq 3
 check 'no more than reading' test "$(grep -c -- '--readonly' fio.asked)" -eq 3
@@ -75,7 +75,8 @@ stdout_matches '^  CPU that it takes +[0-9.]+ cores +fio +0\.250$'
 
 check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
 
-# the table: a window of 4,098 bytes is two pages; a batch of 4 rows takes 4 requests: 4,000 us
+# The table compares with fio: a window of 4,098 bytes is two pages, and a batch of 4 rows takes 4
+# requests, that is 4,000 us.
 run 0 sgt-bench loader set --cold --seconds .02 --turns 1 --batch-size 4 --seq-len 2048 --json --loader uring,mmap
 check 'two pages' grep -qx -- '--bs=8192' fio.args
 check 'as many requests as rows' test "$(sed -n '/"peers"/,$p' .stdout | grep -c '"us_per_batch": 4000.0')" -eq 1

@@ -38,7 +38,8 @@ check 'a turn to warm up and three that count, of each' test "$(sort asked | uni
 check 'in turns' test "$(cut -d' ' -f1,2 asked | sed -n 7,12p)" = "$(cut -d' ' -f1,2 asked | sed -n 1,6p)"
 stdout_has '"numpy": "numpy 0.1"'
 stdout_has '"torch": "torch 0.2"'
-# in turn k, gather and loop take k seconds for 250 batches; the first turn is not counted
+# The stand-in answers that turn k of gather and loop took k seconds for 250 batches. The second,
+# third and fourth turns count.
 peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
 check 'the median turn' test "$(peers | grep -c '"us_per_batch": 12000.0')" -eq 2
 check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
@@ -52,12 +53,11 @@ stdout_matches '^median of 3; beside numpy 0\.1, torch 0\.2$'
 stdout_matches '^[* ] numpy window    i32 random          4     16     250\.00       0\.3 '
 stdout_matches '^[* ] torch 2 workers i64 random          4     16  500000\.00       0\.0 '
 table 'Limit: memcpy of the same windows'
-picture a.svg $((8 + $(grep -c '>mmap (cold), ' a.svg))) 1 7 # the plain loop is a peer, too
+picture a.svg $((8 + $(grep -c '>mmap (cold), ' a.svg))) 1 7 # the plain loop is drawn as a peer
 for row in 'memcpy, u16' 'preload, i32' 'uring, u16' 'numpy window, i32' 'torch 2 workers, i64'; do
     check "$row is in the picture" grep -qF ">$row</text>" a.svg
 done
-# the peers have nothing to measure here, so a missing interpreter does no harm
-run 0 sgt-bench loader set $small --cold --loader preload --peer ./nowhere --json
+run 0 sgt-bench loader set $small --cold --loader preload --peer ./nowhere --json # the interpreter is not started
 run 0 sgt-bench loader set $small --sampling shuffle --peer ./nowhere --json
 stdout_has '"peers": []'
 

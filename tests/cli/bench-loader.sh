@@ -57,7 +57,8 @@ stderr_is ''
 run 0 sgt-bench loader set --turns 1 --seconds .01
 stdout_matches '^median of 1$'
 
-# If rows are longer than the shards, the default length is shortened with a notice; an explicit length is refused.
+# If rows would be longer than the shards, the default is shortened with a notice, and a length that
+# the user gave is refused by name.
 mkdir short
 shard short/train_000000.bin 1 2 3 4 5 6 7 8 9
 run 0 sgt-bench loader short --seconds .01 --json
@@ -85,7 +86,7 @@ shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
 run 1 sgt-bench loader short --seq-len 8 --seconds .01
 stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, expected below 50257'
 
-# with several sets, the tokens are the sum of the sets'
+# For several sets, the tokens of all are counted.
 mkdir more
 shard more/train_000000.bin $(seq 100 150)
 run 0 sgt-bench loader set:2,more:1 --seq-len 4 --batch-size 2 --seconds .01 --json

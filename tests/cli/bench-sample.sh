@@ -13,7 +13,7 @@ picture s.svg 2 2 0
 run 0 sgt-bench sample $small --batch-size 3 --turns 1 --threads 1 --json
 stdout_has '"batch": 3'
 check 'two results' test "$(grep -c '"tokens_per_s"' .stdout)" -eq 2
-# fp32 reads twice the bytes of bf16, except for biases and LayerNorms
+# The limits show that fp32 reads twice the bytes of bf16, except for biases and LayerNorms.
 check 'limits' awk -F '[:,]' '/"limit"/ { l[++n] = $2 }
     END { exit !(n == 2 && l[2] / l[1] > 1.9 && l[2] / l[1] < 2) }' .stdout
 run 0 sgt-bench sample $small --turns 1 --quiet
@@ -25,7 +25,7 @@ run_usage 'set: no operands here, only options' sgt-bench sample set
 run 1 sgt-bench sample $small --peer ./nowhere
 stderr_has './nowhere'
 
-# a stand-in for the interpreter that stores its requests and lacks one peer
+# A stand-in for the interpreter stores its requests and lacks one peer.
 cat > peer << 'END'
 #!/bin/sh
 shift

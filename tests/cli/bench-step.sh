@@ -22,10 +22,10 @@ stdout_matches '"data_wait_ms": [0-9.e-]+,$'
 for name in launches_forward launches_step mfu_datasheet peer parts_ms; do
     grep -q "\"$name\"" .stdout && fail "a CPU has no $name"
 done
-# 2 x 2 x 16 tokens per step, to the six digits printed
+# A step has 2 x 2 x 16 tokens, to the six digits printed.
 check 'tokens of a step' awk -v ms="$(field ms_per_step .stdout)" -v rate="$(field tokens_per_s .stdout)" \
     'BEGIN { x = rate * ms / 64000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
-# the loss of an untrained model is close to log(50257)
+# The loss of an untrained model is close to log(50257).
 check 'a loss' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 10.5 && loss < 11.2) }'
 
 run 0 sgt-bench step $cpu --quiet --warmup 0 --steps 1
@@ -132,7 +132,7 @@ run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
 cp .stdout async
-# CUPTI counts after the measurement: if it is not allowed to, the time is still reported
+# CUPTI counts kernels after the measurement. If it may not, the time is still reported.
 run 0 env SGT_HOST_CUPTI=refuse sgt-bench step $tiny --device cuda --data d --deterministic --json
 stderr_lines 1
 stderr_matches '^sgt-bench step: kernels of a step were not counted: .*CUPTI: switching on: '

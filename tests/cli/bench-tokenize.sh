@@ -28,8 +28,8 @@ printf 'Hello world!\n' > text
 run 0 sgt-bench tokenize - --json < text
 stdout_has '"tokens": 4'
 
-# The tokens of a long text do not depend on how it is cut for threads. sgt-tokenize writes as many, and one per
-# document.
+# The tokens of a long text do not depend on the cuts between threads. sgt-tokenize writes as many,
+# plus an end-of-text id for each document.
 i=0
 while [ $i -lt 200 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > long.txt
 run 0 sgt-tokenize --quiet --json long.txt out
@@ -39,7 +39,8 @@ for threads in 1 2 3; do
     check 'as many tokens' test "$(field tokens .stdout)" -eq $((whole - 1))
 done
 
-# other vocabularies: if the pattern has a name, PCRE2 is measured too, and gives as many tokens
+# Other vocabularies: if the pattern is a known one, PCRE2 is measured too, and gives as many
+# tokens.
 V=$ROOT/tests/data/vocab
 run 0 sgt-bench tokenize --turns 1 --vocab "$V/o200k" "$V/text.txt"
 table 'the same by PCRE2'
@@ -118,7 +119,7 @@ check 'and how much faster ours is' test "$(grep -cE '^  ours is [0-9.]+ times a
 table 'Limit, reading the text from memory, and no more: '
 stdout_has "turns: 1; medians, and the best turn of gigatoken"
 
-# a peer that the interpreter lacks is left out, and the others run
+# A peer that the interpreter lacks is left out, and the others run.
 cat > python <<'END'
 #!/bin/sh
 if [ "$2" = gigatoken ]; then
@@ -155,7 +156,7 @@ END
 rm -f asked
 run 0 sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
 stderr_is ''
-stdout_has '"tokens": 8' # includes an end-of-text id for each file
+stdout_has '"tokens": 8' # including an end-of-text id for each file
 check 'what the process took, not what it says' awk -v s="$(field seconds .stdout | tail -1)" 'BEGIN { exit !(s < 60) }'
 check 'two turns of two' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = \
     'gigatoken disk tiktoken disk gigatoken disk tiktoken disk '

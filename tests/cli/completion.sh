@@ -62,7 +62,7 @@ if command -v zsh > /dev/null; then
     for program in $programs; do run 0 zsh -n "$program.zsh"; done
     mkdir .functions
     for program in $programs; do cp "$program.zsh" ".functions/_$program"; done
-    # In a new zsh, type a line and a tab, and wait until its output matches the pattern.
+    # Start a zsh, type a line and a tab into it, and wait until the output matches the pattern.
     cat > offers.zsh << 'END'
 zmodload zsh/zpty || exit 77
 zpty -b z zsh -f -i

@@ -7,7 +7,7 @@ for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol lintian; do
 done
 ! grep -q fsanitize "$BIN/../flags" || skip 'built with a sanitizer, which is not to be packaged'
 
-# The packages hold the files of the running build, as in tests/cli/install.sh; MPI only if it is built.
+# Package the running build, as tests/cli/install.sh does; with MPI only if it is built.
 mpi='MPICC='
 [ ! -e "$BIN/../lib/libsgt-mpi.so" ] || mpi='-o mpi'
 # shellcheck disable=SC2086

@@ -27,13 +27,13 @@ run 1 "$ROOT/tools/demo.sh" build nowhere
 stderr_is 'make demo: no text to work on: nowhere is not there
   give it some of yours: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)'
 
-# make builds each program that the demo runs or names; a folder may have a space in its name
+# make builds each program that the demo runs or names. A folder's name may have a space.
 names=$(grep -oE 'sgt-[a-z]+' "$ROOT/tools/demo.sh" | sort -u)
 make -C "$ROOT" -n --no-print-directory B="$PWD/new" CORPUS='my texts' run-demo > made 2> .stderr
 for name in $names; do grep -q " $PWD/new/bin/$name " made || fail "make demo does not build $name"; done
 grep -qx "tools/demo.sh $PWD/new \"my texts\"" made || fail "the demo is begun as: $(grep demo.sh made)"
 
-# apt-get is missing, or fails
+# The demo's message without apt-get, and with an apt-get that fails.
 mkdir tools
 for tool in sh cat tr sed awk id mkdir rm tail head gzip split grep; do ln -s "$(command -v $tool)" tools/$tool; done
 rm -rf build/demo

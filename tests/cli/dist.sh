@@ -18,7 +18,7 @@ if [ -e "$ROOT/.git" ]; then
     check "other files than git's: $(diff tracked unpacked | head -5)" cmp -s tracked unpacked
 fi
 
-# Again without git, in a folder with build products, under another umask.
+# Make it again without git, in a folder with build products, under another umask.
 mkdir -p sgt-0.1.0/out sgt-0.1.0/build/obj
 touch sgt-0.1.0/out/train_000000.bin sgt-0.1.0/build/obj/x sgt-0.1.0/loader/x.o
 umask 077

@@ -2,12 +2,12 @@
 # these characters as \xNN, on standard output and standard error, whether the file exists, is damaged or is missing.
 . "$ROOT/tests/cli/lib.sh"
 
-# The name: ESC ] 0 ; x BEL, which sets a title; a newline; CSI as one byte and as UTF-8; printable characters, which
-# stay.
+# In this name, ESC ] 0 ; x BEL sets a terminal's title. Then come a newline, CSI as one byte and as
+# UTF-8, and a printable character, which stays as it is.
 evil=$(printf 'e\033]0;x\007\nl\233\302\233\303\251')
 shown='e\x1b]0;x\x07\x0al\x9b\xc2\x9bé'
 
-# unnamed EXIT COMMAND...: run it; the output must have no control characters
+# unnamed EXIT COMMAND...: run it; its output must have no control characters
 unnamed() {
     run "$@"
     for stream in .stdout .stderr; do
@@ -17,7 +17,7 @@ unnamed() {
     done
 }
 
-# tame EXIT COMMAND...: like unnamed, and the output must show the file's name
+# tame EXIT COMMAND...: run it; its output must have no control characters, and must name the file
 tame() {
     unnamed "$@"
     cat .stdout .stderr | grep -qF -e "$shown" || fail "the name is not shown"

@@ -52,7 +52,8 @@ kept right 010001000101010100010001010101 "$(list right words.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
-# the result is the same for any number of questions at a time and of threads; of a run, the newest checkpoint is used
+# Results are the same for any number of questions at a time and of threads. For a run, the newest
+# checkpoint is used.
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
     run 0 $score words.jsonl --json $option
     kept right "$(list right words.json)" "$(list right .stdout)"
@@ -70,7 +71,8 @@ stdout_has '  guessing       0.2500'
 stdout_has 'words.jsonl: 30 last words'
 stdout_matches '^  perplexity     [0-9]+\.[0-9]{4}$'
 
-# a context that is too long is cut at its beginning: the answer equals that for its end alone
+# If a context is longer than the model's, its end is used: the result equals that for the end
+# alone.
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
 echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
@@ -78,7 +80,8 @@ stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to 
 cp .stdout long.json
 like_transformers long.jsonl long.json
 
-# a set: each window of T tokens is scored once; the end-of-text id before a document counts only in the loss
+# A set: each window of T tokens counts once. End-of-text ids count in the loss, but not in bits per
+# byte.
 mkdir texts
 texts texts 40000
 run 0 sgt-tokenize --quiet texts set
@@ -101,7 +104,7 @@ for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; 
     close "loss with $option" "$(figure loss .stdout)" "$(figure loss set.json)" 1e-6
 done
 
-# the loss of a training step on the same windows
+# The loss equals that of a training step on the same windows.
 run 0 sgt-tokenize --quiet --split 5% texts split
 windows=$((($(stat -c %s split/val_000000.bin) / 2 - 513) / 64))
 run 0 sgt-train --quiet --data split/val_000000.bin --device cpu --init $model --seq-len 64 --sampling sequential \
@@ -116,7 +119,7 @@ stdout_matches '^split, train: [0-9,]+ tokens in [0-9]+ windows of 32$'
 stdout_matches '^  loss           1[0-9]\.[0-9]{4} nats per token$'
 stdout_matches '^  bits per byte  [0-9]\.[0-9]{4}  \([0-9,]+ bytes\)$'
 
-# the set's tokens are of another vocabulary than the model's
+# A set whose vocabulary is not the model's is refused.
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
@@ -127,7 +130,7 @@ stderr_is 'sgt-eval: set: no validation shards (sgt-tokenize --split 5% makes th
 ' shards)'
 run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
 
-# wrong lines
+# Wrong lines of questions are named.
 bad() { # MESSAGE LINE
     printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
     run 1 $score bad.jsonl
@@ -167,7 +170,7 @@ stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --devi
 run 2 sgt-bench score --model model words.jsonl
 stderr_is 'sgt-bench: score is a program of its own now: sgt-eval RUN/ FILE.jsonl'
 
-# CUDA on the host: the same answers
+# CUDA on the host gives the same answers.
 programs=$BIN/../host/bin
 [ -e "$programs/sgt-eval" ] || exit 0
 PATH=$programs:$PATH

@@ -16,8 +16,8 @@ same want got
 run 1 "$python" "$example" nowhere 1
 stderr_has 'RuntimeError: nowhere: No such file or directory'
 
-# ctypes cannot check a struct against the header, so compare: each field is at the compiler's offset, and none is
-# missing.
+# ctypes cannot check a struct, so compare each field's offset with the compiler's, and check that
+# none is missing.
 cat > fields.py << 'END'
 import ctypes
 import sys

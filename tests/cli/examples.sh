@@ -23,7 +23,8 @@ for library in "$static" "$shared"; do
     run 0 ./train out 100
     stderr_is ''
     stdout_lines 100
-    # An untrained model gives each of 128 classes the same probability, a loss of ln 128; training lowers it.
+    # An untrained model gives each of 128 classes the same probability, so its loss is ln 128. Then
+    # the loss falls.
     [ "$(head -1 .stdout)" = 'batch 0 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 99 loss [0-3]\.'
     run 0 ./train out 2 123456789

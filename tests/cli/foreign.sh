@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
-# the ids of "Hello world!", "\n" and an end of text, then "Hello"
+# the ids of "Hello world!", of "\n" with an end of text, and of "Hello"
 hello='15496 995 0 50256' line='198 50256' last='15496'
 # shellcheck disable=SC2086
 ids $hello $line $last > my-gpt2_text_document.bin
@@ -43,12 +43,12 @@ run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1
 run 0 sgt-inspect run --json
 stdout_has '"steps": 2'
 
-# the same tokens with other documents: resuming is refused
+# A resume on the same tokens in other documents is refused.
 megatron set/my-gpt2_text_document 8 4 3
 run 1 sgt-train --data set --run run --resume --steps 3
 stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
 
-# the .idx is damaged: every program's message names the fault
+# Every program names the fault in a damaged file.
 megatron wide 4 2 1
 ids 1 0 2 0 3 0 > wide.bin
 wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\
@@ -65,7 +65,7 @@ ids 1 2 3 > short.bin
 run 1 sgt-inspect short --verify
 stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, expected at most the 1 that are left of the .bin'
 
-# modded-nanogpt's names
+# shards with modded-nanogpt's names
 mkdir fineweb10B
 shard fineweb10B/fineweb_train_000001.bin 15496 995
 shard fineweb10B/fineweb_train_000002.bin 0 198
@@ -85,7 +85,7 @@ shard fineweb10B/tiny_train.bin 1 2
 run 1 sgt-inspect fineweb10B
 stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin belong to two sets (put each into a folder of its own)'
 
-# nanoGPT's
+# files of nanoGPT
 mkdir nano
 ids 15496 995 0 > nano/train.bin
 ids 198 198 > nano/val.bin

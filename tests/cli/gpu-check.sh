@@ -4,7 +4,7 @@
 . "$ROOT/tests/cli/lib.sh"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh
-TMPDIR=$PWD # a killed run leaves its files in the test's folder
+TMPDIR=$PWD # files left by a killed run are removed with this folder
 CUDA_HOME=$PWD/toolkit
 export TMPDIR CUDA_HOME
 
@@ -56,7 +56,7 @@ echo 0123456789ab > b/commit
 : > toolkit/lib64/libcudnn.so.9
 export CURVE="$PWD/b/tests/data/fixtures/curve/f64.tsv" SAY='' RAN="$PWD/ran"
 
-stand() { # FILE: a program from stdin, which says in $RAN that it ran
+stand() { # FILE: make a program from standard input that also records its calls in $RAN
     { echo '#!/bin/sh' && printf '%s\n' 'printf "%s\n" "$(basename "$0") $*" | head -1 >> "$RAN"' && cat; } > "$1"
     chmod +x "$1"
 }
@@ -141,7 +141,7 @@ case "$*" in
 *torch_attention*) echo '{"results": [{"path": "cudnn", "us": 1}]}' ;;
 esac
 END
-again() { # EXIT SAY OPTION...: with the JSON that is there
+again() { # EXIT SAY OPTION...: run it again with the existing JSON
     want=$1 SAY=$2
     shift 2
     : > ran
@@ -196,7 +196,7 @@ json_has '"value": 1.600, "floor": 1.5, "goal": 1.8'
 json_has '"document": {"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}'
 log_has '---- kernels: kernel gelu: exit 0'
 log_has 'ok   it 34'
-# in alternating turns, twice: sgt, the peer with each attention
+# The programs alternate, two turns each: sgt, then PyTorch with each attention.
 turns=$(grep -E '"name": "(ours|torch.compile).*B=12 ' gpu-check.json | sed 's/.*"name": "\([^,]*\),.*/\1/')
 [ "$(echo $turns)" = \
     'ours torch.compile flash torch.compile cudnn ours torch.compile flash torch.compile cudnn' ] ||
@@ -208,7 +208,7 @@ again 0 ''
 stdout_has 'kept first step, B=64 T=1024 bf16: 700000 tokens/s, '
 stdout_has 'kept B=64 T=1024 bf16 against torch.compile: 1.400 times'
 stdout_matches '^[0-9]+ passed, 0 failed, 4 skipped$'
-# the second call ran only the skipped parts again, and the checks that decide whether these can run
+# Only skipped parts run again, and the checks that decide whether they can run.
 ! grep -vE 'nvidia-smi|ldconfig|python -c|check-cuda-device --(conformance --)?list|--case large|--help|--variants' ran | grep . ||
     fail 'these ran again'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
@@ -275,7 +275,7 @@ gpu 0 variants variants
 stdout_has 'info variant bulk, B=64 T=1024 bf16: 1.100 times'
 stdout_has 'info variant pdl, B=64 T=1024 bf16: 1.000 times'
 
-# without PyTorch, its parts are skipped and counted; float32 is still compared with float64
+# Without PyTorch its parts are skipped and counted; float32 is still compared with float64.
 gpu 0 torch parity peer
 stdout_has 'no PyTorch in'
 stdout_matches '^pass curve in fp32, auto attention: '
@@ -289,7 +289,7 @@ stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machin
 
 # ---- ended early: by a part's time limit, by a signal ----
 
-gpu 1 slow conformance kernels --seconds 12 # with less than 6 s left, no further part is begun
+gpu 1 slow conformance kernels --seconds 12 # no part begins if less than 6 s are left
 stdout_matches "^cut  wrapper gelu: the part's 12 s were over after (1[0-2]|[6-9]) s of it$"
 stdout_has "cut  kernel cases: the part's 12 s are over before wrapper_mma"
 json_has '"complete": true'

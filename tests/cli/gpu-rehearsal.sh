@@ -9,7 +9,7 @@ B=$BIN/..
 cuda_on_the_host
 data d
 export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL="$PWD/d"
-export GPU_CHECK_PATIENCE=10 # nothing may depend on the load of the machine
+export GPU_CHECK_PATIENCE=10 # results must not depend on other load of the machine
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE SGT_HOST_FAULT
 
@@ -22,7 +22,7 @@ ln -s "$ROOT/tests/data" "$ROOT/tests/peers" b/tests
 ln -s "$ROOT/README.md" "$ROOT/loader" "$ROOT/kernels" "$ROOT/train" b
 cp -r "$ROOT/tools/gpu-check.sh" "$ROOT/tools/gpu" b/tools
 echo 0123456789ab > b/commit
-stand() { # FILE: a program from stdin
+stand() { # FILE: make a program from standard input
     { echo '#!/bin/sh' && cat; } > "$1"
     chmod +x "$1"
 }
@@ -69,14 +69,14 @@ stdout_has 'fail 15 steps, cudnn, graphs, fused: exit 1: sgt-bench step: --atten
 stdout_matches '^fail first step, .*: cuDNN is there \(.*/libraries/libcudnn.so.9\) and was not taken: '
 fresh
 rm libraries/libcudnn.so.9
-# if one kernel fails, crashes or hangs, the steps that need it are left out, and no others
+# An error, crash or hang of a kernel cancels the steps that need it, and no others.
 gpu 1 SGT_HOST_FAULT=attention_kernel:error -- smoke --skip 'no graphs'
 stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: '
 stdout_matches '^    [|] sgt-bench step: '
 stdout_matches '^fail 15 steps, own, graphs, not fused: exit 1: '
 stdout_matches '^pass 15 steps, naive, graphs, fused: '
 grep -q '^sgt-bench step: .' r.json.log || fail 'the log has nothing of it'
-# once the fault is gone, the next call continues
+# Without the fault, the next call continues.
 gpu 0 -- smoke --again
 stdout_matches '^kept 15 steps, naive, graphs, fused: '
 stdout_matches '^pass 15 steps, own, graphs, fused: '

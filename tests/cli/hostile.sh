@@ -6,13 +6,13 @@
 
 work_in_memory
 sanitized=
-is_sanitized && sanitized=1 # a sanitizer reserves terabytes, so memory cannot be limited
+is_sanitized && sanitized=1 # a sanitizer maps terabytes
 cases=0
 
 no_controls() {
     [ -z "$(cat .stdout .stderr | tr -d '\n\t\040-\176\200-\377')" ] || fail 'a control character went to the terminal'
 }
-# within KIB COMMAND...: run it with at most so much private memory, for at most 60 s
+# within KIB COMMAND...: run it with at most that much private memory, for at most 60 s
 within() {
     kib=$1
     shift
@@ -22,7 +22,7 @@ within() {
     ([ -n "$sanitized" ] || ulimit -d "$kib" && exec timeout 60 "$@") > .stdout 2> .stderr < /dev/null || code=$?
     no_controls
 }
-# hostile MESSAGE COMMAND...: within 100 MiB, it must fail with one line that has MESSAGE
+# hostile MESSAGE COMMAND...: it must fail with that line, within 100 MiB
 hostile() {
     message=$1
     shift
@@ -75,7 +75,7 @@ done
 absent r
 rm d/manifest.json
 
-# A shard may be a symbolic link to another disk: it is read, but never written through.
+# A shard may be a symbolic link to another disk: the target is read, but never written.
 mkdir linked
 ln -s ../outside.bin linked/train_000000.bin
 run 0 sgt-inspect linked --batch 0 --seq-len 4
@@ -124,7 +124,7 @@ hostile 'd/train_000000.idx: 17179869184 bytes, more than the 1228808' $document
 hostile 'd/train_000000.idx' sgt-inspect d --verify
 rm d/train_000000.idx
 
-# Megatron-LM's: counts larger than the file or memory, and missing sequences
+# Megatron-LM's files: counts larger than the file or memory, and missing sequences
 ids 1 2 3 4 5 6 7 8 > m.bin
 counted() { # MESSAGE BYTE VALUE...
     megatron m 8 5 3
@@ -234,11 +234,11 @@ echo step-00000002 > run/latest
 cp -r run kept
 cp run/log.jsonl log
 echo mine > precious
-ln -sf ../precious run/log.jsonl # the linked file has no line of a log, so a new log replaces the link
+ln -sf ../precious run/log.jsonl # the target is not the run's log, so a new log replaces the link
 within 4000000 $resume
 [ $code -eq 0 ] && [ ! -L run/log.jsonl ] || fail 'a log that is a link'
 echo mine | cmp -s precious - || fail 'a file outside the run was written to'
-for to in ../log ../nothing-yet; do # the link's target is a log with nothing to cut, or does not exist
+for to in ../log ../nothing-yet; do # the target is empty or missing
     fresh
     ln -sf $to run/log.jsonl
     within 4000000 $resume
@@ -306,9 +306,10 @@ within 1000000 sgt-inspect "$name" --verify
 within 1000000 sgt-inspect "$name" --json
 [ $code -eq 0 ] || fail "exit code $code, not 0"
 
-# printed text does not control the terminal; characters cut into any number of tokens stay whole
+# Decoded text does not control the terminal. Characters that are cut into several tokens are
+# printed whole.
 if command -v script > /dev/null; then
-    shows() { # FILE: what --decode of its tokens shows
+    shows() { # FILE: print what --decode shows of its tokens
         rm -rf out-shown
         run 0 sgt-tokenize --quiet "$1" out-shown
         script -qec 'sgt-inspect out-shown --decode 1:1000000 2> /dev/null' /dev/null < /dev/null > .shown 2> .stderr ||
@@ -325,15 +326,15 @@ if command -v script > /dev/null; then
     same many shown
 fi
 
-# deeply nested JSON: skipped beside the text, refused in its place
+# Deeply nested JSON is skipped beside the text, and refused in place of the text.
 { printf '{"a":' && deep && printf ',"text":"x"}\n'; } > deep.jsonl
 within 500000 sgt-tokenize deep.jsonl out
 [ $code -eq 0 ] || fail "exit code $code, not 0"
 { printf '{"text":' && repeat '[' 1000000 && printf '\n'; } > deep.jsonl
 hostile 'deep.jsonl: line 1:' sgt-tokenize deep.jsonl out-deep
 
-# Small files that unpack to large ones: only a few units are in memory at a time.
-much=180000000 # more bytes than the memory allowed
+# Small files that unpack to large ones: they are read in parts, so memory stays small.
+much=180000000 # more bytes than the allowed memory
 head -c $much /dev/zero | tr '\0' 'y' | gzip -1 > bomb.gz
 head -c $much /dev/zero | zstd -q > bomb.zst 2> /dev/null || rm bomb.zst
 printf '#!/bin/sh\nyes flood | head -c %s\n' $much > flood
@@ -345,12 +346,12 @@ for file in bomb.gz bomb.zst bomb.x; do
     [ $code -eq 0 ] || fail "exit code $code, not 0"
     rm -rf out-bomb
 done
-printf '\050\265\057\375\000\370\001\000\000' > wide.zst # the frame states a window of 2 TiB
+printf '\050\265\057\375\000\370\001\000\000' > wide.zst # a frame whose window is 2 TiB
 hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
-# During these commands, every path that was opened, made, moved or removed is below this folder and not a trap, or
-# belongs to the system.
+# touched COMMAND...: every path that the command opens, makes, moves or removes must be below this
+# folder and not one of the traps, or belong to the system
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
     calls='openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink'

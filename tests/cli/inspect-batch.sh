@@ -6,7 +6,8 @@ mkdir set
 shard set/train_000000.bin 15496 995 0 198 50256 15496 995 198 1
 shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
 
-# sequential order: windows of 4+1 tokens at 0, 4, ...; then the next shard; after the last one, the first again
+# In sequential order, windows of 4+1 tokens begin at 0 and 4, then in the next shard, then at the
+# start again.
 run 0 sgt-inspect set --batch 0:2 --sampling sequential --batch-size 2 --seq-len 4 --json
 stdout_is '{"index":0,"inputs":[[15496,995,0,198],[50256,15496,995,198]],'\
 '"targets":[[995,0,198,50256],[15496,995,198,1]]}
@@ -19,7 +20,8 @@ stdout_is 'batch 0: 2 rows of 4 tokens
   row 0    train_000000.bin from token 0          Hello world!\n
   row 1    train_000000.bin from token 4          <|endoftext|>Hello world\n'
 
-# every reader gives the same batches for each sampling, with targets shifted by one; another seed gives other batches
+# Every reader gives the same batches with each sampling. Targets are shifted by one, and another
+# seed gives other batches.
 for sampling in shuffle random block sequential; do
     for reader in mmap preload uring; do
         run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling $sampling --loader $reader \
@@ -34,7 +36,8 @@ check 'random is not shuffle' test "$(cat random.mmap)" != "$(cat shuffle.mmap)"
 run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling random --seed 8
 check 'another seed gives other batches' test "$(cat .stdout)" != "$(cat random.mmap)"
 
-# documents: one per row, from its start to the next document's, across shards, cut to 5 tokens or padded
+# With --sampling documents, each row has one document: from its start to the start of the next, cut
+# to 5 tokens or padded, across shards.
 mkdir docs
 shard docs/train_000000.bin 7 50256 1 2 50256 3 4 5 6 8 9 50256 10
 shard docs/train_000001.bin 11
@@ -46,7 +49,7 @@ for reader in mmap preload uring; do
 done
 same documents.mmap documents.preload
 same documents.mmap documents.uring
-# the seed decides the order of each epoch: two epochs have the same rows when sorted
+# The seed decides the order of each epoch: two epochs have the same rows when sorted.
 tr -d ' ' < documents.mmap | sed 's/.*"inputs":\[\(.*\)\],"targets":\[\(.*\)\]}/\1 \2/' |
 while read -r inputs targets; do
     echo "$inputs" | sed 's/\],\[/\n/g' | tr -d '[]' > .inputs
@@ -71,7 +74,7 @@ run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pa
 printf 'x' > docs/train_000001.idx
 run 1 sgt-inspect docs --batch 0 $documents
 stderr_is 'sgt-inspect: docs/train_000001.idx: 1 bytes, expected a whole number of 8-byte offsets'
-# shards of sgt-tokenize: a text file is a document
+# In shards of sgt-tokenize, a text file is a document.
 mkdir corpus
 printf 'Hello world' > corpus/a
 : > corpus/b
@@ -82,7 +85,7 @@ stdout_has '[50256,15496,995,50256]' # Hello world
 stdout_has '[15496,995,-100,-100]'
 stdout_has '[505,734,1115,1440]'     # one two three four
 
-# arguments out of bounds
+# Options at and beyond their bounds.
 run 1 sgt-inspect set --batch 0 --seq-len 9
 stdout_is ''
 stderr_lines 1
@@ -96,7 +99,7 @@ run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|d
 run 1 sgt-inspect set --batch 0 --split val --seq-len 4
 stderr_lines 1
 
-# an id beyond the vocabulary
+# An id beyond the vocabulary is an error.
 shard set/train_000001.bin 10 11 60000 13 14 15 16 17 18
 for reader in mmap preload uring; do
     run 1 sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
@@ -105,7 +108,8 @@ for reader in mmap preload uring; do
     stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, expected below 50257'
 done
 
-# several sets: every reader gives the same rows and the same set for each; the rows of one set keep their order
+# Several sets: rows, and the number of the set of each, are equal for every reader. The rows of one
+# set keep its order.
 mkdir other
 shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
 shard other/train_000000.bin 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116
@@ -127,7 +131,7 @@ run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspec
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory'
 run_usage 'set,other: several sets, which --batch K alone shows mixed (name one of them)' sgt-inspect set,other
-# a set with a weight, written as --data takes it, is the same as the set
+# A set with a weight, as --data takes it, gives the same as the set alone.
 run 0 sgt-inspect set --json
 cp .stdout plain
 run 0 sgt-inspect set:1 --json
@@ -138,12 +142,12 @@ run 0 sgt-inspect set --batch 0 $mixed
 same .stdout weighted
 mkdir set:7
 cp set/*.bin set:7
-run 0 sgt-inspect set:7 # except if a folder has that name
+run 0 sgt-inspect set:7 # unless a folder has that name
 stdout_matches '^set:7: '
 rm -r set:7
 run_usage 'set:0: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:0
 
-# starts of documents: from end-of-text ids, from an .idx file instead, and within padded rows
+# Starts of documents: from end-of-text ids; from an .idx file, if there is one; and in padded rows.
 mkdir told
 shard told/train_000000.bin 1 2 50256 3 4 50256 50256 5 6
 short='--batch 0 --sampling sequential --batch-size 2 --seq-len 4'

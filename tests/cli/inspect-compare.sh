@@ -18,7 +18,7 @@ stdout_has '"first_difference": null'
 run 0 sgt-inspect --compare --quiet a b
 stdout_is ''
 
-# one changed token of train: token 13,333 is token 3,333 of a's third shard
+# One changed token of the train split: token 13,333 is token 3,333 of a's third shard.
 cp -r a hurt
 byte=$((1024 + 2 * 3333))
 was=$(od -An -tu2 -j $byte -N 2 a/train_000002.bin | tr -d ' ')
@@ -46,7 +46,7 @@ stdout_is ''
 stderr_is ''
 run 0 sgt-inspect --compare b hurt --split val
 
-# a set that ends before the other, and one without a split
+# A set that ends before the other, and a shard, which has no split.
 shard one.bin 50256 15496 995
 shard two.bin 50256 15496 995 0 198
 run 1 sgt-inspect --compare one.bin two.bin
@@ -67,12 +67,12 @@ cp one.bin d/val_000000.bin
 run 1 sgt-inspect --compare c d
 stdout_has 'c and d differ from token 0 of train on'
 stdout_has '    ends after 0 tokens'
-run 0 sgt-inspect --compare c one.bin # a shard has no split, so all tokens are compared as one sequence
+run 0 sgt-inspect --compare c one.bin # a shard has no split: all tokens are compared in order
 stdout_is 'c and one.bin hold the same 3 tokens'
 ids 50256 15496 995 > raw.bin
 run 0 sgt-inspect --compare one.bin raw.bin
 
-# the first difference is at the edge of a read, or of a shard
+# Differences at the edges of a block that is read, and of a shard.
 seq 1 300000 > numbers.txt
 run 0 sgt-tokenize --quiet --shard-tokens 131072 numbers.txt x
 for place in 0 131071 131072 262143 262144; do
@@ -84,7 +84,7 @@ for place in 0 131071 131072 262143 262144; do
     stdout_has "differ from token $(commas $place) of train on"
 done
 
-# the same ids of another vocabulary stand for other tokens
+# Equal ids of different vocabularies count as different tokens.
 cp -r a other
 for shard in other/*.bin; do patch $shard 24 1; done
 rm other/manifest.json

@@ -70,7 +70,8 @@ kept() {
         ! cmp -s out/manifest.json old/manifest.json || is=old
         for file in $is/*; do same "$file" "out/${file#*/}"; done
     fi
-    # OUT can be made anew after an unfinished merge; a merge that has replaced the older set is complete
+    # An unfinished merge is removed, and OUT can be made again. A merge that has replaced an older
+    # set stays.
     [ $code -ne 1 ] || [ $old = old ] || [ -e out/manifest.json ] || grep -q ': out of memory$' .stderr || absent out
     [ $old = none ] || [ $code -ne 1 ] || exists out
 }

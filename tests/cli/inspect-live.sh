@@ -19,7 +19,7 @@ stdout_matches '^  state .*step 4, tokens 64'
 run 0 sgt-inspect run/step-00000004 --json
 stdout_has '"resumable": true'
 
-# complete shards with .work and without a manifest: reported as unfinished
+# A whole shard beside .work without a manifest is reported as unfinished.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half
 run 0 sgt-inspect half

@@ -7,7 +7,7 @@ texts one 50000
 texts two 30000
 printf 'bad \377 text' > two/bad.txt
 printf 'and \376 more' > three/bad.txt
-: > three/none # its hash puts this file into the val split, so each set has a val split, as the merged set does
+: > three/none # its hash puts it in val: each set has a document in val that the whole set has too
 options='--quiet --split 30%'
 run 0 sgt-tokenize $options --shard-tokens 5k one a
 run 0 sgt-tokenize $options --shard-tokens 5k two b
@@ -28,17 +28,17 @@ stdout_has '"out": "m"'
 rm -rf whole
 run 0 sgt-tokenize $options --shard-tokens 5k one two three whole
 same_folders m whole
-run 0 sgt-tokenize $options --shard-tokens 5k one two three m # the merged set counts as complete for this command
+run 0 sgt-tokenize $options --shard-tokens 5k one two three m # sgt-tokenize accepts it as its own
 same_folders m whole
 
-# one set, to shards of another size and back
+# One set is merged to shards of another size, and back.
 run 0 sgt-inspect --merge --quiet --shard-tokens 999 whole small
 stdout_is ''
 run 0 sgt-inspect --compare whole small
 run 0 sgt-inspect --merge --quiet --shard-tokens 5k small big
 same_folders big whole
 
-# options that differ between the sets
+# The manifest has all values of options that differ between the sets.
 run 0 sgt-tokenize --quiet --shard-tokens 5k two plain
 run 0 sgt-inspect --merge --quiet a plain mixed
 run 0 sgt-inspect mixed --json
@@ -46,7 +46,8 @@ stdout_has '"merged": 2'
 tr -d ' \n' < .stdout > flat
 grep -qF '"split":["30%","none"]' flat || fail 'the options do not say both'
 
-# sets of JSONL with skipped lines and lone surrogates, and sets of another vocabulary
+# Sets of JSONL with skipped lines and lone surrogates, and sets of another vocabulary, can be
+# merged.
 printf '{"text": "one \\ud800"}\n{"no": 1}\n{"text": "two"}\n' > j1.jsonl
 printf '{"text": "three \\udc00"}\n{"text": 4}\n{"text": 5}\n' > j2.jsonl
 run 0 sgt-tokenize --quiet --skip-bad j1.jsonl ja
@@ -55,7 +56,7 @@ run 0 sgt-tokenize --quiet --skip-bad j1.jsonl j2.jsonl jboth
 run 0 sgt-inspect --merge --quiet ja jb jmerged
 same_folders jmerged jboth
 grep -q '"bad_lines": 3' jmerged/manifest.json || fail 'bad lines are not added up'
-# shuffled or deduplicated sets are refused: no single command would make the merged set
+# Shuffled or deduplicated sets can be merged, but no single command would make the result.
 cp two/bad.txt two/once-more.txt
 run 0 sgt-tokenize --quiet --dedup two da
 run 0 sgt-tokenize --quiet --dedup two db
@@ -82,7 +83,7 @@ run 1 sgt-inspect --compare a va
 stdout_matches '^a and va are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{16}$'
 run 0 sgt-inspect --compare vmerged vboth
 
-# an existing OUT: refused, or replaced
+# An existing OUT is refused, or replaced with --force.
 run 1 sgt-inspect --merge a b m
 stdout_is ''
 stderr_is 'sgt-inspect: m: OUT is there already (name a new folder, or --force replaces the set in it)'
@@ -105,7 +106,7 @@ stderr_is 'sgt-inspect: file: OUT is a file, not a folder (name another OUT)'
 run 2 sgt-inspect --merge --force a b b
 stderr_has 'sgt-inspect: b: is one of the sets, and cannot be OUT (name a new folder)'
 
-# sets that do not match or are incomplete: nothing is made, and an existing set stays
+# Sets that do not match or are incomplete: nothing is made, and an existing set stays.
 cp -r b hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge a hurt new
@@ -114,7 +115,7 @@ stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expe
 absent new
 run 1 sgt-inspect --merge --force a hurt m
 same_folders m whole
-rm -r hurt && cp -r a hurt # this shard is only copied into the merged set, and its damage is found all the same
+rm -r hurt && cp -r a hurt # a shard that is copied as a file is verified too
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --merge hurt b new
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: '
@@ -139,7 +140,7 @@ run 1 sgt-inspect --merge a nowhere new
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 absent new
 
-# two programs work on the same OUT
+# Two programs with the same OUT: the second is refused.
 mkdir busy busy/.work
 run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'

@@ -4,7 +4,7 @@
 model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"
 
-# a checkpoint of a model, without a run's state.json
+# A checkpoint folder that has a model but no state of a run.
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
 stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, '\
@@ -20,7 +20,7 @@ stdout_has 'wte.weight"'
 run 0 sgt-inspect "$model" --quiet
 stdout_is ''
 
-# a run: incomplete checkpoints and a torn line of the log are ignored
+# Of a run, only complete checkpoints and whole lines of the log count.
 mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
 for step in 10 20; do
     cp "$model/config.json" "$model/model.safetensors" run/step-000000$step
@@ -53,7 +53,7 @@ run 0 sgt-inspect run/step-00000020 --json
 stdout_has '"resumable": true'
 stdout_has '"tokens": 640'
 
-# a run that has only begun
+# A run that has no checkpoint yet.
 mkdir young
 echo '{"model": "2x32x2"}' > young/options.json
 run 0 sgt-inspect young
@@ -62,14 +62,14 @@ stdout_is 'young: a training run
   log         0 steps
   options     model 2x32x2'
 
-# a loss that is not a number
+# A loss that is not a number is shown as such.
 cp -r run lost
 echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
 run 0 sgt-inspect lost
 stdout_has '  log         4 steps, loss 5.5000 to not a number, validation not a number after step 4'
 
-# messages name the damage
+# Damaged files are named.
 cp -r run hurt
 echo 'not JSON' > hurt/log.jsonl
 run 1 sgt-inspect hurt

@@ -31,7 +31,7 @@ stdout_has '"verified": true'
 stdout_has '"shard_tokens": 200'
 stderr_is ''
 
-# decoding gives all text back, document by document
+# Decoding gives back all text, document by document.
 run 0 sgt-tokenize --quiet in whole
 run 0 sgt-inspect whole --decode 0:1M
 for f in in/1.txt in/2.txt in/3.txt in/4.txt in/5.txt in/6.txt in/7.txt in/8.txt in/9.txt in/bad.txt; do
@@ -104,7 +104,7 @@ damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bi
 verify
 stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
 
-# the vocabulary is unknown, so nothing is decoded
+# Tokens of an unknown vocabulary are not decoded.
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
 run 1 sgt-inspect hurt --decode 0:3
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\

@@ -37,7 +37,7 @@ for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 9999999999
         sgt-inspect one.bin --decode "$bad"
 done
 
-# JSON stays valid whatever a token's bytes are: token 187 is the byte 0xff, which is not UTF-8 by itself
+# JSON stays valid for any bytes: token 187 is the byte 0xff alone, which is not UTF-8.
 shard odd.bin 15496 187 198
 run 0 sgt-inspect odd.bin --decode 0:3 --json
 stdout_has "\"text\": \"Hello$(printf '\357\277\275')\\n\""
@@ -51,7 +51,7 @@ stdout_has '"documents": null'
 stdout_has '"xxh3": null'
 stderr_is ''
 
-# a folder of two shards: in the order of their names, train before val
+# A folder of two shards is read in the order of their names, train before val.
 mkdir set
 shard set/val_000000.bin 198 198
 shard set/train_000001.bin 0 0 0
@@ -70,7 +70,7 @@ check 'two line ends' test "$(wc -c < .stdout)" -eq 2
 run 0 sgt-inspect set/ --split train
 stdout_has '5 tokens in 2 shards'
 
-# without a header
+# files without a header
 ids 15496 995 0 > raw.bin
 run 0 sgt-inspect raw.bin
 stdout_is 'raw.bin: a shard of tokens
@@ -89,7 +89,7 @@ printf x >> raw.bin
 run 1 sgt-inspect raw.bin
 stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
 
-# singular and plural in the output; counts of zero are not printed
+# Nouns agree with their counts, and a count of zero is not printed.
 ids 198 > one.bin
 run 0 sgt-inspect one.bin
 stdout_is 'one.bin: a shard of tokens
@@ -155,7 +155,7 @@ stderr_has 'sgt-inspect: half.jsonl: not a file that sgt knows'
 run 1 sgt-inspect /etc/passwd
 stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
 
-# messages name faults with their position
+# Faults are named with their byte or token.
 run 1 sgt-inspect nowhere
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 mkdir empty
@@ -200,14 +200,14 @@ stderr_is ''
 run 0 sgt-inspect --version
 stdout_matches '^sgt-inspect [0-9]+\.[0-9]+'
 
-# a full disk is a failure
+# A full disk at standard output is a failure.
 if [ -c /dev/full ]; then
     run 1 sh -c 'sgt-inspect one.bin > /dev/full'
     stderr_is 'sgt-inspect: standard output: No space left on device'
 fi
 exit 0
 
-# on a terminal a message begins a new line, also if the text ends early because of damage
+# On a terminal, a message begins on a new line, even if damage ends the text early.
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 { le32 20240520 && le32 1 && le32 70000 && head -c 1012 /dev/zero && head -c 139998 /dev/zero && ids 60000; } > late.bin
 run 1 sgt-inspect late.bin --decode 0:70000

@@ -13,7 +13,7 @@ for threads in 1 2 5; do
     stderr_is ''
 done
 
-# five shards, damaged in five ways, reported in the order of the set
+# Five shards are damaged in five ways, which are reported in the order of the set.
 cp -r out hurt
 patch hurt/train_000001.bin 3000 7
 truncate -s -100 hurt/train_000002.bin
@@ -45,10 +45,10 @@ stdout_is ''
 stderr_lines 6
 run 1 sgt-inspect --verify --split val hurt
 stderr_lines 1
-run 1 sgt-inspect hurt # without --verify, the first fault ends the command
+run 1 sgt-inspect hurt # without --verify, only the first one is reported
 stderr_lines 1
 
-# a header without a checksum, and one with another vocabulary's size
+# A header without a checksum, and one with the size of another vocabulary.
 rm -r hurt && cp -r out hurt
 for byte in 32 33 34 35 36 37 38 39; do patch hurt/train_000000.bin $byte 0; done
 patch hurt/train_000001.bin 16 82
@@ -59,7 +59,7 @@ stderr_has 'hurt/train_000001.bin: at byte 16: 50258 ids, end of text 50256, but
 '50256'
 stderr_lines 3
 
-# totals and sources
+# The manifest's totals differ from its shards, or from sources.jsonl.
 rm -r hurt && cp -r out hurt
 sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' out/manifest.json > hurt/manifest.json
 run 1 sgt-inspect --verify hurt

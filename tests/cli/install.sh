@@ -1,8 +1,9 @@
 # make install and uninstall: files go where Unix expects them, work from there, and are removed again.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# Install the running build. -o keeps make from building it again with other flags. nvcc would take too long, and
-# MPI's library would be built again, so both are left out.
+# install_to OPTION... TARGET: install the running build. -o keeps make from rebuilding it with
+# other flags. Left out: the CUDA library, which nvcc takes long to build, and MPI's, which would be
+# rebuilt.
 install_to() {
     run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" \
         "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
@@ -54,13 +55,12 @@ run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-t
 run 0 ./own
 stdout_is "$expected"
 
-# With README's line for systems without pkgconf.
+# Use README's command for systems without pkgconf.
 printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0; }\n' > plain.c
 # shellcheck disable=SC2086
 run 0 "$CC" $flags -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
-# With pkg-config, which finds the installed folder relative to its own file: shared; and, after moving that folder,
-# static.
+# Use pkg-config, which finds the libraries relative to its file: shared, and after a move, static.
 sed -i 's|sgt/sgt_|sgt_|' own.c
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
 export PKG_CONFIG_PATH
@@ -87,7 +87,8 @@ mv root/moved root/opt/sgt
 install_to uninstall
 [ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"
 
-# The libraries in another folder below the prefix, as on Debian. All users can read the files, whatever the umask is.
+# Install libraries elsewhere below the prefix, as Debian does. All users can read the files,
+# whatever the umask.
 (umask 077 && install_to LIBDIR=lib/of/this-machine install)
 [ -z "$(find root/opt/sgt ! -type l ! -perm -444)" ] ||
     fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"

@@ -13,7 +13,7 @@
 
 set -u
 LC_ALL=C
-TERM=xterm # tests that make a terminal need it
+TERM=xterm # for tests that use a terminal
 export LC_ALL TERM
 
 fail() {
@@ -50,8 +50,8 @@ stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: 
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
 
-# check a wrong usage, which every program ends in the same way: exit 2, MESSAGE, a hint, and
-# nothing on stdout
+# run_usage MESSAGE PROGRAM [OPTION]...: check a wrong usage, which every program ends alike: exit
+# 2, MESSAGE, a hint, and nothing on stdout
 run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION]...
     message=$1
     shift
@@ -74,8 +74,8 @@ wait_for_handler() {
     done
 }
 
-# run_interrupted COMMAND...: send SIGINT once it has a handler. It must exit with 130 and print one line that says
-# so.
+# run_interrupted COMMAND...: start it, and interrupt it once it has a signal handler. It must exit
+# with 130 and a line that says that it was interrupted
 run_interrupted() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
@@ -116,8 +116,8 @@ cuda_on_the_host() {
 # Return whether the programs are built with a sanitizer: its shadow memory takes terabytes, and is freed slowly.
 is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
 
-# Skip unless strace works. For tests that trace system calls, or make the n-th one fail or kill the
-# process.
+# Skip the test unless strace works. Call it in tests that trace system calls, or that make the n-th
+# call fail or kill the process at it.
 need_strace() {
     ASAN_OPTIONS=detect_leaks=0 # a sanitizer's leak checker cannot work in a traced process
     export ASAN_OPTIONS
@@ -137,7 +137,7 @@ work_in_memory() {
     cd "$scratch" || exit 1
 }
 
-# codecs_of CC: the libraries of Parquet's codecs that a build with this compiler has
+# codecs_of CC: print the libraries of Parquet's codecs that a build with this compiler uses
 codecs_of() {
     for codec in snappy-c.h:-lsnappy lz4.h:-llz4; do
         echo "#include <${codec%:*}>" | "$1" -E -x c - > .has 2>&1 && echo "${codec#*:}"

@@ -9,8 +9,8 @@ for name in loader tokenize; do
     exists "$LIB/libsgt-$name.so"
     header=$ROOT/$name/sgt_$name.h list=$ROOT/$name/sgt_$name.symbols
 
-    # The names that the header declares: those before a parenthesis in the preprocessed text, without inline
-    # functions.
+    # The names that the header declares: those before a bracket in the preprocessed text, without
+    # inline functions.
     "$CC" -E -P "-I$ROOT/loader" "$header" | tr '\n' ' ' | sed 's/static inline[^}]*}//g' |
         grep -oE '\bsgt_[a-z0-9_]+\(' | tr -d '(' | sort -u > declared
     [ "$(wc -l < declared)" -gt 10 ] || fail "found only $(wc -l < declared) functions in $header"
@@ -36,8 +36,8 @@ for name in loader tokenize; do
     done
 done
 
-# What libsgt-loader imports, and its global state, which is the CPU's features and the guard against SIGBUS. A
-# sanitizer adds its own to both.
+# Check the names that libsgt-loader imports, and its global state: the CPU's features and the guard
+# against SIGBUS. A sanitizer adds its own to both.
 if [ -z "$san" ]; then
     objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals
@@ -46,7 +46,7 @@ if [ -z "$san" ]; then
     [ "$(cat needed)" = 'libc libjansson liburing libxxhash ' ] || fail "libsgt-loader.so needs $(cat needed)"
 fi
 
-# Both libraries in one program, in either order, and each alone.
+# Link both libraries into one program, in either order, and each alone.
 cat > both.c << 'END'
 #include <stdio.h>
 

@@ -7,18 +7,21 @@ run 0 sgt-tokenize --quiet --shard-tokens 40k text out
 shards=$(ls out/*.bin | wc -l)
 [ "$shards" -ge 2 ] || fail "only $shards shards"
 
-# asks CALLS OPTION...: draw three batches of four rows, and write these system calls to ./traced
+# asks CALLS OPTION...: draw three batches of four rows, and write their system calls of these kinds
+# to ./traced
 asks() {
     calls=$1
     shift
-    # Drop the set from the page cache, if its file system can: pages in the page cache would be mapped ahead instead.
+    # Drop the set from the page cache, if its file system has one: cached pages would be mapped
+    # without a hint.
     for f in out/*.bin; do dd if="$f" iflag=nocache count=0 2> .dd; done
     run 0 strace -f -o traced -e trace="$calls" sgt-inspect out --batch 0:3 --batch-size 4 --seq-len 64 --json "$@"
     stdout_lines 3
 }
 seen() { grep -cE "$1" traced; }
 
-# mmap: in random order, the coming windows are requested ahead; in sequential order the kernel reads ahead itself
+# mmap: in random order it requests the coming windows ahead; in sequential order the kernel reads
+# ahead itself.
 for sampling in shuffle random block; do
     asks madvise --loader mmap --sampling $sampling
     check "$sampling: each shard at random" test "$(seen 'madvise\(.*, MADV_RANDOM\) += 0')" -eq "$shards"
@@ -32,15 +35,15 @@ asks madvise --loader mmap --sampling sequential
 check 'in order' test "$(seen 'MADV_SEQUENTIAL\) += 0')" -eq "$shards"
 check 'nothing at random' test "$(seen 'MADV_RANDOM|MADV_WILLNEED')" -eq 0
 
-# preload: huge pages
+# preload: its memory gets huge pages.
 asks madvise --loader preload
 check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1
 
-# uring: direct reads aligned by statx, one issuer, registered files and memory
+# uring: direct reads with the alignment from statx, a single issuer, and registered files and
+# memory.
 asks io_uring_setup,io_uring_register,statx,fcntl --loader uring
 seen 'io_uring_setup\(.*\) += [0-9]+' > /dev/null || skip 'io_uring is unavailable here: mmap and preload were looked at'
-# strace prints numbers or names, depending on its version
-flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)'
+flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)' # old versions of strace print a number
 check 'one issuer' test "$(seen "io_uring_setup\(.*$flags.*\) += [0-9]+")" -ge 1
 check 'files' test "$(seen 'IORING_REGISTER_FILES_UPDATE.*\) += 1$')" -ge 2
 check 'memory' test "$(seen 'IORING_REGISTER_BUFFERS.*\) += 0$')" -ge 1

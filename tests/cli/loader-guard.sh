@@ -14,7 +14,7 @@ ended_with() { # LINE
     stderr_has "$1"
 }
 
-# training: cut after a few steps, which the log counts
+# Training: the shard is cut after a few steps, which the log counts.
 data d
 echo "sgt-train on d, which is cut short" > .ran
 sgt-train $small --loader mmap --sampling random --steps 99999999 --save-every 0 --run run --quiet \
@@ -27,7 +27,7 @@ done
 cut_short d/train_000000.bin 4096
 ended_with 'sgt-train: d/train_000000.bin: ends at byte 4096, in the middle of a window: cut short while in use'
 
-# measuring: the command opens shards several times, so it may also find the cut when it opens one
+# Measuring: shards are opened more than once, so the cut may come before one is opened.
 data d
 echo "sgt-bench loader on d, which is cut short" > .ran
 sgt-bench loader d --loader mmap --outputs u16 --seq-len 64 --seconds 60 --quiet > .stdout 2> .stderr &

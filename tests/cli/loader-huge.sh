@@ -11,7 +11,7 @@ truncate -s "$bytes" hole 2> .truncate || skip "no file of $bytes bytes here: $(
 [ "$(du -k hole | cut -f1)" -lt 1024 ] || skip 'files have no holes here'
 rm hole
 
-# shards DIR COUNT TOKENS: write shards that have a header, and a hole instead of tokens
+# shards DIR COUNT TOKENS: make shards that have a header followed by a hole
 shards() {
     mkdir "$1"
     { le32 20240520 && le32 1 && le32 "$3" && head -c 1012 /dev/zero; } > header
@@ -42,7 +42,7 @@ stdout_is '{"index":123456789,"inputs":[[0,0,0,0],[0,0,0,0],[0,0,0,0]],"targets"
 inspect uring
 same .stdout empty.mmap
 
-# Each row is where the command says it is, far into the set: ids that are written there appear in the row.
+# Each row is at its stated place, far into the set: ids that are written there appear in the row.
 run 0 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3
 sed -nE 's/^  row [0-2] +(train_[0-9]*.bin) from token ([0-9]+).*/\1 \2/p' .stdout > rows
 check 'three rows' test "$(wc -l < rows)" -eq 3
@@ -62,7 +62,7 @@ stderr_lines 1
 stderr_has 'sgt-inspect: the set takes 95367'
 rm -r huge
 
-# 200 shards with at most 64 open files
+# 200 shards can be read with at most 64 open files.
 shards many 200 100
 (
     ulimit -n 64

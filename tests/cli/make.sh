@@ -21,7 +21,8 @@ tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' > lines
 [ "$(cat lines)" = '  [1/2] CC tests/faults/faults.c
   [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat lines)"
 
-# Tiers: each script runs in make check, or states why it runs in make check-all only; run.sh obeys that statement.
+# Tiers: each script is part of make check, or gives the reason why it is only in make check-all;
+# run.sh obeys that.
 mkdir -p tree/tests/cli
 cp "$ROOT/tests/cli/run.sh" tree/tests/cli
 echo exit 0 > tree/tests/cli/short.sh

@@ -5,8 +5,9 @@ LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")
 san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 
-# The page is generated. Its synopsis is C that agrees with the header. Each function of the library is in the
-# synopsis once, and in the description with a text.
+# generated_from_header LIBRARY: check that the page is up to date, that its synopsis is C that
+# agrees with the header, and that each function of the library is in the synopsis once and has a
+# text in the description
 generated_from_header() { # LIBRARY
     header=$ROOT/$1/sgt_$1.h
     awk -f "$ROOT/tools/man3.awk" "$page" "$header" "$ROOT/loader/base/error.h" > generated
@@ -18,7 +19,7 @@ generated_from_header() { # LIBRARY
         [ "$(grep -cE "\b$function\(" synopsis.c)" -eq 1 ] || fail "$function is not in the synopsis once"
         grep -qE "^\.B .*\b$function\b" body || fail "$function is not explained"
     done < "$ROOT/$1/sgt_$1.symbols"
-    # an item is followed by its text (.RS), or by another item (.br) that shares it
+    # An item must be followed by its text (.RS), or by another item (.br) with the same text.
     awk '/^\.B /  { item = $0; next }
          item != "" && !/^\.(RS|br)$/ { print item; bad = 1 }
          { item = "" }

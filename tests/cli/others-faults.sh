@@ -14,7 +14,7 @@ run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run d
 leave_onednn_alone
 texts . 300
 
-# a vocabulary from JSON lines: disturb every allocation, because each has a message of its own
+# A vocabulary from JSON lines: each allocation is tried, because each has its own message.
 tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"& &"}/' > lines.jsonl
 again='sgt-tokenize --quiet --threads 1 --force --train-vocab 300 lines.jsonl out'
 if sees_memory; then
@@ -51,21 +51,21 @@ begin sgt-sample --quiet --tokens 12 --prompt-file part-00 --temperature 0 --thr
 everything
 jumps back forward wild
 
-# a page may lack parts that could not be made (the estimate of memory, a sample), but is never half written. The next
-# call replaces a whole page, even if reporting it failed.
+# A page may lack parts that could not be made (the estimate of memory, a sample), but is never half
+# written. The next call replaces a whole page, even if reporting it failed.
 figures() { sed 's/"replaced": true/"replaced": false/'; }
 whole() {
     figures < .stdout > got.txt && same got.txt undisturbed.txt
     [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'
 }
 begin sgt-report --quiet --json done -o made
-# the page may be complete: standard output is written after it
+# A page that exists is whole, even if printing the message about it failed.
 kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; }
 everything 10
 disturb $changes:kill 2
 kept() { absent made; }
 
-# figures are not compared, and a CPU whose name cannot be read is "unknown"
+# Measured figures are replaced before comparing. A CPU whose name cannot be read is called unknown.
 figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }
 whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
 begin sgt-bench tokenize part-00 --json --threads 1

@@ -39,8 +39,8 @@ for page in "$ROOT"/tools/sgt-*.1; do
         run 0 mandoc -Tlint -Wwarning "$page"
     fi
 
-    # --help of the program and of each subcommand: within 100 columns, in groups, with every row of the table, its
-    # default, and examples that call it
+    # --help of the program and of each subcommand stays within 100 columns, and has groups, every
+    # row of the table with its default, and examples that call it.
     for command in - $(cut -f 1 table | grep -vx -e - | sort -u); do
         called=$program
         [ "$command" = - ] || called="$program $command"

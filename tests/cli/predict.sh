@@ -48,7 +48,7 @@ adds_up() { # LIST
         END {
             near = ms / sum; near_fast = fast / sum_fast
             if (all != launches || gaps != launches) { print all, gaps, "of", launches, "launches"; exit 1 }
-            # each of some 45 rows is rounded to a microsecond
+            # each of about 45 rows is rounded to a microsecond
             if (ms - sum > .03 || sum - ms > .03 || fast - sum_fast > .03 || sum_fast - fast > .03 || fast > ms) {
                 print "rows:", ms, fast, "sum:", sum, sum_fast; exit 1
             }
@@ -62,7 +62,8 @@ adds_up() { # LIST
 adds_up gpt2
 check 'tokens a second' awk '$1 == "sum" { ms = $2 } /^predicted/ { x = $5 * ms / 65536e3 }
     END { exit !(x > .9999 && x < 1.0001) }' shown
-# a product has 2 x 65536 x 2304 x 768 operations; 12 of them, at 650 and at 700 TFLOP/s
+# The product has 2 x 65536 x 2304 x 768 operations, at 650 and 700 TFLOP/s; 12 of them take 12
+# times as long.
 stdout_matches '^   12  product 65536 x 2304 x 768 +[0-9.]+ +231\.9  tensor +356\.8 +4\.282 +3\.976$'
 run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn --variant none
 adds_up small
@@ -118,7 +119,8 @@ echo 'kernel a_kernel<bf16,8> grid 4 1 1 block 128 smem 2048 : p2' > list
 code() { python3 "$kernels/machine_code.py" "$@"; }
 run 0 code code.sass -- list
 grep -v '^#' .stdout | tr -s ' ' > row
-# 66 registers are allocated as 72 per thread, which leaves 28 warps; 9 instructions of the loop move 40 bytes
+# 66 registers per thread are allocated as 72, which leaves 28 warps. The loop's 9 instructions move
+# 40 bytes.
 check "a row: $(cat row)" test "$(cat row)" = 'a_kernel<bf16,8> 128 66 1024 2048 28 3 36 36 16 3.6 4 1 1 0 1 9.0 1/2'
 cp .stdout kept
 run 0 code --compare kept kept

@@ -27,7 +27,7 @@ done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
 for folder in . tokenize loader train kernels tools tests tools/bench; do
     grep -oE '`[a-z_/-]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
-        grep -vE 'relu2|pread' | while read -r name; do # examples of what to add
+        grep -vE 'relu2|pread' | while read -r name; do # example names of kernels and calls to add
         [ -e "$ROOT/$name" ] || find "$ROOT/$folder" -path "*/${name%/}" | grep -q . ||
             echo "$folder/README.md names $name, which is not there"
     done
@@ -40,7 +40,8 @@ for target in $(sed 's/^make //' make.sh); do
 done
 [ "$(wc -l < make.sh)" -eq 2 ] || fail "README's first block is not make demo and make check"
 
-# Run as written, but with a limit, because a GPT-2 124M takes long on a CPU. The limit must be the only change.
+# Run the block as written, with a limit added, because a GPT-2 124M takes long on a CPU. The limit
+# must be the only addition.
 block sh 3 > main.sh
 grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
 run 0 sgt-tokenize corpus/ out/
@@ -51,13 +52,12 @@ exists run/latest
 
 block sh 2 > all.sh
 grep -q '^sgt-report ' all.sh || fail "README's small model has no page"
-# run the block for the small model after the one above, as a reader would
-sed 's/--steps 100/--steps 20/' all.sh > small.sh
+sed 's/--steps 100/--steps 20/' all.sh > small.sh # runs after the block above, as in the README
 run 0 sh -eu small.sh
 stdout_has 'Once upon a time'
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
-# The block for GPUs: run as much of it as the CUDA backend's build for the host can.
+# The GPU's block runs as far as the CUDA backend's build for the host can.
 block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
 run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh

@@ -7,13 +7,13 @@ command -v chromium > /dev/null || skip 'chromium is not there (make deps gets i
 pictures=$BIN/../report
 mkdir -p "$pictures"
 
-browse() { # OPTION... PAGE: what comes is in .stdout and .stderr
+browse() { # OPTION... PAGE: open it; the output is in .stdout and .stderr
     HOME=$PWD run 0 timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
         --hide-scrollbars --user-data-dir="$PWD/browser" --allow-file-access-from-files --enable-logging=stderr \
         --virtual-time-budget=2000 "$@"
 }
-# Show the page in a frame of the given width, because no window can be as narrow as a phone's. The frame measures the
-# page and writes what it finds.
+# frame PAGE WIDTH: show a page in a frame of that width, because a window cannot be as narrow as a
+# phone's. A script in the frame measures the page and writes its findings.
 frame() { # PAGE WIDTH
     cat > frame.html << END
 <!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0;background:#888">
@@ -62,7 +62,7 @@ at_least() { # WHAT LEAST
 }
 messages() { grep 'CONSOLE' .stderr | grep -vc 'the frame has measured'; }
 
-# PAGE WIDTH light|dark PICTURES
+# look PAGE WIDTH light|dark PICTURES: check a page at that width
 look() {
     theme=$([ "$3" = dark ] && echo 0 || echo 1)
     frame "$1" "$2"
@@ -75,7 +75,7 @@ look() {
     [ "$(found outside)" = 0 ] || fail "$(found outside) words stand outside their card"
     [ "$(found collisions)" = 0 ] || fail "words of an axis lie on each other: $(grep ^collisions= .stdout)"
     at_least letters 10
-    at_least words 4.5 # WCAG AA for text, and for what is drawn
+    at_least words 4.5 # contrast that WCAG AA wants for text, also for drawings
     at_least text 4.5
     at_least lines 3
     HEIGHT=$(found height)
@@ -99,7 +99,7 @@ look one.html 1440 dark 10
 look several.html 360 dark 12
 look several.html 1440 light 12
 
-# faults put into a page are found: something too wide, a console message, text with little contrast
+# Planted faults are found: something too wide, a console message, text that is too pale.
 sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
 frame wide.html 360
 browse --dump-dom "file://$PWD/frame.html"

@@ -28,7 +28,7 @@ shape() {
         grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' |
             grep ,
 }
-# a straight line: all distances between neighbouring points are equal
+# straight COUNT: check that these points are on a straight line, at equal distances
 straight() {
     awk -F , -v want="$1" 'NR > 1 { dx = $1 - x; dy = $2 - y } { x = $1; y = $2 }
         NR == 2 { dx0 = dx; dy0 = dy }
@@ -57,7 +57,7 @@ run 1 sgt-report odd
 stderr_is 'sgt-report: odd/log.jsonl: no plain file'
 absent report.html
 
-# sgt-report needs no other program
+# sgt-report needs no other program.
 log 100 plain
 mkdir bin
 ln -s "$(command -v sgt-report)" bin/
@@ -71,7 +71,7 @@ run_interrupted sgt-report -o report.html $(yes slow | head -24)
 absent report.html
 rm -r slow
 
-# a run that has only begun needs no picture
+# A run that has made no step yet gives a page without charts.
 mkdir young
 options young
 report young
@@ -113,7 +113,8 @@ for figure in loss-steps loss-tokens loss-time; do
     shape $figure 'line s1' path | straight 10 || fail "$figure: validation"
 done
 shape lr 'line s0' path | straight 100 || fail 'learning rate'
-# the curve goes up and down between two values of the norm; speed, share and peak are constant
+# The curve of the gradient norm goes up and down between two values; speed, share and peak are
+# constant.
 [ "$(shape grad-norm 'raw s0' path | wc -l)" -eq 100 ] || fail 'gradient norm: not every step'
 [ "$(shape grad-norm 'raw s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
 for figure in speed mfu wait peak; do
@@ -128,7 +129,7 @@ for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of th
     'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
-# the page loads nothing else, runs no script, and has every id only once
+# The page loads nothing, runs no script, and has every id once.
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
@@ -150,7 +151,7 @@ stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or direc
 
 # ---- tooltips, and labels of the axes ----
 
-# says FIGURE LINE...: check that a <title> of the figure has these lines
+# says_there FIGURE LINE...: check that a <title> of the figure has these lines
 says_there() {
     figure=$1 && shift
     printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > expected
@@ -159,13 +160,13 @@ says_there() {
 }
 report plain
 says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
-says_there loss-steps 'step 100' 'validation 1.5 nats' # the tooltip of the dot itself
+says_there loss-steps 'step 100' 'validation 1.5 nats' # the tooltip of a dot
 says_there loss-tokens 'after 2.50 k tokens' 'training 6.545 nats' 'smoothed 6.545 nats' 'validation 6.955 nats'
 says_there lr 'step 3' 'value 0.00098'
 says_there speed 'step 3' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
 says_there mfu 'step 3' 'value 40 %' 'smoothed 40 %'
 says_there peak 'step 3' 'value 286.1 MiB'
-labels() { # FIGURE LABEL...: what its axes are called
+labels() { # FIGURE LABEL...: check the labels of its axes
     figure=$1 && shift
     tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > .figure
     for label in "$@"; do grep -q "<text class=\"label\"[^>]*>$label</text>" .figure || fail "$figure lacks $label"; done
@@ -190,7 +191,7 @@ mkdir noisy
 awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 4.5 : 5.5)); print }' plain/log.jsonl > noisy/log.jsonl
 report noisy
 [ "$(shape loss-steps 'raw s0' path | wc -l)" -eq 100 ] || fail 'not every step is shown'
-height() { # CLASS: of a line past its first tenth
+height() { # CLASS: print the height of a line after its first tenth
     shape loss-steps "$1" path | awk -F , 'NR == 11 { low = high = $2 } NR > 10 && $2 < low { low = $2 }
         NR > 10 && $2 > high { high = $2 } END { print high - low }'
 }
@@ -230,12 +231,12 @@ report long
 [ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
 grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
-head -238 points | straight 238 || fail 'means of 84 steps' # the last mean has fewer steps
+head -238 points | straight 238 || fail 'means of 84 steps' # the last point is a mean of fewer steps
 shape loss-steps 'band s0' polygon > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
 grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
 [ "$(grep -c '<title>' report.html)" -le 650 ] || fail "$(grep -c '<title>' report.html) titles"
-# the shaded range shows a spike of one step
+# The shaded range shows a spike of a single step.
 sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
 report long
 top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
@@ -243,31 +244,32 @@ top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 &
 
 # ---- damaged logs ----
 
-# a run in progress: half a last line
+# a run in progress, whose log ends with half a line
 cp -r plain half
 printf '{"step":100,"lo' >> half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
 grep -q 'last line was half written' report.html || fail 'half a line is not said'
-# resumed without cutting the log: steps from 50 on occur twice, and the curve shows the later ones
+# a resumed run whose log was not cut: steps from 50 on are there twice, and the curve uses the
+# later ones
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
 grep -q '30 lines of the log were replaced by later ones' report.html || fail 'repeated steps are not said'
-# other lines, no lines, lines without an end, strings instead of numbers
+# lines of other programs, empty logs, lines without an end, strings instead of numbers
 { head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
     head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
-# a loss that is not a number interrupts the curve, and the advice names a remedy
+# a loss that is not a number: the curve has a gap, and the advice names a remedy
 options half lr 0.001
 sed '60,$s/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 59 || fail 'a loss that is not a number'
 grep -q '<dd>not a number</dd>' report.html || fail 'the last loss is not said to be no number'
 says 'step 60: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001)'
-# only such losses, one step, extreme numbers, all values equal
+# only such losses; a single step; extreme numbers; equal values
 sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 head -1 plain/log.jsonl > half/log.jsonl
@@ -281,12 +283,12 @@ report half
 sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
     plain/log.jsonl > half/log.jsonl
 report half
-# no validation: the page says so, and has no figure for it
+# no validation: the page says so, and has no chart of it
 sed 's/"val_loss":[0-9.]*,//' plain/log.jsonl > half/log.jsonl
 report half
 grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated is not said'
 ! grep -q 'Validation loss' report.html || fail 'a validation loss of nothing'
-# damaged options and memory logs do not prevent the curves
+# damaged options.json and memory.jsonl: the curves are still drawn
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
@@ -307,7 +309,8 @@ says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10
 grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' \
     report.html ||
     fail 'no advice about a loss that oscillates'
-# a diverged run is reported in red: after 50 steps, and at its last step; a run that still improves is not
+# A diverged run is reported in red: after 50 steps, or at its last step. A run that still improves
+# is not.
 grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1" || fail "not in red: $1"; }
 rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }
 options half lr 20
@@ -381,7 +384,7 @@ tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | gre
 ! tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>batch-size</code>' ||
     fail 'batch-size does not differ'
 
-# the best values are bold (both, if they are equal), except if the runs have different data
+# The best values are bold, both if they are equal, unless the data of the runs differ.
 strong() { grep -c '<strong>' report.html; }
 [ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
 options other data '"another"'

@@ -25,7 +25,8 @@ if [ "$1" = --one ]; then
         *) echo "FAIL  $name (exit $code)" && sed 's/^/      /' "$out" | tail -40 ;;
         esac
     } > "$out.said"
-    # Print with one write. cat may use copy_file_range, which would overwrite what another script prints meanwhile.
+    # Print the output by a single write: cat may use copy_file_range, which overwrites what another
+    # script prints at the same time.
     printf '%s\n' "$(cat "$out.said")"
     exit 0
 fi
@@ -36,7 +37,7 @@ PATTERN=${2:-}
 PATH=$BIN:$PATH
 CLI_WORK=$(mktemp -d "${TMPDIR:-/tmp}/sgt-cli.XXXXXX")
 export ROOT BIN PATH CLI_WORK
-export GOMP_SPINCOUNT=1000 # as the programs set it for themselves when they start again (tools/cli/spin.h)
+export GOMP_SPINCOUNT=1000 # as the programs set it when they start themselves again (tools/cli/spin.h)
 trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM
 for script in "$ROOT"/tests/cli/*.sh; do
@@ -46,6 +47,6 @@ done | grep -vE "/(${LEFT_OUT:-})\.sh\$" > "$CLI_WORK/scripts"
 xargs -r -d '\n' -n 1 -P "${AT_ONCE:-2}" sh "$ROOT/tests/cli/run.sh" --one < "$CLI_WORK/scripts"
 count() { cat "$CLI_WORK"/.*.said 2> /dev/null | grep -c "^$1  "; }
 passed=$(count 'ok  ') skipped=$(count SKIP)
-failed=$(($(wc -l < "$CLI_WORK/scripts") - passed - skipped)) # includes scripts that could not be started
+failed=$(($(wc -l < "$CLI_WORK/scripts") - passed - skipped)) # also scripts that could not be started
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

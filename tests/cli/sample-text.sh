@@ -37,7 +37,7 @@ stdout_has '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 
-# a character is written only when all its bytes are there, and then at once
+# A character is written whole, as soon as its last byte is generated.
 need_strace
 strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'
 grep -oE 'write\(1, "[^"]*"' .traced | sed 's/.*"\(.*\)"/\1/' | tr -d '\\' > pieces
@@ -48,11 +48,12 @@ script -qec "sgt-sample '$says' --quiet --temperature 0 -p G" /dev/null < /dev/n
     fail "exit $?: $(cat .stderr .shown)"
 printf 'Grüße, 世界 🙂\r\n\tx\\x1b[31mred\\x1b[0m\\x07\\x7f\\xff \\xc3( \\xc2\\x85.\\x0d\\xe4\\xb8\r\n' > want
 same .shown want
-# the same holds for a prompt
+# Control characters of a prompt do not reach the terminal either.
 script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
     < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
 grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
-# a message begins a new line even if the text before it does not end one; files and pipes get no extra newline
+# A message begins on a new line even if the text does not end one. A file or a pipe gets no
+# additional newline.
 script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
     fail "exit $?: $(cat .stderr .shown)"
 tr -d '\r' < .shown > shown

@@ -28,7 +28,7 @@ run 0 sgt-sample run -p 'Hello' --tokens 20
 stdout_matches '^Hello'
 stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ (ms|s): [0-9.]+ k?tokens/s$'
 cp .stdout first
-run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # the path of a run stands for its newest checkpoint
+run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # for a run, its newest checkpoint is used
 stderr_is ''
 same .stdout first
 run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
@@ -42,7 +42,7 @@ done
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
 check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
 
-# prompts from files and standard input; each is continued as it would be alone
+# Prompts come from files and standard input. Each is continued as it would be alone.
 printf 'Hello\n' > hello
 run 0 sgt-sample run --quiet --prompt-file hello --tokens 20
 same .stdout first
@@ -66,7 +66,7 @@ stdout_has '"prompt": "Hello", "sample": 0, "prompt_ids": [15496], "text": "'
 stdout_has '"tokens": 20, "seconds": '
 check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
-# the text is longer than the model's 1024 positions: one notice
+# A text longer than the model's 1024 positions gives one notice.
 run 0 sgt-sample run -p 'Hello' --tokens 1030
 stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
 stderr_lines 2
@@ -98,7 +98,7 @@ if [ -w /dev/full ]; then
     stderr_is 'sgt-sample: standard output: No space left on device'
 fi
 
-# after an interrupt, the printed text stays
+# After an interrupt, the text printed so far stays.
 rm -f .stdout
 sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
 pid=$!

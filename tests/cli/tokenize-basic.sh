@@ -8,7 +8,7 @@ starts() { od -An -td8 -v -w8 "$1" | tr -d ' ' | paste -sd' '; }
 mkdir -p in/sub
 printf 'Hello world' > in/b.txt
 printf 'hello hello' > in/sub/a.txt
-: > in/a.txt # an empty document is only the end-of-text id
+: > in/a.txt # an empty file gives the end-of-text id alone
 printf ' x' > in/First
 touch -d @1700000000 in/First in/a.txt in/b.txt in/sub/a.txt
 
@@ -70,14 +70,14 @@ stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
 [ "$(starts out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
 [ "$(starts out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
 [ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
-# if the tokens fill the last shard exactly, no empty shard follows
+# If tokens fill the shards exactly, no empty shard is left.
 run 0 sgt-tokenize --shard-tokens 3 in out3
 stdout_has 'out3: 9 tokens, 4 documents, 3 shards'
 absent out3/train_000003.bin
 run 0 sgt-tokenize --shard-tokens 1 in out1
 stdout_has 'out1: 9 tokens, 4 documents, 9 shards'
 
-# --split depends on the path alone, so that a document stays in its split when others are added.
+# --split depends on the path alone, so a document stays in its split when others are added.
 mkdir many
 for i in $(seq 100 299); do echo "document $i" > "many/$i.txt"; done
 run 0 sgt-tokenize --split 25% many split
@@ -85,7 +85,7 @@ stdout_matches '^split: [0-9,]+ tokens, 200 documents, 2 shards; train [0-9,]+, 
 '--split chooses whole documents\)$'
 val=$(($(wc -c < split/val_000000.idx) / 8))
 [ "$val" -ge 30 ] && [ "$val" -le 70 ] || fail "25% of 200 documents set aside $val"
-# the split of these 34 paths was recorded: the hash must never change
+# Half of these paths alone are split in the same way: documents in val stay there.
 mkdir fewer
 for i in $(seq 100 199); do cp "many/$i.txt" fewer; done
 run 0 sgt-tokenize --split 25% fewer split2
@@ -95,8 +95,8 @@ cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || f
 run 0 sgt-tokenize --split 100% in all-val
 stdout_has 'train 0, val 9 tokens'
 absent all-val/train_000000.bin
-# if the hash picks none of several files, the file with the smallest hash goes to val: in any order, and with parts
-# too
+# If the hash picks none of several files, the one with the smallest hash goes to val, in any order
+# of the inputs and for any number of ranks.
 mkdir few
 for i in 1 2 3 4 5 6 7 8 9; do echo "number $i" > few/$i; done
 run 0 sgt-tokenize --split 5% few one-val
@@ -107,7 +107,7 @@ run 0 sgt-tokenize --split 5% --shuffle 7 few one-val3
 same one-val/val_000000.bin one-val3/val_000000.bin
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 5% few one-val4; done
 same_folders one-val one-val4
-# no file is chosen if there is only one, if documents are lines of JSONL, or if they come from standard input
+# JSONL and standard input are split while they are read, so the split may pick no document.
 run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin

@@ -5,8 +5,8 @@ paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -s
 
 mkdir -p in/.git in/sub
 echo 'some text' > in/a.txt
-printf 'a \000 b \303\251\n' > in/nul.txt # U+0000 in UTF-8 is text
-printf 'caf\351\n' > in/latin1.txt        # bytes that are not UTF-8, without a NUL, are text too
+printf 'a \000 b \303\251\n' > in/nul.txt # U+0000 is valid UTF-8, so this is text
+printf 'caf\351\n' > in/latin1.txt        # invalid UTF-8 alone does not make a file binary
 echo x > in/.git/config
 echo y > in/.env
 printf '%%PDF-1.7\n' > in/p.pdf
@@ -52,7 +52,7 @@ stdout_has 'skipped     9 files: not UTF-8 text (see --binary)'
 run 0 sgt-tokenize --train-vocab 257 in vocab
 stdout_has '9 files skipped: not UTF-8 text (see --binary)'
 
-# The remaining kinds, each with its name.
+# The remaining kinds of files, each of which is named.
 mkdir rest && mv in/sub/l.par in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
 run 0 sgt-tokenize rest out2
 cat > want << 'END'
@@ -64,13 +64,13 @@ END
 same .stderr want
 mv rest/[luz]* in/sub
 
-# The same for any number of ranks and threads, and in parts.
+# The result is the same for any number of ranks and threads.
 for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 -t 3 in out3; done
 same_folders out out3
 run 0 sgt-tokenize --quiet --shuffle 1 in out4
 [ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
 
-# --binary keep and --hidden read everything; a run cannot be continued with other values of these options.
+# --binary keep and --hidden read everything. A run cannot be continued with other values of them.
 run 0 sgt-tokenize --binary keep --hidden in out5
 stderr_is ''
 [ "$(paths out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
@@ -81,7 +81,8 @@ stderr_is 'sgt-tokenize: out5: made with --binary keep, now skip (--force replac
 run 0 sgt-tokenize --quiet --force in out5
 same_folders out out5
 
-# Named on the command line, such a file is an error; named in a list it is skipped, as in a folder.
+# Such a file is an error if it is named on the command line. Named in a list, it is skipped, as in
+# a folder.
 run 1 sgt-tokenize in/a.txt in/p.pdf out6
 stderr_is "sgt-tokenize: in/p.pdf: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 absent out6
@@ -90,11 +91,12 @@ printf 'in/p.pdf\nin/a.txt\n' > list
 run 0 sgt-tokenize @list out7
 stderr_is "sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 [ "$(paths out7)" = '"a.txt"' ] || fail "a list: $(paths out7)"
-run 0 sgt-tokenize in/.env in/.git out8 # hidden, but named on the command line
+run 0 sgt-tokenize in/.env in/.git out8 # hidden files are read if they are named
 stderr_is ''
 [ "$(paths out8)" = '".env" "config"' ] || fail "hidden names: $(paths out8)"
 
-# A filter's files are not checked; packed files are checked after unpacking; in JSONL only magic numbers count.
+# A filter reads all files of its ending. Packed files are checked after unpacking. In JSONL only a
+# magic number counts.
 run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
 gzip -k in/p.pdf
 run 1 sgt-tokenize in/p.pdf.gz out10
@@ -105,7 +107,7 @@ run 1 sgt-tokenize --format jsonl in/sub/z.dat out10
 stderr_has 'in/sub/z.dat: line 1: byte 8: not UTF-8'
 rm in/p.pdf.gz
 
-# The first 64 KiB are checked; a character cut by that limit is no error.
+# Only the first 64 KiB are checked. A character that is cut by that limit is no error.
 { head -c 65535 /dev/zero && printf '\303\251'; } > cut.txt
 run 0 sgt-tokenize --quiet cut.txt out11
 { head -c 65535 /dev/zero && printf '\377'; } > last.dat
@@ -113,11 +115,10 @@ run 1 sgt-tokenize --quiet last.dat out12
 stderr_is 'sgt-tokenize: last.dat: binary data, not UTF-8 text (--binary keep takes its bytes)'
 { head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
 run 0 sgt-tokenize --quiet beyond.txt out12
-# here the file's end breaks off the character, so the bytes are not UTF-8
-{ head -c 10 /dev/zero && printf '\303'; } > short.dat
+{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file's end cuts this character, so it is wrong
 run 1 sgt-tokenize --quiet short.dat out13
 
-# Standard input is checked as it is read, for any size of its pieces.
+# Standard input is checked as it is read, whatever the size of its pieces.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
 stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (--binary keep takes its bytes)'
 absent out13
@@ -126,7 +127,7 @@ stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (--binary k
 run 0 sgt-tokenize --quiet - out13 < cut.txt
 run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 
-# If no file is left, that is an error.
+# It is an error if no file is left.
 mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
 run 1 sgt-tokenize --quiet only out15
 stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--filter names a '\
@@ -136,7 +137,7 @@ stderr_is 'sgt-tokenize: dots: no file in this folder but hidden ones (--hidden 
 absent out15
 run 0 sgt-tokenize --quiet only in out15
 rm -r out15
-ln -s gone dots/.dangling # a hidden link is not read, so it may lead nowhere
+ln -s gone dots/.dangling # a hidden link is not read, so its target may be missing
 echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
@@ -158,7 +159,7 @@ run 1 sgt-tokenize --quiet --format text --binary skip in old2
 stderr_is 'sgt-tokenize: old2: made with --binary not given, now skip (--force replaces it)'
 run 0 sgt-tokenize --quiet --force --format text --binary skip in old2
 [ "$(paths old2)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths old2)"
-# with other options, --force makes the set anew
+# It was made with other options, so it is made again.
 run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before
 [ "$(paths before)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths before)"
 

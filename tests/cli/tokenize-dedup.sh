@@ -6,13 +6,13 @@ work_in_memory
 
 mkdir corpus kept
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a1
-head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # the beginning of a1 is another text
-{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # a1 with another last byte, and the same length
+head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # the beginning of a text is another text
+{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # so is a text of the same length with another last byte
 cp corpus/a1 corpus/b
 : > corpus/c
 : > corpus/d
 printf 'not UTF-8: \377' > corpus/e
-printf 'not UTF-8: \376' > corpus/f # e and f are different, although replacing makes both U+FFFD
+printf 'not UTF-8: \376' > corpus/f # other bytes, although both are replaced by U+FFFD
 printf 'x' > corpus/g
 {
     printf '{"text": "one"}\n{"text": "two"}\n{"text": "one"}\n{"text": "\\u006fne"}\n{"text": "x"}\n{"text": ""}\n'
@@ -20,10 +20,11 @@ printf 'x' > corpus/g
 } > corpus/h.jsonl
 gzip -n < corpus/a1 > corpus/z.gz
 touch -d @1700000000 corpus/*
-# Kept: a1 a2 a3 c e f g, and the lines one, two, One, "two ". Dropped: b, d, two of one, x, the empty line and z.gz.
+# Kept are a1 a2 a3 c e f g, and the lines one, two, One, "two ". Dropped are b, d, one of the two
+# equal lines, x, the empty line and z.gz.
 cp corpus/a1 corpus/a2 corpus/a3 corpus/c corpus/e corpus/f corpus/g kept
 printf '{"text": "one"}\n{"text": "two"}\n{"text": "One"}\n{"text": "two "}\n' > kept/h.jsonl
-shards() { # OUT OUT: the same shards
+shards() { # OUT OUT: check that both have the same shards
     for a in "$1"/*.bin "$1"/*.idx; do same "$a" "$2/${a##*/}"; done
     [ "$(ls "$1"/*.bin | wc -l)" = "$(ls "$2"/*.bin | wc -l)" ] || fail "$1 and $2 have not as many shards"
 }
@@ -53,7 +54,7 @@ for i in 1 0; do
 done
 same_folders both both2
 run 0 sgt-inspect --quiet --verify both
-# duplicates are found across splits: the first of two equal documents is kept
+# Duplicates are dropped across splits too: of two equal documents, the first is kept.
 mkdir halves
 i=0
 while [ $i -lt 40 ]; do
@@ -69,14 +70,14 @@ i=0
 while [ $i -lt 20 ]; do i=$((i + 1)) && cp halves/$((i + 100)) firsts; done
 run 0 sgt-tokenize --quiet --split 50% firsts first
 shards half first
-# without duplicates the count is 0, and the shards equal those of a set without --dedup
+# Without duplicates, the count is 0, and the shards equal those of a set without --dedup.
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
 shards clean plain
 grep -q duplicates clean/manifest.json && fail 'none is counted'
-# texts are compared after normalizing and replacing
+# Texts are compared after normalization and after invalid UTF-8 was replaced.
 run 0 sgt-tokenize --json --invalid-utf8 replace --dedup corpus/e corpus/f replaced
 [ "$(field documents .stdout)" = 2 ] || fail "$(cat .stdout)"
-# standard input
+# Standard input can be deduplicated too.
 run 0 sgt-tokenize --json --dedup corpus/g - stdin < corpus/g
 [ "$(field duplicates .stdout)" = 1 ] || fail "$(cat .stdout)"
 

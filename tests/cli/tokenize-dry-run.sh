@@ -3,9 +3,9 @@
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
 
-# estimate OPTION... INPUT...: compare the estimate with tokenizing the same inputs. The stated error is twice a
-# standard error, so twice the stated error is exceeded once in 15,000 times. The same inputs always give the same
-# estimate.
+# estimate OPTION... INPUT...: compare the estimate with tokenizing the same inputs. The stated
+# error is two standard errors. The test allows twice the stated error, which chance exceeds once in
+# 15,000 times. The same inputs always give the same estimate.
 estimate() {
     run 0 sgt-tokenize --dry-run --json "$@"
     stdout_lines 1
@@ -50,7 +50,7 @@ printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > 
 exact few.jsonl few/part-07
 exact few/empty
 
-# nothing is written, with or without OUT
+# Nothing is written, with or without OUT.
 run 0 sgt-tokenize --dry-run few new
 absent new
 stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files, [0-9]+ documents$'
@@ -62,19 +62,20 @@ run 0 sgt-tokenize --dry-run few
 stdout_matches '^disk        [0-9.]+ MiB in 1 shard$'
 run 0 sgt-tokenize --dry-run --quiet few
 stdout_is ''
-run 0 sgt-tokenize --dry-run --json few few.jsonl # OUT is a file, which is refused
+run 0 sgt-tokenize --dry-run --json few few.jsonl # the last argument is an INPUT if it is a file
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 stdout_has '"disk_free": null'
 mkdir filled && cp few/part-07 filled
-run 0 sgt-tokenize --dry-run --json few filled # OUT is a folder that sgt-tokenize did not make, which is refused
+run 0 sgt-tokenize --dry-run --json few filled # or if it is a folder that sgt-tokenize did not make
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 ls -lA --full-time out few filled > before
-run 0 sgt-tokenize --dry-run --json few out # OUT is a set, which is accepted
+run 0 sgt-tokenize --dry-run --json few out # but this folder is OUT
 [ "$(field files .stdout)" -eq "$(ls few | wc -l)" ] || fail 'OUT is among the files'
 ls -lA --full-time out few filled > after
 same before after
 
-# samples: text, many files, JSONL with long and short lines, packed files, and all of them together
+# Samples of text, of many files, of JSONL with long and short lines, of packed files, and of all of
+# them together.
 i=0
 while [ $i -lt 18 ]; do
     cat "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tokenize/text/unicode_tables.c "$ROOT"/README.md
@@ -103,11 +104,11 @@ about=$(field documents dry) documents=$(wc -l < lines.jsonl)
 off=$((about > documents ? about - documents : documents - about))
 [ $((off * 5)) -lt "$documents" ] || fail "$about documents were said, there are $documents"
 gzip -1k text.txt lines.jsonl
-exact text.txt.gz few # the packed file is small on disk, so it is read to its end
+exact text.txt.gz few # small on disk, so it is read as a whole
 estimate --field page.text text.txt text.txt.gz many lines.jsonl lines.jsonl.gz
 [ "$error" != null ] && [ "$error" -gt 0 ] || fail "± $error of packed files that were unpacked as a whole"
 
-# of a few large packed files only the beginnings are read, so the error is unknown
+# Of a few large packed files only the beginnings are read, so no error can be stated.
 yes 'the same few words again and again' | head -c 300000000 | gzip -1 > large.gz
 run 0 sgt-tokenize --dry-run --json large.gz text.txt
 stdout_has '"tokens_error": null'
@@ -115,7 +116,8 @@ about=$(field tokens .stdout)
 [ "$about" -gt 60000000 ] && [ "$about" -lt 80000000 ] || fail "$about tokens, 35 bytes of these are 8"
 rm large.gz
 
-# a line longer than the sample around it; bad lines are counted; failures are predicted
+# A line may be longer than the sample around it. Bad lines are counted. Failures of the real run
+# are predicted.
 { printf '{"text": "' && tr -d '"\\\000-\037\200-\377' < text.txt && printf '"}\n'; } > long.jsonl
 estimate long.jsonl
 sed '2 s/.*/{"no": "text"}/' few.jsonl > bad.jsonl

@@ -6,7 +6,8 @@ need_strace
 
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)
-# one file per thread (-ff), so that no line is interleaved; one thread writes
+# strace writes a file per thread (-ff), so that no line is interleaved; one thread of sgt-tokenize
+# writes.
 run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename \
     sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
 

@@ -27,7 +27,8 @@ stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run 1 sgt-tokenize in out
 stderr_has ', now not given (--force replaces it)'
 
-# Words and quotes are read as a shell reads them, but no shell runs: {} within a word, and unusual paths.
+# Words and quotes of the command follow the shell's rules; no other shell syntax applies. {} may be
+# part of a word. Paths may have any characters.
 mkdir -p 'odd names'
 printf x > 'odd names/-a b$(c).cmd'
 cd 'odd names' || exit 1
@@ -38,7 +39,8 @@ sgt-inspect --decode 1:1000 out-a > got 2> .decoded
 printf '%s' "\$HOME|a \"b|c'\"d| ./-a b\$(c).cmd:" > want
 [ "$(cat got)" = "$(cat want)" ] || fail "words: $(cat got)"
 
-# The output is JSONL if the filter says so, or if all inputs are JSONL; it is text if the filter says text:.
+# The output is JSONL if the filter begins with jsonl: or if --format is jsonl. It is text if the
+# filter begins with text:.
 printf '1\n2\n' > in/d.num
 run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.num out-j
 stdout_has 'out-j: 6 tokens, 2 documents'
@@ -48,20 +50,21 @@ stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-ba
 run 0 sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 stdout_has 'out-k: 2 tokens, 1 document'
 
-# It starts with default signal actions, an empty standard input, and no other open descriptor.
+# The command starts with default signal actions, an empty standard input, and no other open
+# descriptor.
 (
     trap '' PIPE HUP
     printed 'grep -E ^Sig(Blk|Ign): /proc/self/status' > ran.log
 ) || { cat ran.log && exit 1; }
-# (glibc itself ignores two signals of its own, 32 and 33, in processes that posix_spawn starts)
+# (glibc ignores two signals of its own, 32 and 33, in processes that posix_spawn starts.)
 [ "$(grep -cE '	0000000(00|18)0000000$' was-printed)" -eq 2 ] || fail "signals: $(cat was-printed)"
 exec 7< /dev/null
 printed "sh -c 'ls /proc/\$\$/fd; cat' sh"
 exec 7<&-
 [ "$(xargs < was-printed)" = '0 1 2' ] || fail "descriptors: $(xargs < was-printed)"
 
-# A failure's message names the file and how the command ended. The command's standard error is passed on. Nothing is
-# left.
+# A failure names the file and how the command ended. The command's standard error is passed on, and
+# no output is left.
 mkdir bad
 printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
@@ -142,7 +145,8 @@ run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
 stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within '\
 'the first [0-9]+ \(--force starts over\)$'
 
-# Several commands run at once: the second begins before the first ends. An interrupted run leaves no command behind.
+# Several commands run at once: the second begins before the first ends. An interrupted run leaves
+# none behind.
 mkdir many
 for i in 1 2 3 4; do printf $i > many/$i.par; done
 cat > together << 'END'

@@ -4,17 +4,18 @@
 paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 
-# Files are in byte order of their whole paths, in which a folder's name is followed by a slash.
+# Files come in byte order of their whole paths: a folder sorts as its name and a slash.
 mkdir -p in/a in/a.d
 for f in in/a/z in/a-b in/a.txt in/a.d/x in/a0 in/B in/é; do echo x > $f; done
 run 0 sgt-tokenize in out
 [ "$(paths out)" = '"B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é"' ] || fail "order: $(paths out)"
 
-# INPUTs keep the given order; the recorded name of a file is its last component; a file given twice is read twice.
+# INPUTs are read in the order given. The path of a single file is its last component. A file that
+# is given twice is read twice.
 run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
 [ "$(paths out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths out2)"
 
-# A missing path; an empty folder; a path that is neither file nor folder.
+# Errors: a missing path, an empty folder, a path that is neither file nor folder.
 run 1 sgt-tokenize in nowhere out3
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 nothing_left out3
@@ -60,7 +61,8 @@ run 1 sgt-tokenize links out6
 stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
 nothing_left out6
 
-# Names with a newline, or with bytes that are not UTF-8, are read like any other, and escaped in messages.
+# Files whose names have a newline or bytes that are not UTF-8 are read like any other; messages
+# escape these bytes.
 mkdir names
 printf 'x' > "names/a
 b"
@@ -77,7 +79,7 @@ run 1 sgt-tokenize --invalid-utf8 fail names out8
 stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 nothing_left out8
 
-# OUT is never read: it is refused as an INPUT, and skipped if it is below an INPUT.
+# OUT is never read: it is refused as an INPUT, and skipped below one.
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
@@ -102,7 +104,7 @@ run 0 sgt-tokenize around nest/out2
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
-# Names that suggest another format are read as text, with one notice.
+# Files whose names suggest another format are read as text, with one notice.
 mkdir kinds
 echo '{}' > kinds/a.xz
 echo x > kinds/b.zip
@@ -113,8 +115,8 @@ run 0 sgt-tokenize --format text kinds out10
 stderr_is ''
 same out9/train_000000.bin out10/train_000000.bin
 
-# Standard input is one document, alone or among others. It cannot be compared with an earlier run's, so a finished
-# OUT is refused.
+# Standard input is one document, alone or among other inputs. It cannot be compared with a set's
+# inputs, so a finished OUT is not overwritten.
 printf 'from a pipe' | run 0 sgt-tokenize - out11
 stdout_matches '^out11: 4 tokens, 1 document'
 cat > want << 'END'
@@ -128,12 +130,13 @@ printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
 [ "$(paths out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths out12)"
-run 0 sgt-tokenize - out13 # the test's own stdin: empty
+run 0 sgt-tokenize - out13 # the test's own standard input, which is empty
 stdout_has 'out13: 1 token, 1 document, 1 shard'
 run 1 sgt-tokenize in/a0 out13
 stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)'
 
-# @LIST: each line is a path like an INPUT, with all files below a folder; errors name list and line.
+# @LIST: each line is a path, treated like an INPUT; a folder means all files below it. Errors name
+# list and line.
 printf 'in/a0\n\nin/a\nin/a-b' > list
 run 0 sgt-tokenize @list in/B out20
 [ "$(paths out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths out20)"
@@ -163,14 +166,14 @@ echo x > @odd
 run 0 sgt-tokenize ./@odd out23
 [ "$(paths out23)" = '"@odd"' ] || fail 'a file whose name begins with @'
 
-# A read error in the middle names the file and the offset.
+# A read error in the middle of a file names the file and the offset.
 if [ -r /proc/self/mem ]; then
     ln -s /proc/self/mem mem
     run 1 sgt-tokenize in/a0 mem out14
     stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
     nothing_left out14
 fi
-# Files whose content is longer or shorter than their size.
+# A file has more, or less, data than its stated size.
 if [ -r /proc/version ]; then
     run 1 sgt-tokenize /proc/version out15
     stderr_is 'sgt-tokenize: /proc/version: has no size that can be trusted: the system says 0 bytes, but it holds '\

@@ -3,8 +3,8 @@
 
 ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 
-# A document is the field of a line, in the order of lines. Blank lines are skipped. The last line may lack its
-# newline.
+# The text field of each line is a document, in the order of lines. Blank lines are skipped. The
+# last line may lack its newline.
 mkdir in
 printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' \
     > in/a.jsonl
@@ -29,8 +29,8 @@ END
 same out/sources.jsonl want
 run 0 sgt-inspect --verify out
 
-# A bad line is an error that names file, line and byte, and nothing is left; with --skip-bad it is left out and
-# counted.
+# A bad line is an error that names file, line and byte, and leaves nothing; with --skip-bad, it is
+# skipped and counted.
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
@@ -63,8 +63,8 @@ stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects
 run 0 sgt-tokenize deep.jsonl out-deep
 stdout_has 'out-deep: 2 tokens, 1 document'
 
-# The number of a bad line is right for any number of threads and wherever the run began; complete shards before it
-# are kept.
+# The message has the same line number for any number of threads and after a resume. Whole shards
+# before the line are kept.
 awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' \
     > many.jsonl
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
@@ -78,7 +78,7 @@ for t in 1 4; do
     stderr_has 'broken.jsonl: line 30000: byte 2:'
 done
 
-# --field, also for nested objects; lone surrogates.
+# --field with nested names; lone surrogates.
 printf '{"a":{"b":"Hello world"},"text":{"b":1}}\n' > nested.jsonl
 run 0 sgt-tokenize --field a.b nested.jsonl out-nested
 [ "$(ids out-nested/train_000000.bin)" = '50256 15496 995' ] || fail 'nested'
@@ -96,7 +96,8 @@ printf '\357\277\275\357\277\275' > h2
 run 0 sgt-tokenize --quiet h1 h2 out-text
 same out-halves/train_000000.bin out-text/train_000000.bin
 
-# Standard input as JSONL; the same text in files gives the same tokens, packed or not, with any number of threads.
+# Standard input can be JSONL. The same text in files gives the same tokens, packed or not, with any
+# number of threads.
 run 0 sgt-tokenize --format jsonl - out-stdin < many.jsonl
 stdout_has ', 29,999 documents'
 mkdir text
@@ -119,7 +120,7 @@ for t in 1 4; do
 done
 same_folders out-both1 out-both4
 same_folders out-packed1 out-packed4
-# (the split depends on the file's name, so packed files have another split)
+# (The split depends on the file's name, so packed files have another split.)
 run 0 sgt-tokenize --quiet both out-both
 run 0 sgt-tokenize --quiet packed out-packed
 same out-both/train_000000.bin out-packed/train_000000.bin

@@ -16,7 +16,7 @@ good=$(field fingerprint a/manifest.json)
 bad=$(field fingerprint b/manifest.json)
 [ "$good" != "$bad" ] || fail 'the fingerprint leaves the merges out'
 
-# merges.txt was cut short and then repaired
+# merges.txt is cut short, then repaired: another vocabulary, then the same again.
 cp -r b set
 mv cut short && cp -r whole cut
 run 1 sgt-tokenize --vocab cut in.txt set
@@ -27,7 +27,7 @@ run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin
 same set/tokenizer.json a/tokenizer.json
 
-# a run begun with one vocabulary is not resumed with the other
+# A run that was begun with one vocabulary is not resumed with the other.
 mkdir corpus
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat in.txt; done
@@ -46,7 +46,7 @@ run 0 sgt-tokenize $options --vocab short corpus begun
 run 0 sgt-tokenize $options --force --vocab cut corpus other
 run 1 sgt-inspect --compare --quiet begun other
 
-# sets of the two vocabularies are not merged
+# Sets of the two vocabularies are not merged.
 for first in a b; do
     [ $first = a ] && second=b || second=a
     run 1 sgt-inspect --merge $first $second m
@@ -58,7 +58,7 @@ done
 run 1 sgt-inspect --compare a b
 stdout_has "a and b are of different vocabularies: fingerprints $good and $bad"
 
-# a set is read with its own vocabulary
+# A set is decoded with its own vocabulary.
 run 0 sgt-inspect --decode 0:100000 b
 { printf '<|endoftext|>'; cat in.txt; } > decoded
 same .stdout decoded
@@ -67,7 +67,7 @@ same again/train_000000.bin b/train_000000.bin
 
 # ---- sets of older releases: both vocabularies have the fingerprint of the whole one ----
 
-older() { # SET: as such a release made it
+older() { # SET: change it to what such a release made
     sed "s/\"fingerprint\": \"$bad\"/\"fingerprint\": \"$good\"/" "$1/manifest.json" > .manifest
     mv .manifest "$1/manifest.json"
     for shard in "$1"/*.bin; do
@@ -91,7 +91,7 @@ stderr_is "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, no
 run 1 sgt-inspect --merge a old m
 stderr_is 'sgt-inspect: old: made with another vocabulary: the merges in its tokenizer.json are not those of a '\
 '(tokenize its text again with --vocab a)'
-run 0 sgt-inspect --merge --quiet old old twice # the tokenizer.json of both sets is the same
+run 0 sgt-inspect --merge --quiet old old twice # both sets have the same tokenizer.json
 run 0 sgt-inspect --verify --quiet twice
 same twice/tokenizer.json b/tokenizer.json
 run 0 sgt-inspect --merge --quiet --shard-tokens 1k twice small
@@ -99,7 +99,7 @@ run 0 sgt-inspect --verify --quiet small
 run 0 sgt-tokenize --quiet --force --vocab whole in.txt old
 same old/train_000000.bin a/train_000000.bin
 
-# GPT-2's tokens with fewer merges are not GPT-2's vocabulary
+# A vocabulary with GPT-2's tokens and fewer merges is not GPT-2's.
 run 0 sgt-tokenize --quiet in.txt gpt2
 mkdir gpt
 sed -n 's/^"vocab":\(.*\),$/\1/p' gpt2/tokenizer.json > gpt/vocab.json

@@ -2,7 +2,8 @@
 # of threads. Also text that normalizing does not change, and the form that a set records.
 . "$ROOT/tests/cli/lib.sh"
 
-# e and an accent; a ligature; Hangul as single letters; a byte that is not UTF-8
+# The text has e with a separate accent, a ligature, Hangul in separate letters, and a byte that is
+# not UTF-8.
 printf 'cafe\314\201 \357\254\201n \341\204\222\341\205\241\341\206\253\n\377e\314\201' > raw.txt
 printf 'caf\303\251 \357\254\201n \355\225\234\n\377\303\251' > nfc.txt
 printf 'caf\303\251 fin \355\225\234\n\377\303\251' > nfkc.txt
@@ -28,14 +29,14 @@ stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now nfc (--force repl
 run 1 sgt-tokenize raw.txt nfkc
 stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now not given (--force replaces it)'
 
-# --vocab with a set's tokenizer.json uses the form that it records, unless an option overrides it
+# The normal form in a set's tokenizer.json is used with --vocab too, unless an option overrides it.
 run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json raw.txt again
 same again/train_000000.bin nfc/train_000000.bin
 run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json --normalize none raw.txt undone
 same undone/train_000000.bin none/train_000000.bin
 
-# with other options: invalid UTF-8 becomes U+FFFD; a literal end of text stays one, and a fullwidth one does not
-# become one
+# With other changes of the text: U+FFFD for invalid UTF-8. A literal end of text stays one, but a
+# fullwidth form does not become one.
 run 0 sgt-tokenize --quiet --normalize nfc --invalid-utf8 replace raw.txt replaced
 printf 'caf\303\251 \357\254\201n \355\225\234\n\357\277\275\303\251' > replaced.txt
 tokens_as replaced replaced.txt
@@ -44,11 +45,11 @@ run 0 sgt-tokenize --quiet --normalize nfkc --special eot literal.txt literal
 check 'one end of text, and one before it all' \
     [ "$(od -An -v -tu2 -w2 -j1024 literal/train_000000.bin | grep -c 50256)" -eq 2 ]
 
-# many documents, some of which are cut, with any number of threads; also as JSONL
+# Many documents, and large ones that are cut, with any number of threads; and as JSONL.
 i=0
 while [ $i -lt 12 ]; do cat raw.txt raw.txt nfc.txt; i=$((i + 1)); done > some.txt
 i=0
-while [ $i -lt 400 ]; do cat some.txt; i=$((i + 1)); done > large.txt # 360 KB and more: units are of 256 KiB
+while [ $i -lt 400 ]; do cat some.txt; i=$((i + 1)); done > large.txt # more than 360 KB, while units have 256 KiB
 i=0
 while [ $i -lt 12 ]; do cat nfc.txt nfc.txt nfc.txt; i=$((i + 1)); done > some-nfc.txt
 i=0
@@ -63,7 +64,7 @@ printf '{"text": "\303\251"}\n{"text": "\355\225\234"}\n' > lines-nfc.jsonl
 run 0 sgt-tokenize --quiet --normalize nfc lines.jsonl lines
 tokens_as lines lines-nfc.jsonl
 
-# the user's own pattern and vocabulary are applied to the normalized text
+# The user's own pattern and vocabulary apply to the normalized text.
 run 0 sgt-tokenize --quiet --normalize nfc --train-vocab 262 large.txt trained
 run 0 sgt-tokenize --quiet --train-vocab 262 large-nfc.txt trained-nfc
 same trained/merges.txt trained-nfc/merges.txt

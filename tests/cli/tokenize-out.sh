@@ -6,7 +6,7 @@ for i in 1 2 3; do echo "text number $i" > in/$i.txt; done
 touch -d @1600000000 in/*
 run 0 sgt-tokenize --quiet in out
 cp -r out kept
-refused() { # MESSAGE COMMAND...: exit 1, that line, nothing on stdout, OUT as it was
+refused() { # MESSAGE COMMAND...: check exit 1, that line, nothing on stdout, and an unchanged OUT
     message=$1
     shift
     run 1 "$@"
@@ -15,14 +15,14 @@ refused() { # MESSAGE COMMAND...: exit 1, that line, nothing on stdout, OUT as i
     same_folders out kept
 }
 
-# Made with other options: refused by name.
+# A set made with other options is refused; the message names the option.
 refused 'out: made with --split none, now 50% (--force replaces it)' sgt-tokenize --split 50% in out
 refused 'out: made with --shard-tokens 100000000, now 7 (--force replaces it)' sgt-tokenize --shard-tokens 7 in out
 refused 'out: made with --special none, now eot (--force replaces it)' sgt-tokenize --special eot in out
 refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' \
     sgt-tokenize --quiet --json --invalid-utf8 fail in out
 
-# From other inputs: another size, one more, one fewer, another name.
+# Other inputs are refused: another size, one more, one fewer, another name.
 echo more >> in/2.txt
 refused 'out: made from other inputs: in/2.txt had 14 bytes, now 19 (--force replaces it)' sgt-tokenize in out
 echo "text number 2" > in/2.txt
@@ -36,7 +36,8 @@ mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
-# Another time stamp of an input gives a notice. The inputs may be moved, or given by another path.
+# Another time stamp of an input gives a notice. Where the inputs are and how they are spelled does
+# not matter.
 touch -d @1700000000 in/1.txt
 run 0 sgt-tokenize in out
 stderr_is 'sgt-tokenize: out: inputs of the same size as then are taken for the same; 1 of them has a new time stamp'
@@ -46,7 +47,7 @@ run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 stdout_has 'complete already'
 same_folders out kept
 
-# --force replaces the old set completely; if the same command made it, nothing is done.
+# --force replaces the old set completely. With the same command as before, it does nothing.
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
@@ -56,7 +57,7 @@ same many/train_000000.bin out/train_000000.bin
 run 0 sgt-tokenize --force in many
 stdout_has 'complete already'
 
-# Missing files and wrong sizes are found; --force makes the set anew.
+# Missing files and wrong sizes are found. --force makes the set again.
 truncate -s -2 many/train_000000.bin
 run 1 sgt-tokenize in many
 stderr_is 'sgt-tokenize: many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)'
@@ -78,7 +79,7 @@ run 1 sgt-tokenize in many
 stderr_is 'sgt-tokenize: many/sources.jsonl: No such file or directory (--force starts over)'
 run 0 sgt-tokenize --force in many
 
-# A folder with other files is refused as OUT (such as when OUT was forgotten), and so is a file.
+# A folder with other files is refused as OUT (a user may have forgotten OUT), and so is a file.
 mkdir other
 echo precious > other/train_000000.txt
 run 1 sgt-tokenize in other
@@ -101,7 +102,7 @@ echo mine > foreign/.work/mine
 run 0 sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
-# A .work that is a link is not followed, neither to a missing folder nor to another's.
+# If .work is a symbolic link, it is not followed, neither to a missing folder nor to another one.
 mkdir linked theirs
 echo precious > theirs/a.tmp
 for to in nowhere ../theirs; do
@@ -119,8 +120,8 @@ mkfifo piped/sources.jsonl
 run 1 timeout -k 1 60 sgt-tokenize in piped
 stderr_is 'sgt-tokenize: piped/sources.jsonl: is not a regular file (--force starts over)'
 
-# A full disk (imitated by a limit on the size of files): one line, and nothing is left. With room, the same command
-# succeeds.
+# A full disk (here: a limit on the size of files) gives one line and leaves nothing. With enough
+# room, the same command succeeds.
 head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
 code=0
 (trap '' XFSZ && ulimit -f 64 && exec sgt-tokenize big full) > .stdout 2> .stderr || code=$?

@@ -4,13 +4,14 @@
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > text
 run 0 sgt-tokenize --quiet text out
-expect_text() { # FILE: it is `text`
+expect_text() { # FILE: check that its text is that of the file `text`
     run 0 sgt-tokenize --quiet --threads 2 "$1" "out-$1"
     same "out-$1/train_000000.bin" out/train_000000.bin
     rm -r "out-$1"
 }
 
-# One member; several, of which one is empty; zeros after the last; an ending in upper case.
+# Packed files of one member, of several, with an empty one among them, and with zeros after the
+# last; endings in upper case.
 gzip -c text > a.gz
 expect_text a.gz
 { head -c 100001 text | gzip -1 && printf '' | gzip && tail -c +100002 text | gzip -9; } > b.GZ
@@ -23,7 +24,7 @@ stdout_has 'out-empty: 1 token, 1 document'
 zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
-cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing comes of them
+cut_off() { # FILE BYTES...: check that the first BYTES of it are reported as cut off, and leave nothing
     cut=cut.${1##*.} whole=$1
     shift
     for n in "$@"; do
@@ -34,7 +35,7 @@ cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing
     done
 }
 
-# Files that are cut, that are not gzip, or that have other data after the last member.
+# Damaged files: cut anywhere, not gzip at all, or followed by other data.
 size=$(wc -c < a.gz)
 cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
@@ -47,8 +48,8 @@ stderr_matches '^sgt-tokenize: after.gz: offset [0-9]+: not gzip, or damaged: in
 run 1 sgt-tokenize after.gz out-after
 stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: neither zeros nor the end follows zeros"
 
-# A changed byte anywhere after the header is found. Complete shards stay, and once the file is repaired the run
-# continues.
+# A changed byte anywhere after the header is found. Whole shards stay, and with the repaired file
+# the run continues.
 for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
     cp a.gz flipped.gz
     byte=$(od -An -tu1 -j $at -N 1 a.gz)

@@ -34,12 +34,13 @@ for encoding in plain dict length delta; do
 done
 is none "$data/fallback.parquet"
 case $codecs in *snappy*) is nested --field page.in.text "$data/nested.parquet" ;; esac
-cp "$data/zstd-v2.parquet" rows.data # recognized by its first and last bytes, not by its name
+cp "$data/zstd-v2.parquet" rows.data # the format is found by the first and last bytes
 is none --field plain_none rows.data
 run 0 sgt-tokenize "$data/empty.parquet" empty
 stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
 
-# Everything that works for JSONL: an estimate, ranks, shuffling, duplicates, training a vocabulary, a resumed run.
+# Everything that works with JSONL works here: an estimate, ranks, an order, duplicates, a
+# vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done
 both() { # OPTION...: the same shards
@@ -55,7 +56,7 @@ for rank in 0 1; do run 0 sgt-tokenize --quiet --field dict_none --rank $rank --
 same a/train_000000.bin ranks/train_000000.bin
 both --shuffle 3
 both --dedup
-run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # the number of a row decides its split
+run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # the split depends on the number of the row
 exists split/val_000000.bin
 both --normalize nfc
 run 0 sgt-tokenize --quiet --field dict_none --train-vocab 300 rows vocab-a
@@ -63,7 +64,7 @@ run 0 sgt-tokenize --quiet --train-vocab 300 lines vocab-b
 same vocab-a/merges.txt vocab-b/merges.txt
 both --shard-tokens 500
 eight='rows rows rows rows rows rows rows rows'
-for wait in .01 .02 .04 .08; do # killed at some moment, or finished before
+for wait in .01 .02 .04 .08; do # killed at some point, or already complete
     sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut > .stdout 2> .stderr &
     pid=$!
     sleep $wait

@@ -1,8 +1,8 @@
 # tokenize-permissions.sh: missing permissions are found before anything is written.
 . "$ROOT/tests/cli/lib.sh"
 
-# root may read everything, so continue as the user nobody. Paths are relative, since nobody may not enter the parent
-# folders.
+# root may read everything, so run as nobody. Paths are relative, because nobody may not enter the
+# parent folders.
 try=
 if [ "$(id -u)" -eq 0 ]; then
     try='setpriv --reuid=65534 --regid=65534 --clear-groups'
@@ -34,7 +34,7 @@ stderr_is 'sgt-tokenize: closed: cannot write to OUT: Permission denied'
 [ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'
 
 run 0 $try ./program fine open/out
-# a finished set need not be writable
+# A finished set need not be writable.
 chmod 555 open/out
 run 0 $try ./program fine open/out
 stdout_has 'complete already'

@@ -15,7 +15,8 @@ grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.
     fail "no bar that is full at last: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
 
-# shuffling and deduplicating read the documents again: one bar shows both passes, by all bytes that they read
+# Shuffling and deduplicating read the documents twice: one bar covers both passes and counts the
+# bytes of both.
 full() { # BYTES: the last bar is full at so many
     all=$(echo "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }')
     tail -1 shown | grep -qE "^100%\|#{20}\| $all/$all \[" || fail "no bar that is full at $all: $(cat shown)"
@@ -32,20 +33,20 @@ run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
 terminal 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
-# the size of standard input is unknown, so no time left is shown
+# Standard input has no known size, so no time left is printed.
 terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
 
-# a notice has a line of its own, and a failure comes below the bar
+# A notice has a line of its own, and a failure is printed below the bar.
 mv in/8.txt in/8.gz.zip
 terminal 'sgt-tokenize in noticed > summary'
 grep -q '^sgt-tokenize: in/8.gz.zip: ' shown || fail "no notice: $(cat shown)"
 terminal 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
 
-# a terminal that cannot move its cursor gets no bar
+# On a terminal that cannot move its cursor, no line is redrawn.
 TERM=dumb
 terminal 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"

@@ -29,7 +29,8 @@ for ranks in 1 2 3 7 $((files + 3)); do
     done
     same_folders out one
 done
-# at the same time, again and again: a rank may find OUT while another makes it, and two may end at the same moment
+# Both ranks run at the same time, repeatedly: one may find OUT while the other makes it, and both
+# may end together.
 for again in 1 2 3 4 5 6 7 8 9 10 11 12; do
     rm -rf out
     for i in 0 1 2 3; do sgt-tokenize $options --threads 1 --rank $i --ranks 4 corpus out 2> ".stderr$i" & done
@@ -55,7 +56,7 @@ for what in "files $files" "documents $((files + 598))" 'lone_surrogates 600'; d
 done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
-# every rank accepts an OUT that is complete
+# Any rank accepts a complete OUT.
 run 0 sgt-tokenize $talks --rank 5 --ranks 9 corpus out
 stdout_has 'complete already, nothing was done'
 run 0 sgt-tokenize $talks corpus out
@@ -114,7 +115,7 @@ run 1 sgt-tokenize $options --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: made with --ranks 2, now 3 (--force replaces it)'
 run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
-# meanwhile the other rank makes its part
+# The other rank does its part meanwhile.
 run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
 kill -TERM $pid
@@ -125,7 +126,7 @@ wait $pid || code=$?
 run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
 same_folders out two
 
-# ranks do not continue the killed run of a single process, nor the reverse
+# Ranks do not continue a killed run of a single process, nor the reverse.
 rm -rf out
 mkfifo pipe
 sgt-tokenize $options more - out < pipe &
@@ -151,7 +152,7 @@ inodes out/.work/part-000001 > has
 same had has
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
-# damage in a complete part is found; --force makes that part again
+# Damage to a complete part is found. --force makes that part again.
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 rm out/.work/part-000001/train_000001.bin
@@ -162,7 +163,7 @@ run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
 
-# the rank that completes OUT also finds a wrong index
+# The rank that completes OUT also finds a wrong .idx file.
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 printf '\005' | dd of=out/.work/part-000001/train_000000.idx bs=1 conv=notrunc 2> /dev/null
@@ -188,14 +189,14 @@ stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replace
 two 0 sgt-tokenize $talks --force --special eot corpus out
 run 0 sgt-tokenize --quiet $talks --special eot corpus eot
 same_folders out eot
-# shuffled and deduplicated
+# Connected ranks can also shuffle and deduplicate.
 for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
     run 0 sgt-tokenize --quiet $talks $also corpus alone --force
     rm -rf out
     two 0 sgt-tokenize --quiet $talks $also corpus out
     same_folders out alone
 done
-# a failure of one rank ends both, with one line
+# A failure of one rank ends both, with one line.
 rm -rf out
 next_port
 echo 'a rank with other options' > .ran
@@ -211,7 +212,7 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
-# a rank dies: mpirun ends the others, and the same command continues
+# If a rank dies, mpirun ends the others, and the same command continues.
 rm -rf out
 run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
 $mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
@@ -222,7 +223,7 @@ kill -9 "$(pgrep -P $launcher | tail -1)"
 absent out/manifest.json
 run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
 same_folders out two
-# --rank and --ranks override a launcher's variables
+# --rank and --ranks override a launcher's variables.
 rm -rf out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 0 --ranks 2 corpus out

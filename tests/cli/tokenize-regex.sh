@@ -4,11 +4,11 @@
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-# with NAME REGEX: write o200k's tokenizer.json with this pattern, which is in JSON's notation
+# with NAME REGEX: write o200k's tokenizer.json with this pattern, given as JSON
 with() {
     R=$2 awk '/"Regex":/ { print "\"Regex\": \"" ENVIRON["R"] "\""; next } { print }' "$D/o200k/tokenizer.json" > "$1"
 }
-# tokenized OUT OPTION...: print its ids
+# tokenized OUT OPTION...: tokenize and print the ids
 tokenized() {
     out=$1
     shift
@@ -19,7 +19,8 @@ tokenized() {
 }
 printf 'one\ntwo  three\n\nfour 0xBEEF\n  last' > text
 
-# a pattern of Hugging Face's gives the ids of the translated pattern, which is then the set's pattern
+# same_as REGEX PATTERN [REGEX]: a pattern of Hugging Face's gives the ids of our equivalent
+# PATTERN. The last REGEX is how the set's tokenizer.json has the pattern
 same_as() { # REGEX PATTERN [REGEX as it is written for Hugging Face again]
     with hf.json "$1"
     tokenized hf --vocab hf.json
@@ -39,8 +40,7 @@ same_as '\\p{L}{1,2}+' '(?:\p{L}{1,2})+' '(?:\\p{L}{1,2})+'
 same_as '(?m).{2}' '(?s).{2}'
 with line.json '^ *\\p{L}'
 tokenized line --vocab line.json
-# in PCRE2, ^ matches only at the beginning of the text
-tokenized whole --vocab "$D/o200k/tokenizer.json" --pattern '^ *\p{L}'
+tokenized whole --vocab "$D/o200k/tokenizer.json" --pattern '^ *\p{L}' # at the beginning of the text only
 ! cmp -s line.ids whole.ids || fail 'the ends of lines make no difference'
 grep -qF '"Regex":"\\A *\\p{L}"' whole/tokenizer.json || fail 'Hugging Face would split at every line'
 tokenized again --vocab whole/tokenizer.json
@@ -48,7 +48,7 @@ same again.ids whole.ids
 run 0 sgt-inspect --decode 0:100 whole
 stdout_has 'two  three'
 
-# a pattern that takes the whole text as one piece
+# The whole text is one piece without a split rule.
 L='"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false },'
 L=$L awk '/"type": "Sequence"/ { skip = 1; print ENVIRON["L"] } /"post_processor"/ { skip = 0 } !skip { print }' \
     "$D/o200k/tokenizer.json" > one.json
@@ -57,7 +57,7 @@ tokenized ours --vocab "$D/o200k/tokenizer.json" --pattern '(?s).+'
 same one.ids ours.ids
 grep -qF '"Regex":"(?m).+"' one/tokenizer.json || fail 'Hugging Face has no (?s)'
 
-# a tokenizer.json of an older release has its pattern in PCRE2's syntax
+# A tokenizer.json of an older release has its pattern in PCRE2's syntax.
 sed 's/"Regex":"[^"]*"/"Regex":"^ *\\\\p{L}"/; s/,"pcre2":"[^"]*"//' whole/tokenizer.json > older.json
 tokenized older --vocab older.json
 same older.ids whole.ids
@@ -78,7 +78,7 @@ refused '\\p{L}*' "at byte 0: it can match nothing, where Hugging Face's library
 refused '(?=\\d)' "at byte 0: it can match nothing, where Hugging Face's library splits and sgt's does not"
 run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
 
-# a pattern that Hugging Face's library cannot express
+# A PCRE2 pattern that Hugging Face's library cannot express.
 run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '\w+' text words
 stderr_has "sgt-tokenize: pattern: at byte 0: \\w: $differs "\
 "(transformers may split text otherwise by OUT's tokenizer.json)"
@@ -96,7 +96,7 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 [ "$(field fingerprint twice.out/manifest.json)" = "$(field fingerprint once.out/manifest.json)" ] ||
     fail 'a merge that is listed twice makes another vocabulary'
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
-# if ids follow from the merges, a token would have two ids
+# If the merges determine the ids, such a token would have two ids, so the file is refused.
 run 1 sgt-tokenize --vocab alone.bpe text refused
 stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: '\
 'tokenizer.json, merges.txt, vocab.json or .tiktoken)'

@@ -7,7 +7,7 @@ work_in_memory
 mkdir corpus
 cp "$ROOT"/tokenize/*/*.c "$ROOT"/tokenize/*/*.h corpus
 cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
-gzip -n corpus/vocab.c # so that runs resume in the middle of packed files and of JSONL
+gzip -n corpus/vocab.c # a run is resumed within packed data and within JSONL
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/unit.c | gzip -n > corpus/more.jsonl.gz
 printf 'not UTF-8: \377\376' > corpus/zzz
@@ -23,7 +23,7 @@ seed=${SEED:-$$}
 echo "SEED=$seed"
 random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 65536 % $1)); } # 0 ... $1 - 1
 
-# Kill runs at random moments until one finishes; at least 20 must be killed.
+# Kill it at random moments until it finishes; at least 20 runs must be killed.
 killed=0 through=0
 while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
@@ -35,7 +35,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     kill -9 $pid 2> /dev/null
     code=0
     wait $pid || code=$?
-    # a shard that existed before the run is still the same file
+    # a shard that existed before must be the same file (inode)
     inodes out | grep 'bin$' | sort > has
     [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
     for shard in out/*.bin; do
@@ -43,7 +43,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     done
     if [ $code -eq 137 ]; then
         killed=$((killed + 1))
-        took=$((took * 9 / 8 + 1)) # adapt to the machine's load, so that about half of the runs are killed
+        took=$((took * 9 / 8 + 1)) # adapt to the machine's load: about half of the runs are to be killed
     else
         [ $code -eq 0 ] || fail "exit $code after $killed kills: $(cat .stderr)"
         through=$((through + 1))
@@ -54,12 +54,12 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
 done
 echo "killed $killed times, finished $through times"
 
-# SIGINT and SIGTERM stop it cleanly: exit 130, one line, and the work done so far is kept.
+# SIGINT and SIGTERM stop the run cleanly: exit 130, one line, and the work so far is kept.
 for signal in INT TERM; do
     rm -rf out
     mkfifo pipe
     code=0
-    # it waits for standard input until the signal arrives
+    # the run waits for standard input until the signal comes
     sgt-tokenize --shard-tokens 5k corpus - out < pipe > .stdout 2> .stderr &
     pid=$!
     exec 3> pipe
@@ -71,14 +71,14 @@ for signal in INT TERM; do
     [ $code -eq 130 ] || fail "exit $code after SIG$signal"
     stderr_is 'sgt-tokenize: stopped (the same command continues it)'
     exists out/.work
-    # a run from standard input starts over without an option
+    # A run on standard input starts over by itself.
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - out
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - whole
     same_folders out whole
     rm -r whole
 done
 
-# Only one run at a time works on OUT; an interrupted run can be continued only by its command.
+# Only one run at a time may use OUT. An interrupted run can be continued only by its own command.
 rm -rf out
 mkfifo pipe
 sgt-tokenize --quiet --shard-tokens 5k corpus - out < pipe &
@@ -105,7 +105,7 @@ interrupt() {
     until [ -e out/train_000005.bin ]; do kill -0 $pid || fail 'ended before it could be interrupted'; done
     kill -9 $pid
     wait $pid 2> /dev/null
-    # repeat if the run finished first, or if a split has not begun a shard
+    # try again if the run finished before the signal, or if a split has no shard yet
     [ ! -e out/manifest.json ] &&
         [ "$(awk '/^state/ { val = $6 } END { print val + 0 }' out/.work/journal)" -gt 0 ] || interrupt
 }
@@ -115,7 +115,8 @@ run 1 $again out
 stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
-run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% corpus out # the summary tells how much was there already
+# The summary tells what was there already and what this run did.
+run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% corpus out
 size='[0-9.]+ ([KM]i)?B'
 stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
 same_folders out undisturbed
@@ -124,7 +125,7 @@ run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% corpus out
 read_here=$(field bytes_read .stdout)
 [ "$read_here" -gt 0 ] && [ "$read_here" -lt "$(field bytes .stdout)" ] || fail "this run read $read_here bytes"
 interrupt
-# ... and so is standard input instead of the inputs
+# Standard input instead of the inputs is refused too.
 sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
 stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
@@ -146,14 +147,14 @@ rm out/.work/journal
 run 1 $again out
 stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes '\
 'beside what is there)'
-# the journal counts up to the first damaged line
+# Of a damaged journal, the part before the damage is used.
 interrupt
 printf 'shard train 99 1 1 00' >> out/.work/journal
 run 0 $again out
 same_folders out undisturbed
 interrupt
 cp -r out interrupted
-# damage in the last line; and in lines before shards that are already in OUT
+# Damage to the journal: in its last line, and before shards that are already in OUT.
 cuts=$(($(wc -c < out/.work/journal) - 5))
 for cut in $cuts $(awk '/^shard/ && begun[$2] { print at } /^state/ { begun["train"] = $5; begun["val"] = $6 }
     { at += length($0) + 1 }' out/.work/journal | tail -4); do

@@ -44,7 +44,8 @@ for split in train val; do
     [ "$(cat seven.$split eight.$split zero.$split | wc -l)" = $((3 * $(wc -l < plain.$split))) ] || fail 'lines'
 done
 cmp -s seven.train eight.train && fail 'another seed gives the same order'
-# in a random order of n documents, the mean distance from the old place is n/3; here it is within n/10 of that
+# In a random order of n documents, the mean distance from the old place is n/3; here it must be
+# within a tenth of n.
 awk 'NR == FNR { at[$0] = FNR; next } $0 in at { d = FNR - at[$0]; sum += d < 0 ? -d : d; n++ }
      END { mean = sum / n / n; exit !(n > 200 && mean > .23 && mean < .44) }' plain.train seven.train ||
     fail 'documents are near where they were'
@@ -81,7 +82,7 @@ stop_late() { # kill it at rename number $1
     absent out/manifest.json
     exists out/.work/sorting/train/table
 }
-shards=$(ls seven/*.bin | wc -l) # each shard takes two renames, so half of the shards are then in OUT
+shards=$(ls seven/*.bin | wc -l) # each shard takes two renames: half of the shards are in OUT then
 renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
     awk '$NF == "rename" { print $4 }')
 stop_late $((renames - shards))
@@ -92,7 +93,7 @@ grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was scattered
 inodes out/*.bin | sort > has
 [ "$(grep 'out/train' had | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
 same_folders out seven
-# damage to the scattered files is found; --force scatters again
+# Damage to the scattered documents is found. --force scatters them again.
 stop_late $((renames - shards))
 truncate -s -2 out/.work/sorting/train/00000
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
@@ -106,7 +107,7 @@ run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out seven
-# a shard in OUT with another length is refused
+# A shard in OUT with another length is not accepted as this run's.
 stop_late $((renames - shards))
 head -c 1026 one/train_000000.bin > out/train_000001.bin
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out

@@ -9,7 +9,7 @@ while [ $i -lt 40 ]; do
 done | head -c 8000000 > text.txt
 
 if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a signal that ends the program
-    limited() { (ulimit -f 2000 && exec "$@"); } # blocks of 512 or 1,024 bytes
+    limited() { (ulimit -f 2000 && exec "$@"); } # a block has 512 or 1,024 bytes
     run 1 limited sgt-tokenize --quiet text.txt out
     stderr_matches '^sgt-tokenize: out/\.work/train_000000\.bin\.tmp: .*File too large$'
     stderr_lines 1
@@ -53,17 +53,16 @@ run 1 sgt-tokenize --dry-run $input disk/out
 stderr_matches "^sgt-tokenize: $too_small"
 stderr_lines 1
 stdout_matches '^disk        [0-9.]+ [MT]iB in [0-9,]+ shards?, [0-9.]+ [KMGT]iB free there: too little$'
-[ $input = text.txt ] || exit 0 # with the sparse file, the rest would take too long
+[ $input = text.txt ] || exit 0 # the rest would take too long with this input
 
 run 1 sgt-tokenize --dry-run --json --quiet $input disk/out
 [ "$(field disk_free .stdout)" -lt "$(field disk_bytes .stdout)" ] || fail 'it fits'
 run 0 sgt-tokenize --dry-run --force $input disk/out
 stderr_is ''
-run 0 sgt-tokenize --dry-run $input text.txt # without OUT, the free space is unknown
-# one of two ranks that are not connected: each checks the space
-run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out
+run 0 sgt-tokenize --dry-run $input text.txt # without OUT the disk is unknown
+run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out # each of several ranks that a scheduler starts
 stderr_matches "^sgt-tokenize: $too_small"
-# with --force it writes until the disk is full, and then reports that
+# With --force, it continues until the disk is full, and then reports that.
 run 1 sgt-tokenize --quiet --force $input disk/out
 stderr_matches '^sgt-tokenize: disk/out/.*: No space left on device$'
 absent disk/out
@@ -71,5 +70,5 @@ absent disk/out
 # A set that fits is made. Files of an interrupted run are not counted twice.
 head -c 1000000 text.txt > part.txt
 run 0 sgt-tokenize --quiet part.txt disk/out
-run 0 sgt-tokenize --quiet part.txt disk/out # OUT is complete, so no space is needed for it again
+run 0 sgt-tokenize --quiet part.txt disk/out # the set is complete already, although it would not fit twice
 rm -rf disk/out

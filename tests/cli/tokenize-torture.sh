@@ -15,7 +15,7 @@ while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done >
 here=$PWD
 (cd "$ROOT" && cp -r --parents tokenize/*/*.[ch] loader/base tokenize/vocab/gpt2.bpe tests/data/vocab/text.txt "$here/text")
 printf 'not UTF-8: \377\376' > text/zzz
-lines() { # JSONL with some bad lines
+lines() { # print lines of JSONL, some of them bad
     tr -d '\\"\000-\011\013-\037\200-\377' |
         awk '{ if (NR % 211 == 5) print "{\"no\": 1}"; printf "{\"page\": {\"text\": \"%s \\ud800\\n\"}}\n", $0 }'
 }
@@ -48,7 +48,7 @@ numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), ra
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
 has_ranks() { [ "$1" -eq 4 ] || [ "$1" -eq 6 ]; }
-begin() { # KIND THREADS [SECONDS BITS]: pids; those processes whose bit is set live so long at most
+begin() { # KIND THREADS [SECONDS BITS]: start it, set $pids; processes whose bit is set are killed after SECONDS
     eval "inputs=\$inputs$1"
     pids= ranks=0
     ! has_ranks "$1" || ranks='0 1 2'
@@ -62,12 +62,12 @@ begin() { # KIND THREADS [SECONDS BITS]: pids; those processes whose bit is set 
     done
 }
 shards_of() { inodes "$1" | grep 'bin$' | sort; }
-check_names() { # KIND: of what is there
+check_names() { # KIND: every file with its final name must be whole
     for name in cut$1/*; do
         [ ! -e "$name" ] || same "$name" "whole$1/${name#cut$1/}"
     done
 }
-finish() { # KIND: what is left of it, undisturbed
+finish() { # KIND: complete the run undisturbed, and compare
     begin "$1" 1
     for pid in $pids; do
         code=0
@@ -82,7 +82,7 @@ numbers | while read -r length threads which; do
     kind=$((kind % kinds + 1))
     eval "longest=\$longest$kind"
     shards_of cut$kind > had
-    doomed=1 # a single process is always killed; of three ranks, some are
+    doomed=1 # BITS: a single process is always killed, of several ranks only some
     ! has_ranks $kind || doomed=$(($(below "$which" 7) + 1))
     begin $kind "$(($(below "$threads" 3) + 1))" \
         "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" $doomed
@@ -94,7 +94,8 @@ numbers | while read -r length threads which; do
     done
     [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
-    # adapt to the machine's load and to the shorter rest of a run, so that two of three runs are killed
+    # The machine's load varies, and the rest of a run gets shorter. The aim is to kill two of three
+    # runs.
     if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
     eval "longest$kind=$longest"
     shards_of cut$kind > has
@@ -103,7 +104,7 @@ numbers | while read -r length threads which; do
     check_names $kind
     if [ -e cut$kind/manifest.json ]; then
         [ $died -gt 0 ] || same_folders cut$kind whole$kind
-        [ $died -eq 0 ] || finish $kind # killed after the last rename
+        [ $died -eq 0 ] || finish $kind # it was killed after the last rename
         rm -rf cut$kind
         runs=$((runs + 1))
     fi

@@ -10,7 +10,7 @@ same v/merges.txt "$D/trained/merges.txt"
 same v/vocab.json "$D/trained/vocab.json"
 check 'three files and no more' [ "$(ls v | tr '\n' ' ')" = 'merges.txt tokenizer.json vocab.json ' ]
 
-# --vocab reads the vocabulary from any of its files
+# --vocab reads the vocabulary from any of its files.
 for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     run 0 sgt-tokenize --quiet --vocab $from "$D/text.txt" out
     tail -c +1027 out/train_000000.bin > ids
@@ -19,7 +19,7 @@ for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
     rm -rf out
 done
 
-# another pattern: the merges are those that Hugging Face's trainer wrote
+# With another pattern, the merges equal those of Hugging Face's trainer.
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/o200k.pattern")" --train-vocab 700 "$D/text.txt" o200k
 run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
 tail -c +1027 out/train_000000.bin > ids
@@ -27,8 +27,9 @@ same ids "$D/hf-o200k.ids"
 run 0 sgt-tokenize --quiet --pattern o200k --train-vocab 700 "$D/text.txt" named
 same_folders o200k named
 
-# Only the pre-tokens of the text count, however it is divided into documents, files and formats. A newline before a
-# letter is a pre-token of its own wherever documents end, so single lines have the same pre-tokens as the whole text.
+# Text may be in any number of documents, in any format, with any number of threads: only its
+# pre-tokens count. A newline before a letter is a pre-token by itself wherever documents end, so
+# single lines have the pre-tokens of the whole text.
 printf 'one two, one two three\nand one, and two\n' > lines.txt
 mkdir split
 head -1 lines.txt > split/a
@@ -49,13 +50,14 @@ for threads in 1 2 5; do
     same_folders t1 t$threads
 done
 
-# the most frequent pair first; of equally frequent ones, the lower ids (as in Hugging Face's trainer)
+# The most frequent pair is merged first; of equally frequent pairs, the one with lower ids (as in
+# Hugging Face's trainer).
 printf 'aaaa aaaa bcbc' > counts.txt
-# aa occurs 6 times, overlapping; after that merge, two pairs occur twice
+# aa occurs 6 times, counting overlaps, and is merged first; then both other pairs occur twice.
 run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts
 check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|' ]
 
-# the text has fewer tokens than were asked for
+# The text gives fewer tokens than were asked for.
 run 0 sgt-tokenize --train-vocab 1000 counts.txt few
 stderr_is 'sgt-tokenize: no pair of tokens is left to merge: 263 tokens, not 1000'
 check 'all merges' [ "$(tail -n +2 few/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|Ġ bc|Ġ aaaa|Ġbc bc|' ]
@@ -65,7 +67,7 @@ check 'no merges' [ "$(cat none/merges.txt)" = '#version: 0.2' ]
 run 0 sgt-tokenize --quiet --vocab none counts.txt bytes
 check 'a token a byte' [ "$(wc -c < bytes/train_000000.bin)" -eq $((1024 + 2 * 15)) ]
 
-# a literal end of text is text, or a separator
+# A literal end of text counts as text, or as a separator with --special eot.
 printf 'ab<|endoftext|>ab' > literal.txt
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 literal.txt border
 check 'one merge' [ "$(tail -n +2 border/merges.txt)" = 'a b' ]
@@ -73,7 +75,7 @@ run 0 sgt-tokenize --quiet --pattern '(?s).+' --train-vocab 300 literal.txt text
 check 'no merge spells the end of text' [ "$(grep -o '"<|endoftext|>"' text/vocab.json | wc -l)" -eq 1 ]
 run 0 sgt-tokenize --quiet --vocab text literal.txt apart
 
-# text beyond ASCII, and bytes that are not UTF-8
+# Characters beyond ASCII, and bytes that are not UTF-8.
 printf '\377\376\377\376 \377\376' > odd.bin
 run 0 sgt-tokenize --json --train-vocab 258 odd.bin odd
 check 'places that are not UTF-8' [ "$(field invalid_utf8 .stdout)" = 6 ]
@@ -119,7 +121,7 @@ run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' lo
 stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
 absent n
 
-# stopped while it reads: nothing is left behind
+# It is stopped while it reads: nothing is left.
 mkfifo pipe
 sleep 30 > pipe &
 sleeper=$!

@@ -3,8 +3,8 @@
 
 ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
 
-# Ill-formed sequences: ff; c3 with nothing after it; e2 82, the start of a three-byte sequence, which counts as one;
-# ed a0 80, a surrogate, which counts as three. Python writes as many U+FFFD.
+# Ill-formed bytes: ff alone; c3 with nothing after it; e2 82, the start of a three-byte sequence,
+# which counts as one; ed a0 80, a surrogate, which counts as three. Python writes as many U+FFFD.
 mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
@@ -18,7 +18,7 @@ offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done
 run 0 sgt-inspect keep --decode 2:100
 od -An -tx1 .stdout | tr -d ' \n' | grep -q '61ff62c32063e28264eda080' || fail 'keep does not keep the bytes'
 
-# replace: the tokens of what Python's errors="replace" gives
+# --invalid-utf8 replace gives the tokens of the text that Python decodes with errors="replace".
 mkdir twin
 printf 'ok' > twin/a
 printf 'a\357\277\275b\357\277\275 c\357\277\275d\357\277\275\357\277\275\357\277\275' > twin/b
@@ -28,14 +28,14 @@ run 0 sgt-tokenize twin twins
 same replaced/train_000000.bin twins/train_000000.bin
 grep -q '"invalid_utf8": 0' twins/manifest.json || fail 'well-formed text was counted as ill-formed'
 
-# fail: the message names file and offset, and nothing is left
+# --invalid-utf8 fail names file and offset, and leaves nothing.
 run 1 sgt-tokenize --invalid-utf8 fail in failed
 stderr_is 'sgt-tokenize: in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 stdout_is ''
 absent failed
 run 0 sgt-tokenize --invalid-utf8 fail twin failed
 
-# Many ill-formed sequences: all are counted, and the manifest names the first 16.
+# Of many ill-formed places, all are counted and the first 16 are named.
 mkdir many
 head -c 300000 /dev/zero | tr '\0' '\200' > many/x
 run 0 sgt-tokenize --json many out

@@ -3,7 +3,8 @@
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-# ids_are FILE OPTION...: compare the ids of text.txt with FILE, without the header and the end of text
+# ids_are FILE OPTION...: tokenize text.txt and compare its ids, without the header and the end of
+# text, with those in FILE
 ids_are() {
     expected=$1
     shift
@@ -19,12 +20,12 @@ cp -r out trained
 ids_are "$D/hf.ids" --vocab "$D/trained/merges.txt"
 ids_are "$D/hf.ids" --vocab "$D/trained/vocab.json"
 ids_are "$D/hf.ids" --vocab trained/tokenizer.json
-cp "$D/trained/vocab.json" alone.json # without merges, ids are ranks
+cp "$D/trained/vocab.json" alone.json # a vocabulary whose ids serve as ranks
 ids_are "$D/hf.ids" --vocab alone.json
 ids_are "$D/hf-o200k.ids" --vocab "$D/o200k"
 grep -q '"fingerprint": "'"$(field fingerprint out/manifest.json)" out/manifest.json || fail 'no fingerprint'
 cp -r out o200k
-ids_are "$D/hf-o200k.ids" --vocab o200k/tokenizer.json # the tokenizer.json of a set is enough
+ids_are "$D/hf-o200k.ids" --vocab o200k/tokenizer.json # the set's own tokenizer.json is sufficient
 same out/tokenizer.json o200k/tokenizer.json
 same out/train_000000.bin o200k/train_000000.bin
 ids_are "$D/tiktoken-r50k.ids" --vocab "$D/ranks.tiktoken"
@@ -32,18 +33,18 @@ check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 out/train_000000.bin 
 for name in r50k cl100k o200k; do
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "$(cat "$D/$name.pattern")"
 done
-# once by name and once by PCRE2, which splits by every pattern that sgt does not know by its text
+# A pattern given by name, and one that PCRE2 splits by because its text is not a known one.
 for name in cl100k o200k; do
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "(?:$(cat "$D/$name.pattern"))"
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern $name
 done
 cp -r out carried
 ids_are "$D/tiktoken-o200k.ids" --vocab carried/tokenizer.json
-# any number of threads, and any size of units, gives the same bytes
+# Any number of threads and any size of a unit give the same bytes.
 run 0 sgt-tokenize --quiet --threads 3 --vocab carried/tokenizer.json "$D/text.txt" three
 same_folders out three
 
-# GPT-2's own merges with another pattern; GPT-2's pattern given by its name changes nothing
+# GPT-2's own merges with another pattern. Its own pattern, given by name, changes nothing.
 printf "ab12 cd 345" > in.txt
 run 0 sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
 stdout_is ''
@@ -54,7 +55,7 @@ same_folders plain named
 run 1 sgt-tokenize in.txt digits
 stderr_has 'digits: made with another vocabulary: fingerprint '
 
-# decoding gives the text back, from a shard too
+# Decoding gives back the text, also from a single shard.
 run 0 sgt-inspect --decode 0:100000 trained
 { printf '<|endoftext|>'; cat "$D/text.txt"; } > decoded
 same .stdout decoded
@@ -96,7 +97,7 @@ refused 'hole.tiktoken: no token has id 699, and there are ids up to 703' hole.t
 refused 'unmade.tiktoken: token 699 (AqXzQ): no two tokens of lower ids make it' unmade.tiktoken
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
-# the only unused id below the largest is the end of text
+# If exactly one id below the largest is missing, it is the end of text.
 awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
 run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left
 check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin | tr -d ' ')" = 300 ]

@@ -7,7 +7,7 @@
 unset SGT_RANKS_SHARE
 ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
 
-pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
+pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1: run both; a command is one argument of several words
     echo "two ranks: $2 | $3" > .ran
     next_port
     start 0 $2 && pid0=$pid
@@ -61,7 +61,7 @@ same_run two-bf16 again
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
-stderr_lines 1 # the line says that results will differ
+stderr_lines 1 # a notice that results will differ
 stderr_matches '^sgt-train: continuing with cpu, .*, 2 ranks, .*: results will differ in the last bits from an uninterrupted run$'
 close one grows 2e-5
 two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
@@ -77,7 +77,7 @@ run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights) gradients=$(bytes gradients)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
 [ "$(bytes moments)" = $((moments / 2)) ] || fail "moments: $(bytes moments) of $moments"
-# and 128 bytes at the border of the shares
+# The other 128 bytes are the ranks' counters.
 [ $(($(bytes weights) - weights / 2)) = 128 ] || fail "weights: $(bytes weights) of $weights"
 [ "$(bytes gradients)" = "$gradients" ] || fail "gradients: $(bytes gradients), not $gradients"
 
@@ -152,7 +152,7 @@ close one shrinks 2e-5
 run 2 $mpi -n 2 sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
 
-# mpirun may be faster and print a message of its own too
+# mpirun may print its own message too, if it notices the failure first.
 for share in 1 0; do
     rm -rf dead
     env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $long --run dead > .stdout 2> .stderr &

@@ -7,7 +7,7 @@ cuda_on_the_host
 data d
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
 
-# takes LINES PATH OPTION...: the run must use PATH, and print so many lines about attention before
+# takes LINES PATH OPTION...: the run must use PATH, after that many lines about attention
 takes() {
     lines=$1 path=$2
     shift 2
@@ -33,7 +33,7 @@ stderr_has "${tiles}heads of 136 numbers, it takes multiples of 8 to 128)"
 run 0 sgt-train --quiet $cuda --run r --force --model 1x24x2
 stderr_is ''
 
-# refuses MESSAGE OPTION...: the run must fail with MESSAGE
+# refuses MESSAGE OPTION...: sgt-train must fail with that message
 refuses() {
     message=$1
     shift
@@ -50,7 +50,8 @@ refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 
 refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
 refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
 
-# with cuDNN's stand-in: by name; if both can run, the faster one, with one line
+# With cuDNN's stand-in, cuDNN is used if it is requested by name. If both can run, the faster one
+# is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
 takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
@@ -58,7 +59,8 @@ takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# cuDNN's engines are tested for whether they clear dQ's sums: if nothing cleared them, losses would be NaN
+# Engines of cuDNN are tested for whether they clear dQ's sums: if neither they nor sgt did, losses
+# would be NaN.
 for engines in 1 adds; do
     SGT_HOST_CUDNN=$engines
     run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
@@ -68,7 +70,8 @@ for engines in 1 adds; do
     esac
     [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
 done
-# an engine fails while it is tried: the other implementation is used, or one line gives the reason
+# If cuDNN fails while it is tried, the other implementation is used; if it was requested by name,
+# the run ends with one line.
 SGT_HOST_CUDNN=1
 run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
     --attention cudnn

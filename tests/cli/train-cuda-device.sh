@@ -6,7 +6,7 @@ data d
 cc=$(command -v cc || command -v gcc || command -v clang || :)
 [ -n "$cc" ] || skip 'no C compiler'
 
-cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda, and --device auto says as much
+cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda; --device auto gives the reason
     message=$1
     shift
     run 1 env "$@" "$programs/sgt-train" --device cuda --data d
@@ -52,7 +52,7 @@ echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
 ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda/cuda_library.h")
 cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface $ours (make builds both)"
-mkdir alone/lib/sgt # make install puts the library there
+mkdir alone/lib/sgt # the folder that make install uses
 mv "$beside" alone/lib/sgt
 cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is of another build: sgt 9.9.9, interface 99; this is sgt $version, \
 interface $ours (make builds both)"

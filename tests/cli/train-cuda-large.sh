@@ -5,16 +5,17 @@
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 mkdir d
-cp "$curve/tokens.bin" d/train_000000.bin # 50,257 ids, which memory pads to 50,304
+cp "$curve/tokens.bin" d/train_000000.bin # a vocabulary of 50,257, which is padded to 50,304 in memory
 kind() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" ".kinds$2"; }
 for rows in 64 128; do
     run 0 sgt-train --estimate-memory --json --data d --device cuda --model gpt2-xl --seq-len 8192 --batch-size $rows
     mv .stdout .kinds$rows
 done
-# per token: logits of two bytes each, and a loss of four bytes
+# Per token, the head takes logits of two bytes each, and a loss of four.
 [ "$(kind head 64)" = $((64 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds64)"
 [ "$(kind head 128)" = $((128 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds128)"
-# per token: 48 layers of 16 C numbers of two bytes and 4 + 25 floats; embeddings; the last LayerNorm
+# Per token, activations take 48 layers of 16 C numbers of two bytes and of 4 + 25 floats, the
+# embeddings, and the last LayerNorm.
 [ "$(kind activations 64)" = $((64 * 8192 * (48 * (16 * 1600 * 2 + 29 * 4) + 2 * 1600 * 2 + 2 * 4))) ] ||
     fail "activations: $(cat .kinds64)"
 [ "$(kind activations 128)" = $((2 * $(kind activations 64))) ] || fail "activations: $(cat .kinds128)"

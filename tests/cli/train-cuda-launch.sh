@@ -7,7 +7,7 @@ data d
 shape="--device cuda --model 1x16x2 --seq-len 16 --batch-size 2"
 cuda="--data d $shape --steps 2 --eval-every 0 --quiet --deterministic --no-self-check"
 
-# fails FAILURE MESSAGE OPTION...: with this injected failure, the run must end with MESSAGE
+# fails FAILURE MESSAGE OPTION...: with this fault, sgt-train must fail with that message
 fails() {
     failure=$1 message=$2
     shift 2
@@ -22,7 +22,7 @@ product='cuBLASLt 13.1.0: 32x48x16,nn,16,48,48,bf16,bf16,bias'
 address='an illegal memory access was encountered (CUDA error 700)'
 unnamed='the device: an illegal memory access was encountered (CUDA error 700; --sync-kernels names the launch)'
 
-# refused launches are named, with and without graphs
+# A refused launch is named, with and without graphs.
 for option in '' --no-graphs --sync-kernels; do
     fails norm_rows_kernel:refuse "$norm: invalid argument (CUDA error 1)" $option
     fails 'product_*':refuse "$product: invalid argument (CUDA error 1)" $option
@@ -30,7 +30,8 @@ done
 fails attention_kernel:refuse "$attention: invalid argument (CUDA error 1)"
 fails copy:refuse 'a copy of 32 bytes: invalid argument (CUDA error 1)'
 
-# a failure on the device is found at the next wait, where its kernel is unknown; with --sync-kernels it is named
+# A failure on the device is found at the next wait, so its kernel is unknown. --sync-kernels names
+# the first kernel that failed.
 for name in norm_rows_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
 fails norm_rows_kernel:error "$norm: $address" --sync-kernels
 fails attention_kernel:error "$attention: $address" --sync-kernels
@@ -42,7 +43,7 @@ fails cudnn:error "cuDNN: attention forward (2 x 16 x 2 x 8): $address" --sync-k
 run 1 env SGT_HOST_FAULT=norm_rows_kernel:error sgt-bench step $shape --steps 1 --sync-kernels
 stderr_has "sgt-bench step: $norm: $address"
 
-# --sync-kernels changes no bit of a run
+# --sync-kernels changes no bit of a run.
 run 0 sgt-train $cuda --run plain
 run 0 sgt-train $cuda --run waited --sync-kernels
 same plain/step-00000002/model.safetensors waited/step-00000002/model.safetensors

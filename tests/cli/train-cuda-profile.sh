@@ -8,7 +8,7 @@ data d
 cuda="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --grad-accum 2 --eval-every 0 --lr 1e-2 --schedule constant
     --warmup 1 --threads 1 --device cuda --precision bf16 --deterministic"
 
-# expect COUNT NAME CATEGORY: count spans
+# expect COUNT NAME CATEGORY: the trace must have that many spans of this name
 expect() {
     got=$(grep -c "\"ph\":\"X\",\"name\":\"$2\",\"cat\":\"$3\"" t.json)
     [ "$got" -eq "$1" ] || fail "$got spans '$2' of $3, not $1"
@@ -30,7 +30,8 @@ ranges() { # STEPS
     grep -q '"name":"rank 0 device"' t.json || fail 'the device is no process of its own'
 }
 
-# graphs are captured before the trace begins; the device is then a step behind the host, and that step is not shown
+# The graphs are captured before the trace begins. The device is then a step behind the host, and
+# that step is not shown.
 run 0 sgt-train $cuda --run graphs --steps 11 --profile t.json
 stderr_has 'trace of steps 1 to 10: t.json'
 ranges 10
@@ -43,12 +44,12 @@ ranges 3
 expect 6 'h.0 recompute' range
 expect 0 'h.1 recompute' range
 
-# a trace changes no result of the run
+# A trace changes no result.
 run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
-# the kernels of a step: the host's launches are as many as CUPTI's records
+# The host counts the kernels of a step as launches, CUPTI as records; both counts agree.
 for technique in '' --no-graphs --no-fuse; do
     run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique
     seen=$(sed -n 's/.*"cupti_kernels_step": \([0-9]*\).*/\1/p' .stdout)

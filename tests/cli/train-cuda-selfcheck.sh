@@ -34,7 +34,7 @@ stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
 run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
 stderr_is 'sgt-train: --self-check: no CUDA device'
 stdout_is ''
-# the card's memory is used by other programs, so there is no verdict
+# A card whose memory other programs have filled gives no verdict.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check
 stderr_matches '^sgt-train: self-check: out of GPU memory: '
 stderr_lines 1
@@ -48,7 +48,7 @@ run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_
 # ---- every path with each fault: its row shows the fault; stored verdicts are not used ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
-    [ $how != error:failed ] || last=all_gather # CUPTI reports its errors itself
+    [ $how != error:failed ] || last=all_gather # all_gather is the last path: CUPTI reports its errors itself
     for name in product_bias product_gelu product_slope product_sums product_residual product_dw_bias \
         cross_entropy_bulk_kernel causal_softmax_kernel attention_kernel attention_hopper_kernel \
         tiled_kernel cudnn all_gather $last; do
@@ -63,7 +63,7 @@ for how in wrong:wrong crash:crashed hang:hung error:failed; do
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
-# a fault in one path does not affect the others; the backward pass is checked too
+# A fault leaves the verdicts of other paths as they are. Faults of the backward pass are found too.
 alone() { # FAULT PATH VERDICT
     run 1 env "SGT_HOST_FAULT=$1" sgt-train --self-check
     row "$2" "$3"
@@ -76,13 +76,14 @@ alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end with
 alone product_residual:wrong 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
 alone product_dw_bias:wrong 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'
 alone cross_entropy_bulk_kernel:wrong 'variant cross-entropy-bulk' 'wrong    logits in bf16: loss 0 of 540 is -?nan, not .*'
-run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # all attention paths but one need these products
+# All implementations of attention but one need products.
+run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
 row products crashed
 row 'attention naive' crashed
 
 # ---- training: a path that has failed is not used, and the run ends well ----
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0 --model 1x16x2"
-trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention ran
+trains() { # FAULT PATH VERDICT KERNELS OPTION...: check the line, and which attention ran
     fault=$1 path=$2 word=$3 kernels=$4
     shift 4
     rm -rf cache
@@ -92,7 +93,7 @@ trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention
     stderr_has "sm_90, $kernels kernels, "
 }
 trains attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
-# the verdict was stored: nothing is tried again, although no fault is injected now
+# The verdict is stored: nothing is tried again, although no fault is planted now.
 run 0 sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: attention own is left out: wrong \(the output in bf16 is off by 1 of its size, '
 stderr_lines 1
@@ -104,7 +105,8 @@ trains product_gelu:hang 'products with GELU' hung 'our attention' --document-ma
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
 
-# each variant: without the self-check its fault ends the run; with it, the run does not use the variant
+# Each variant: a run that uses it fails because of its fault. After the self-check, a run does not
+# use it.
 leaves_out() { # KERNEL PATH VARIANT OPTION...
     kernel=$1 path=$2 variant=$3
     shift 3
@@ -117,7 +119,7 @@ leaves_out product_dw_bias 'variant qkv-bias-in-dw' qkv-bias-in-dw --document-ma
 leaves_out cross_entropy_bulk_kernel 'variant cross-entropy-bulk' cross-entropy-bulk --document-mask
 leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
 
-# heads of 12 use tiles, else whole matrices; then no path is left
+# Heads of 12 use tiles, or else whole score matrices. If both fail, no path is left.
 trains tiled_kernel:crash 'attention tiled' crashed 'naive attention' --model 1x24x2
 rm -rf cache
 run 1 env SGT_HOST_FAULT='tiled_kernel:crash causal_softmax_kernel:crash' sgt-train $cuda --run none --model 1x24x2 \
@@ -165,7 +167,8 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file: is a file, not a folder$'
 stderr_lines 1
 
-# one process checks at a time: another one that finds the lock held waits, and then reads the verdicts
+# One process checks at a time: a process that finds the lock held waits, and then reads the
+# verdicts.
 if command -v flock > /dev/null; then
     rm -f $verdicts
     flock cache/sgt/self-check.lock sh -c "sleep 3; cp kept $verdicts" &

@@ -51,7 +51,7 @@ choices cut/step-00000002 > before
 choices cut/step-00000004 > after
 check 'a choice for each product' test "$(grep -c '": "676c6174' before)" -gt 10
 same before after
-# those algorithms would have changed the bits, because they split their sums in another way
+# The cached choices would have changed the bits: those algorithms split their sums in another way.
 ! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||
     fail 'the cache holds the algorithms that a deterministic run takes'
 unset XDG_CACHE_HOME
@@ -77,7 +77,7 @@ fp32="--precision fp32 --quiet"
 run 0 sgt-train $options $fp32 --device cpu --run cpu
 run 0 sgt-train $options $fp32 --device cuda --run cuda
 close cpu cuda
-# a padded row's targets are ignored, so the padding's id changes no loss
+# Padded rows have targets of their own.
 documents='--sampling documents --pad-id'
 run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
 run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
@@ -91,7 +91,7 @@ run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
 stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
-# cases without a PyTorch fixture are compared with the CPU
+# Cases without a PyTorch fixture are compared with the CPU.
 for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
     '--document-mask'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
@@ -100,7 +100,8 @@ for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '-
         close cpu cuda
     done
 done
-# an .idx file defines documents, one per 50 tokens: neither device looks at ids then
+# An .idx file defines documents, one per 50 tokens: then neither device looks for the end-of-text
+# id.
 losses cpu > by-id
 # shellcheck disable=SC2059
 printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
@@ -136,7 +137,7 @@ run 0 sgt-train --estimate-memory --json $large --batch-size 4096
 need=$(field total_bytes .stdout)
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
 stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
-# too little memory for the workspace of products: the same line
+# Too little memory for the workspace of products gives the same line.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
 'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'

@@ -4,13 +4,13 @@
 work_in_memory
 data d
 work="$small --save-every 2 --keep 3 --schedule constant --warmup 1"
-echo '{}' > d/tokenizer.json # no other part of a checkpoint can show damage to this file; only its checksum can
+echo '{}' > d/tokenizer.json # a file of the checkpoint that only its checksum protects
 run 0 sgt-train --quiet $work --run whole --steps 6
 run 0 sgt-train --quiet $work --run further --steps 8
 newest=damaged/step-00000006
 
-# Damage the run's newest checkpoint (or `latest`) by COMMAND...: the run must resume from step 4, with one line that
-# says why.
+# damage MESSAGE COMMAND...: damage the newest checkpoint of a run (or `latest`) with COMMAND. The
+# run must resume from step 4, with one line that says why
 cases=0
 damage() { # MESSAGE COMMAND...
     message=$1
@@ -27,7 +27,7 @@ damage() { # MESSAGE COMMAND...
 }
 passed='skipped an incomplete checkpoint: '$newest
 
-# one bit: in the middle and in the last byte of every file
+# A single bit is changed, in the middle and in the last byte of every file.
 flip() { # FILE OFFSET
     old=$(od -An -tu1 -j "$2" -N1 "$1" | tr -d ' ')
     printf "\\$(printf %03o $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> .dd
@@ -41,11 +41,11 @@ damage "$passed/model.safetensors: its bytes are not those that were written: XX
     flip $newest/model.safetensors 20000
 damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
     flip $newest/optimizer.safetensors 20000
-# a digit of the state, which only the checksum protects
+# A digit of the state is changed, which only the checksum protects.
 damage "$passed/state.json: it is not what was written: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
 
-# cut short, empty, missing
+# Files that are cut short, empty or missing.
 for file in model.safetensors optimizer.safetensors config.json state.json; do
     damage "$passed" truncate -s -1 $newest/$file
     damage "$passed" truncate -s 0 $newest/$file
@@ -59,12 +59,13 @@ damage "$passed" sh -c "rm -r $newest && mkdir $newest"
 damage "$passed/optimizer.safetensors: " cp $newest/model.safetensors $newest/optimizer.safetensors
 damage "$passed/model.safetensors: its bytes are not those" cp whole/step-00000004/model.safetensors $newest/
 
-# bad JSON
+# Files that are not the expected JSON.
 damage "$passed/state.json: " sh -c "echo '{' > $newest/state.json"
 damage "$passed/state.json: " sh -c "echo '[]' > $newest/state.json"
 damage "$passed/config.json: " sh -c "echo '{' > $newest/config.json"
 
-# `latest` names nothing: a notice, and the newest complete checkpoint is used
+# If `latest` does not name a checkpoint, a notice is printed, and the newest whole checkpoint is
+# used.
 latest() { # TEXT WANTED
     rm -rf damaged && cp -r whole damaged
     printf '%s\n' "$1" > damaged/latest
@@ -76,12 +77,13 @@ latest() { # TEXT WANTED
 latest step-00000009 step-00000009
 latest '' ''
 latest ../../etc ../../etc
-rm -rf damaged && cp -r whole damaged && rm damaged/latest # as if killed before `latest` was first written: no notice
+rm -rf damaged && cp -r whole damaged && rm damaged/latest # as if killed before `latest` was written: no notice
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8
 stderr_is ''
 same_folders further/step-00000008 damaged/step-00000008
 
-# two checkpoints are damaged: the one before both is used. All are damaged: the message says that none is left
+# If two checkpoints are damaged, the one before both is used. If all are, the message says that
+# none is left.
 rm -rf damaged && cp -r whole damaged
 for step in 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8
@@ -94,7 +96,7 @@ run 0 sgt-train --run damaged --resume-or-start $work --steps 8
 stderr_has 'sgt-train: damaged has no checkpoint to resume from: starting at step 0'
 same_facts further/log.jsonl damaged/log.jsonl
 
-# a checkpoint of an older release, without checksums
+# A checkpoint of an older release has no checksums.
 rm -rf damaged && cp -r whole damaged
 sed -i '/^  "files": {/,/^  },$/d; s/^  "xxh3".*/  "none": 0/' $newest/state.json
 grep -q xxh3 $newest/state.json && fail 'there are sums still'

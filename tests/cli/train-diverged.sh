@@ -9,7 +9,8 @@ told='diverged: the loss is above where it started; lower --lr \(.* at the first
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
-# the loss is compared with the mean of the first 20 steps, from step 20 on; it must be above that for 50 steps
+# The loss is compared with the mean of the first 20 steps, at step 20 at first; it must be above it
+# for 50 steps.
 run 0 $run --lr 20 --run lost
 once .stderr
 stderr_matches "^sgt-train: step 69: $told\$"
@@ -22,7 +23,7 @@ run 0 sgt-train --quiet --json $small --lr 20 --warmup 0 --steps 30 --run short
 stderr_matches "^sgt-train: step 30: $told\$"
 stdout_has '"advice": "step 30: diverged: '
 
-# a healthy run reports nothing, and --stop-diverged does not change its log
+# A healthy run reports nothing, and --stop-diverged does not change its log.
 run 0 $run --run well
 stderr_is ''
 [ "$(advice well)" -eq 0 ] || fail 'advice about a healthy run'
@@ -30,8 +31,8 @@ run 0 $run --run well2 --stop-diverged
 stderr_is ''
 same_facts well/log.jsonl well2/log.jsonl
 
-# --stop-diverged saves, prints one line and exits with 1, also if the run is resumed with it; without it the run
-# continues
+# With --stop-diverged, the run saves and ends with one line and exit 1. It does so again if it is
+# resumed with the option, and continues without it.
 stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
 '[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
@@ -49,20 +50,20 @@ stderr_is ''
 same_facts lost/log.jsonl stop/log.jsonl
 same lost/step-00000120/model.safetensors stop/step-00000120/model.safetensors
 
-# an interrupted run reports what an undisturbed one does, at the same step
+# An interrupted and resumed run reports the same as an undisturbed one, at the same step.
 run 0 $run --lr 20 --run half --steps 15
 run 0 $run --lr 20 --run half --resume
 stderr_matches "^sgt-train: step 69: $told\$"
 same_facts lost/log.jsonl half/log.jsonl
 
-# a loss that is not a number is reported as before, and the option stops the run too
+# A loss that is not a number is reported as without the option, and stops the run too.
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'
 stderr_has 'sgt-train: nan: diverged: the loss is not a number; stopped after step 69 of 120, and saved (start again '\
 'with a lower --lr)'
 
-# all ranks stop at one step, with one line
+# All ranks stop at the same step, with one line.
 two 1 $run --lr 20 --run ranks --stop-diverged
 once .stderr
 stderr_matches 'sgt-train: ranks: diverged: .*; stopped after step 69 of 120, and saved'

@@ -6,7 +6,7 @@
 data d
 estimate="sgt-train --estimate-memory --device cpu --threads 1 --precision fp32"
 
-# without data: GPT-2's vocabulary
+# Without data, GPT-2's vocabulary is assumed.
 run 0 $estimate
 stderr_is ''
 stdout_has 'a step of 12x768x12, 50257 ids, 8 rows of 512 tokens, fp32 on the CPU'
@@ -16,7 +16,7 @@ stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* free now$'
 awk 'length > 100 { exit 1 }' .stdout || fail 'wider than 100 columns'
 absent run
 
-# with data: its vocabulary, read from the headers alone
+# With data, its vocabulary is used, read from the headers alone.
 run 0 $estimate --data d --model 2x32x2 --seq-len 64 --batch-size 4
 stdout_has 'a step of 2x32x2, 256 ids, 4 rows of 64 tokens, fp32 on the CPU'
 absent run
@@ -25,7 +25,8 @@ run 1 $estimate --data empty
 stdout_is ''
 stderr_lines 1
 
-# one JSON document; the kinds add up to the total; activations grow with the rows, and shrink with recomputation
+# One JSON document: kinds add up to the total. Activations grow with rows, and shrink with
+# recomputation.
 total() { # OPTION...
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
     stdout_lines 1
@@ -42,7 +43,8 @@ total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'bloc
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
-# the copy that is written as a checkpoint while training continues: the parameters and both moments, or one
+# The copy that a checkpoint is written from in the background has the parameters and both moments,
+# or one with SGD.
 copy() { # BYTES OPTION...
     expected=$1
     shift
@@ -59,7 +61,7 @@ copy $((8 * floats)) --optimizer sgd
 copy 0 --data d --batch-size 3                        # 799 steps
 copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199, and 256 ids
 
-# the error of a run that does not fit names the same figure, for its own memory
+# The error of a run that does not fit states the same figure, for its own memory.
 large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
 run 0 sgt-train --estimate-memory --json $large
 gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|checkpoint|program)"' |
@@ -67,7 +69,7 @@ gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|check
 run 1 sgt-train --quiet $large
 stderr_has "the model and its step need $gib GiB of memory"
 
-# CUDA's estimate needs the library, but no GPU; a run then holds as many bytes
+# CUDA's estimate needs the library but no GPU; a run then holds that much.
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH
@@ -87,7 +89,8 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
     [ "$total" = "$held" ] || fail "estimated are $total bytes, held $held ($technique)"
 done
 
-# Several batch sizes: one line each, with the same total as for one size alone, and whether it fits.
+# Several batch sizes give a line each. Totals equal those of single estimates, and the line says
+# whether it fits.
 run 0 $estimate --model 4x64x4 --seq-len 64 --batch-size 4,16,1M
 stdout_lines 5
 stdout_matches '^ +4 .* fits$'
@@ -102,7 +105,7 @@ run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 16
 run_usage '--batch-size 4,x: not a list of at most 32 numbers, such as 16,32' $estimate --batch-size 4,x
 run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --batch-size 4,8
 
-# The table of learning rates that --lr auto uses.
+# --lr-table prints the rates that --lr auto takes.
 run 0 sgt-train --lr-table
 stdout_lines 10
 stdout_matches '^  gpt2 +0.0003 +0.0006 +0.00018 +0.0003 +0.0024$'

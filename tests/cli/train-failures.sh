@@ -14,7 +14,7 @@ fails() { # MESSAGE OPTION...
     absent run
 }
 
-# device before data, data before model
+# The device is checked before the data, the data before the model.
 if [ ! -e /dev/nvidia0 ]; then
     fails 'no CUDA d' --device cuda --data nowhere --init nowhere
 fi
@@ -49,8 +49,8 @@ fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
-# llm.c's model file: another kind of file, another version, or cut short
-bin() { # MAGIC VERSION: 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8 channels
+# Files that are not llm.c's, have another version, or are cut short.
+bin() { # MAGIC VERSION: write a model of 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8 channels
     { le32 "$1" && le32 "$2" && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 &&
         head -c 992 /dev/zero; } > m.bin
 }
@@ -69,10 +69,11 @@ rm -r run
 run 2 sgt-train --data d --init m.bin --model 1x8x2
 stderr_has '--model 1x8x2: not together with --init, which determines the shape'
 
-# a model too large for this machine
+# A model that is too large for this machine.
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
 stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
-# a batch that does not fit: reported before the training settings, with the largest batch that fits
+# A batch that does not fit is reported before the training settings, with the largest batch that
+# fits.
 run 1 sgt-train --device cpu --data d --model 12x768x12 --seq-len 1024 --batch-size 1000000
 stdout_is ''
 largest='the largest --batch-size that fits is [1-9][0-9]*(, or [1-9][0-9]* with --recompute block|, with --recompute '\
@@ -85,7 +86,8 @@ rows=$(sed -n 's/.*fits is \([0-9]*\).*/\1/p' .stderr)
 again=$(sed -n 's/.* or \([0-9]*\) with --recompute block)$/\1/p' .stderr)
 [ -z "$again" ] || [ "$again" -gt "$rows" ] || fail "$again rows are no more than $rows"
 
-# no oneDNN, or a wrong file: fp32 needs none at any level; the message names the package
+# oneDNN is missing, or the file is not a library: fp32 needs none at any CPU level; the message
+# names the package.
 mkdir lib
 : > lib/libdnnl.so.2
 : > lib/libdnnl.so.3
@@ -124,13 +126,13 @@ if [ "$(id -u)" -ne 0 ]; then
     stderr_has 'Permission denied'
 fi
 
-# a full disk, imitated by a limit on the size of files; no partial checkpoint is left
+# A full disk, imitated by a limit on the size of files: no partial checkpoint is left.
 run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 2 --save-every 1"
 stderr_lines 1
 stderr_has 'File too large'
 [ -z "$(ls -A full | grep step)" ] || fail "half a checkpoint is left: $(ls -A full)"
 
-# ... and earlier checkpoints stay: none is removed before the next one is complete
+# Earlier checkpoints stay too: none is removed before the next one is complete.
 run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
 run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 5 --save-every 1 --keep 1 \
 --resume"
@@ -139,7 +141,7 @@ stderr_has 'safetensors: cannot write: File too large'
 [ "$(ls -A full | grep step)" = step-00000002 ] || fail "the run holds $(ls -A full)"
 [ "$(cat full/latest)" = step-00000002 ] || fail "latest is $(cat full/latest)"
 
-# if a save fails in the background, the run ends at its next step, long before its last
+# A save that fails in the background ends the run at its next step, long before its last.
 sgt-train --quiet $small --run broken --steps 1000000 --save-every 20 --keep 2 > .stdout 2> .stderr &
 pid=$!
 until [ -s broken/latest ]; do sleep 0.02; done

@@ -10,9 +10,10 @@ need_faults
 work_in_memory
 data d
 validation d
-echo '{}' > d/tokenizer.json # copied into checkpoints unchanged
+echo '{}' > d/tokenizer.json # is copied to the checkpoints unchanged
 
-# Print a checkpoint's sum without the reader's name, and without the checksum of that.
+# facts_of CHECKPOINT: print a checksum of the checkpoint without the reader's name and the checksum
+# of state.json
 facts_of() {
     (cd "$1" && cat config.json generation_config.json tokenizer.json model.safetensors optimizer.safetensors) > "$2"
     grep -vE '"(loader|xxh3)":' "$1/state.json" >> "$2"
@@ -28,7 +29,7 @@ whole() {
         cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
     done
 }
-# A folder with its final name is complete, and `latest` names such a folder.
+# A checkpoint folder with its final name is whole, and `latest` names one.
 kept() {
     for name in run/step-*; do
         [ -e "$name" ] || continue
@@ -49,13 +50,13 @@ reading() {
     disturb $transfers:short
     ! sees_memory || disturb memory:fail 3
 }
-looking() { # disturb each call of access in turn
+looking() { # disturb each system call that looks at files
     prepare
     "$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
     read -r places _ < .seen
     for n in $(seq "$places"); do disturb_at access:EIO "$n"; done
 }
-# Libraries loaded by name: after an interrupt they are still loaded, and no precision changes.
+# Libraries loaded by name: if loading is interrupted it is repeated, and no precision changes.
 loading() {
     prepare
     "$faults" -o .seen dlopen:count $again || fail 'undisturbed, but counted'
@@ -66,8 +67,8 @@ loading() {
         same undisturbed/options.json run/options.json
     done
 }
-# oneDNN cannot be loaded. A CPU with AMX, which needs it for bf16, says that it trains in fp32 and keeps to that.
-# Other CPUs do not need it, and fp32 does not either.
+# oneDNN is missing. A CPU with AMX, which needs it for bf16, reports that it trains in fp32, and
+# stores that. No other CPU needs it, nor does fp32.
 missing() {
     prepare
     run 0 "$faults" dlopen@libdnnl:missing:1+ $again
@@ -88,7 +89,7 @@ run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 
 again="sgt-train $options --steps 6 --loader preload"
-looking # if access fails, a tokenizer must not count as missing
+looking # a tokenizer.json that cannot be checked must not count as missing
 if sees_memory; then
     loading
     missing
@@ -99,15 +100,15 @@ if sees_memory; then
     disturb memory@libxxhash:fail
     for jump in back forward wild; do disturb clock:$jump; done
 fi
-cp -r undisturbed begun # the run as it was two steps before its end
+cp -r undisturbed begun # the run, two steps before its end
 rm -r begun/step-00000006
 sed 's/6/4/' undisturbed/latest > begun/latest
 again="sgt-train $options --steps 6 --loader mmap"
 prepare
-run 1 "$faults" getdents64:EIO:1 $again # a folder that cannot be read must not count as one without checkpoints
+run 1 "$faults" getdents64:EIO:1 $again # a run whose folder cannot be read must not count as one without checkpoints
 stderr_is 'sgt-train: run: Input/output error'
 kept
-looking # a log whose state is unknown must not count as empty
+looking # a log that cannot be checked must not count as empty
 files
 reading
 again="sgt-train $options --steps 6 --loader uring"

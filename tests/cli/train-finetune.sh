@@ -24,7 +24,8 @@ stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 
-# the loss falls below ln 27 = 3.3, that of guessing among the tokens of completions; a checkpoint is resumed
+# The loss falls below ln 27 = 3.3, that of guessing among the completions' tokens. A checkpoint is
+# resumed.
 run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --eval-every 30 --min-lr 1e-2
 first=$(field loss learnt/log.jsonl)
 last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
@@ -33,7 +34,7 @@ run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jso
     --steps 1 --lr 0 --run again
 check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
 
-# stopped and resumed; the original options need not be repeated
+# The run is stopped and resumed; the original options need not be repeated.
 run 0 $tune --data some.jsonl --steps 4 --save-every 2 --run cut --schedule constant --warmup 0
 run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run full --schedule constant --warmup 0
 run 0 sgt-train --quiet --run cut --resume --steps 6
@@ -68,7 +69,7 @@ echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
 run_usage '--seq-len 3: every prompt of long.jsonl fills the row: nothing is left to learn' \
     $tune --data long.jsonl --seq-len 3 --run bad
 
-# options that have no effect with --data FILE.jsonl, and options that have an effect only with it
+# Options that have no effect with this data, and others that have none with shards.
 run_usage '--sampling: needs --data of shards' $tune --data some.jsonl --sampling random
 run_usage '--loader: needs --data of shards' $tune --data some.jsonl --loader mmap
 data d

@@ -7,21 +7,22 @@ MiB=1048576
 model="--data d --model 4x64x4 --seq-len 64 --device cpu --threads 1 --precision fp32 --loader mmap --eval-every 0"
 run="$model --steps 2 --run r --force"
 
-# total OPTION...: print the estimate in bytes
+# total OPTION...: set $total to the estimate in bytes
 total() {
     run 0 sgt-train --estimate-memory --json $model "$@"
     total=$(field total_bytes .stdout)
 }
-# between LOW HIGH: set $limit halfway between
+# between LOW HIGH: set $limit to the value halfway
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
     stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
-# The least recomputation that fits is chosen: none, then GELU in as many layers as needed, then blocks. Sizes are in
-# units of B*T*C floats. Estimates differ between processes by less than 1 MiB (mapped code); a page has 2 MiB.
-rows=256 # a unit is 4 MiB: GELU in n layers saves 6 (n - 1) units, and n blocks 9 (n - 1) more
+# ---- the least recomputation that fits: none, then GELU in as many layers as needed, then blocks.
+# A unit is B*T*C floats. Estimates of different processes differ by less than 1 MiB (mapped code);
+# a page is 2 MiB ----
+rows=256 # a unit is 4 MiB; recomputing GELU in n layers frees 6 (n - 1) units, n blocks 9 (n - 1) more
 total --batch-size $rows && none=$total
 total --batch-size $rows --recompute gelu && gelu=$total
 total --batch-size $rows --recompute block && block=$total
@@ -104,7 +105,7 @@ grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other
 run 0 sgt-train --estimate-memory --json $model --batch-size auto
 stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
 [ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
-# recomputation is used only if not even one row fits without it
+# Recomputation is used only if not even one row fits without it.
 total --batch-size 1 && limit=$((total + 4 * MiB))
 run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --memory-limit $limit
 levels 4 0 0
@@ -119,13 +120,12 @@ start() { # RANK OPTION...
     env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port sgt-train $run --run two \
         --batch-size auto "$@" > ".stdout$rank" 2> ".stderr$rank" &
 }
-# room for one row and 12 MiB, of which up to a page may be lost to rounding
-start 1 --memory-limit $((total + 12 * MiB))
+start 1 --memory-limit $((total + 12 * MiB)) # total: of one row; of the 12 MiB, up to a page (2 MiB) may be lost
 start 0 --memory-limit $((total + 44 * MiB))
 wait "$!" || fail "rank 0: $(cat .stderr0)"
 wait || fail "rank 1: $(cat .stderr1)"
 two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
-row=$((64 * 64 * 4 * 16 * 4)) # least bytes of a row's activations
+row=$((64 * 64 * 4 * 16 * 4)) # least size of a row's activations
 [ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] ||
     fail "$two rows on two ranks"
 

@@ -5,10 +5,10 @@
 . "$ROOT/tests/cli/ranks.inc"
 unset SGT_RANKS_SHARE
 
-# three sets of different lengths; the second has no validation shard
+# Three sets of different lengths; the second has no validation shard.
 data web && validation web
 mkdir books talk
-head_of() { # FILE TOKENS: as many of web's
+head_of() { # FILE TOKENS: write a shard of web's first TOKENS tokens
     { dd if=web/train_000000.bin bs=4 count=2 2> .dd && le32 "$2" && dd if=web/train_000000.bin bs=4 skip=3 2> .dd; } |
         head -c $((1024 + 2 * $2)) > "$1"
 }
@@ -28,7 +28,8 @@ stderr_has 'sgt-train: books has no validation shards: evaluation is without it'
 for set in web books talk; do stdout_matches "^rows of $set: [0-9]+ \(0\.[0-9]+ epochs\)$"; done
 run 0 sgt-train $mix $options --run whole --force --json --quiet
 [ "$(jq -c '[.sets[].data]' .stdout)" = '["web","books","talk"]' ] || fail 'sets of the JSON'
-# 240 rows are three turns of 64, each with 32 rows of web, and 48 rows of a fourth turn, with 16 to 32 of web
+# 240 rows are three turns of 64, each with 32 rows of web, and 48 rows of a fourth, with 16 to 32
+# of web.
 jq -e '[.sets[].rows] | add == 240 and .[0] >= 112 and .[0] <= 128' .stdout > .jq || fail "rows: $(cat .stdout)"
 jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "epochs: $(cat .stdout)"
 
@@ -96,7 +97,7 @@ wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of i
 run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet
 stderr_is 'sgt-train: gone: No such file or directory'
 
-# a folder whose name looks like the name of a mix
+# A folder whose name looks like a mix is a folder.
 mkdir 'web:1,books:1'
 cp web/train_000000.bin 'web:1,books:1'
 run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd

@@ -6,7 +6,7 @@ data d
 run 0 sgt-train --quiet $small --steps 6 --run plain
 
 lossline() { sed -n 6p "$1/log.jsonl" > line && field loss line; }
-option() { # JSON OPTION...: kept in options.json as JSON, and absent from the plain run's
+option() { # JSON OPTION...: the option must be in options.json as JSON, and not in the plain run's
     kept=$1
     shift
     run 0 sgt-train --quiet $small --steps 6 --run one --force "$@"
@@ -17,11 +17,11 @@ option() { # JSON OPTION...: kept in options.json as JSON, and absent from the p
     same_facts one/log.jsonl again/log.jsonl
     same one/options.json again/options.json
 }
-changes() { # like option, and the losses differ from the plain run's
+changes() { # JSON OPTION...: check `option`, and that losses differ from the plain run's
     option "$@"
     [ "$(lossline one)" != "$(lossline plain)" ] || fail "$1 changes nothing"
 }
-keeps() { # like option, and the bits are the plain run's
+keeps() { # JSON OPTION...: check `option`, and that the bits are the plain run's
     option "$@"
     same_facts plain/log.jsonl one/log.jsonl
     same plain/step-00000006/model.safetensors one/step-00000006/model.safetensors
@@ -42,7 +42,7 @@ for reader in mmap uring; do
     keeps '"no-overlap": true' --no-overlap --batching scalar --loader $reader
 done
 
-# SGD's settings replace AdamW's
+# SGD's settings replace AdamW's in options.json.
 option '"momentum": 0.9' --optimizer sgd
 grep -q betas one/options.json && fail 'SGD has no betas'
 grep -q momentum plain/options.json && fail 'AdamW has no momentum'
@@ -51,13 +51,13 @@ grep -q loss-scale plain/options.json && fail 'fp32 and bf16 have no loss scale'
 changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
 lossline one > .loss
 [ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
-# a CPU that multiplies bf16 uses it by default, so one of the two equals the plain run
+# One of the two equals the plain run: bf16 on a CPU that multiplies it, else fp32.
 for precision in fp32 bf16; do
     run 0 sgt-train --quiet $small --steps 6 --run $precision --precision $precision
 done
 [ "$(lossline fp32)" != "$(lossline bf16)" ] || fail 'bf16 changes nothing'
 
-# checkpoints of a model with untied weights say so, and can be resumed and started from
+# Checkpoints of an untied model say so, can be resumed, and can initialize a model.
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
 run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
 grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
@@ -69,7 +69,7 @@ grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept
 run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave --no-tie out)' \
     sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
 
-# options for CUDA alone, and options that a CPU lacks: exit 1, by name
+# Options that only CUDA has, and options that a CPU lacks, give exit 1 and a message with the name.
 refuses() { # MESSAGE OPTION...
     message=$1
     shift
@@ -93,7 +93,7 @@ refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
 
-# a resume refuses changes of each of these
+# A resume refuses a change of each of these options.
 differs() { # WAS-AND-IS OPTION...
     message=$1
     shift
@@ -110,7 +110,8 @@ differs '--no-overlap: it is true here and was not set' --no-overlap
 differs '--deterministic: it is true here and was not set' --deterministic
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
-# the data decide which id begins a document: GPT-2's in shards of other programs, or none
+# The data decide which id begins a document; in shards of other programs it is GPT-2's, or there is
+# none.
 mkdir other
 cp "$curve/tokens.bin" other/train_000000.bin
 other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
@@ -119,7 +120,7 @@ stderr_is "sgt-train: --document-mask: other does not say which id begins a docu
 absent refused
 run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 
-# stopped half-way and resumed, each option gives the bits of an undisturbed run
+# Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--document-mask --dropout 0.1'; do
     rm -rf whole half

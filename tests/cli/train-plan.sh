@@ -5,7 +5,8 @@
 work_in_memory
 data d
 
-# 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters; a step has 2 x 16 tokens
+# The model 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters. A step
+# has 2 x 16 tokens.
 run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine --verbose
 stderr_has 'sgt-train: plan: 40 steps of 2 x 16 tokens, 0.0083 epochs; learning rate 0.001 after 4 steps of warm-up, '\
 'cosine to 0.0002'
@@ -18,7 +19,7 @@ stderr_matches '; learning rate 0\.001 after 2 steps of warm-up, wsd to 0\.0001$
 run 0 sgt-train $small --steps 40 --schedule linear --warmup 0 --run linear
 stderr_matches '; learning rate 0\.001, linear to 0\.0001$'
 
-# the schedules: linear falls from the first step on, wsd over the last fifth of the steps
+# The rates of the schedules: linear falls from the first step on, wsd over the last fifth.
 lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr linear 0),$(lr linear 20)" = 0.001,0.00055 ] || fail "linear: $(lr linear 0), $(lr linear 20)"
 [ "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" = 0.0005,0.001,0.00055 ] ||
@@ -26,7 +27,8 @@ lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr constant 39)" = 0.001 ] || fail 'constant is not'
 [ "$(lr cosine 3),$(lr cosine 22)" = 0.001,0.0006 ] || fail "cosine: $(lr cosine 3), $(lr cosine 22)"
 
-# a budget sets the number of steps: 1e-12 PF-days are 8.64e7 operations, 18 steps of 6 x 23,792 x 32 and a fraction
+# A budget determines the number of steps: 1e-12 PF-days are 8.64e7 operations, that is 18 steps of
+# 6 x 23,792 x 32 and a fraction.
 run 0 sgt-train $small --compute-budget 1e-12 --run budget
 stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 '\
 'parameters: 18 steps of 32'
@@ -43,7 +45,7 @@ run_usage '--compute-budget: not together with --epochs' sgt-train $small --comp
 run_usage '--compute-budget 0: must be from 1e-15 to 1000000000' sgt-train $small --compute-budget 0 --run none
 absent none
 
-# --overfit-batch: only the rows of step 0, until the loss is close to 0
+# --overfit-batch trains only on the rows of step 0, until the loss is close to 0.
 run 0 sgt-train $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --overfit-batch --run overfit
 stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to see whether the loss can fall: '\
 'no model to keep comes of it'
@@ -57,7 +59,7 @@ run 0 sgt-train --quiet $small --lr 0 --batch-size 1 --grad-accum 2 --steps 5 --
     fail 'the rows are not the same ones'
 stderr_matches '^sgt-train: --overfit-batch: the loss went from (5\.[0-9]+) to \1 in 5 steps and did not fall: look '\
 'at --lr and at the data$'
-# stopped and resumed
+# The same run, stopped and resumed.
 cp -r overfit half
 rm -r half/step-*
 run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --save-every 50 --overfit-batch \

@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
-small="$small --schedule constant --warmup 0" # the learning rate is the same for any --steps
+small="$small --schedule constant --warmup 0" # so that losses do not depend on --steps
 
 spans() { grep -c "\"ph\":\"X\",\"name\":\"$1\"" "$2"; }
 expect_spans() { # COUNT NAME FILE
@@ -23,7 +23,8 @@ expect_spans 1 checkpoint t.json
 expect_spans 0 'h.1 forward' t.json
 [ "$(echo $(ls))" = 'd r t.json' ] || fail "something else is left: $(ls)"
 
-# a short run, which prints nothing, replaces an older file; a resumed run counts from its first step
+# A short run prints nothing and replaces an older file. In a resumed run, steps count from its
+# first one.
 echo old > t.json
 run 0 sgt-train --quiet $small --run short --steps 3 --profile t.json
 stderr_is ''
@@ -33,15 +34,15 @@ stderr_has 'trace of steps 5 to 14: again.json'
 grep -q '"first_step":5' again.json || fail 'it says which step was the first'
 grep -q '"step":14}' again.json || fail 'and which step each is'
 
-# the same run with and without a trace
+# A trace does not change the run.
 run 0 sgt-train --quiet $small --run plain --steps 15
 same_facts short/log.jsonl plain/log.jsonl
 
-# an unwritable path: an error before anything is made
+# An unwritable path is an error before anything is made.
 run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
 stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none
 
-# a run that is already finished has nothing to trace
+# A finished run has no step to trace.
 run 0 sgt-train $small --run plain --steps 15 --resume --profile nothing.json
 absent nothing.json

@@ -9,7 +9,7 @@ cuda_on_the_host
 ranks_data --device cuda --deterministic --precision bf16 --model 3x16x2 --batch-size 4
 world=4
 
-four() { # COMMAND...: four ranks of it, in the background; their processes are $pids
+four() { # COMMAND...: start it as four ranks in the background; $pids has the processes
     echo "four ranks: $*" > .ran
     next_port
     pids=
@@ -18,7 +18,7 @@ four() { # COMMAND...: four ranks of it, in the background; their processes are 
         pids="$pids $pid"
     done
 }
-gather_four() { # CODES: all have ended, with those codes in the order of ranks
+gather_four() { # CODES: wait for all; their exit codes must be CODES, in the order of ranks
     codes=
     for pid in $pids; do
         code=0
@@ -47,25 +47,26 @@ for other in 'schedule=1' 'schedule=2' 'schedule=0 --no-graphs' 'schedule=0 --sy
     [ "$other" != schedule=1 ] || cp other.0 last.0
 done
 
-# ---- NCCL's calls are in the graphs: of four steps only the first one and its capture put calls on a stream, one for
-# each bucket (three blocks, all vectors, embeddings), while each step runs them ----
+# ---- NCCL's calls are in the graphs: of four steps, only the first one and its capture put calls
+# on a stream, one for each bucket (three blocks, all vectors, embeddings); yet each step runs them
+# ----
 for rank in 1 2 3; do same calls.0 calls.$rank; done
 [ "$(grep -c '^reduce_scatter' calls.0)" = 10 ] || fail "put on streams: $(cat calls.0)"
 [ "$(grep -c '^reduce_scatter' first.0)" = 20 ] || fail "made: $(cat first.0)"
 
-# ---- they are concurrent with the backward pass. Schedule 1 runs each call as early as possible: before the kernels of
-# the next bucket. Schedule 0 runs all of them after the last kernel: no kernel waits for NCCL. A card may choose any
-# order
-# between these. Schedule 0 runs only the streams that are waited for, and of a graph the first ready node; schedule
-# 1 runs other streams first, and of a graph the last ready node ----
-moments() { # FILE STEP: after how many kernels each bucket is reduced
+# ---- NCCL's calls are concurrent with the backward pass. Schedule 1 runs each call as early as
+# possible: before the kernels of the next bucket. It runs other streams first, and of a graph the
+# last ready node. Schedule 0 runs all calls after the last kernel, so no kernel waits for NCCL. It
+# runs only the streams that are waited for, and of a graph the first ready node. A card may choose
+# any order between these ----
+moments() { # FILE STEP: print after how many kernels each bucket is reduced
     sed -n 's/^reduce_scatter //p' "$1" | sed -n "$(($2 * 5 - 4)),$(($2 * 5))p" | tr '\n' ' '
 }
 early() { [ "$1" -lt "$2" ] && [ "$2" -lt "$3" ] && [ "$3" -eq "$4" ] && [ "$4" -lt "$5" ] || fail "early: $*"; }
 late() { [ "$1" -eq "$5" ] || fail "late: $*"; }
 early $(moments last.0 1)
 late $(moments first.0 1)
-early $(moments first.0 2) # the calls are in the graphs
+early $(moments first.0 2) # this step's calls come from the graphs
 late $(moments last.0 2)
 
 # ---- one of four ranks dies: the others end within 30 s, one of them says so, and saved checkpoints stay complete ----

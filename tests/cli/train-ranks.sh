@@ -50,12 +50,13 @@ two 0 sgt-train $options --precision bf16 --no-graphs --run again --force
 same_facts two-bf16/log.jsonl again/log.jsonl
 same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetensors
 
-# ---- gradients are reduced bucket by bucket during the backward pass: a block, a block and all vectors, the embeddings,
-# each after more kernels; then loss and norm, and the working copies. All of it twice: in the first step, and in its
-# capture, which has a micro-step and an update ----
+# ---- gradients are reduced bucket by bucket during the backward pass: a block, a block and all
+# vectors, the embeddings, each after more kernels. Loss and norm follow, and the weights' working
+# copies. All of it appears twice: in the first step, and in its capture, which has one micro-step
+# and an update ----
 two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
 same calls.0 calls.1
-grep -v '^broadcast' calls.0 > .calls # a broadcast belongs to saving the state
+grep -v '^broadcast' calls.0 > .calls # without the broadcasts that save state
 awk '/^reduce_scatter/ { at[++n] = $4 }
     END { exit !(n == 8 && at[1] < at[2] && at[2] == at[3] && at[3] < at[4] && at[4] < at[5]) }' .calls ||
     fail "not four buckets at three moments: $(cat .calls)"
@@ -67,7 +68,7 @@ awk '/^reduce_scatter/ { at[++n] = $4 }
 run 0 sgt-train $options --precision fp32 --run one --force
 run 0 sgt-train $options --precision fp32 --run grows --steps 2
 two 0 sgt-train $options --precision fp32 --run grows --resume
-stderr_lines 1 # the line says that results will differ
+stderr_lines 1 # a notice that results will differ
 stderr_matches '^sgt-train: continuing with cuda, .*, 2 ranks, .*: results will differ in the last bits from an uninterrupted run$'
 close one grows 2e-5
 two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
@@ -82,8 +83,8 @@ bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
-# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2 stay; the send
-# buffer takes 1.
+# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2
+# stay, with 1 for the send buffer.
 [ $(($(bytes moments) * 2)) -le $((moments + 2 * 4 * 2 * 256)) ] || fail "moments: $(bytes moments) of $moments"
 [ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
 

@@ -7,7 +7,8 @@ options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 -
     --device cpu --threads 1 --eval-every 10 --save-every 5 --keep 2"
 run 0 sgt-train --quiet $options --run whole
 
-# The moments come from a generator with a printed seed, so that a failure can be repeated.
+# The moments of the kills come from a generator with a printed seed, so that a failure can be
+# repeated.
 seed=${SEED:-$$}
 echo "SEED=$seed"
 kills=0
@@ -18,7 +19,7 @@ for moment in $(moments); do
     sleep "$moment"
     kill -9 $pid 2> /dev/null && kills=$((kills + 1))
     wait $pid 2> /dev/null
-    for name in cut/step-*; do # a checkpoint with its final name is complete
+    for name in cut/step-*; do # a checkpoint with its final name is whole
         [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
     done
 done
@@ -30,7 +31,7 @@ same_folders whole/step-00000120 cut/step-00000120
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
-# --quiet prints only what is wrong: a checkpoint that was skipped, a damaged log
+# With --quiet, only problems are reported: a skipped checkpoint, a damaged log.
 cp -r cut hurt
 truncate -s 100000 hurt/step-00000120/optimizer.safetensors
 sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
@@ -44,14 +45,14 @@ sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
 
-# other options are refused by name; a run that has a checkpoint is not overwritten
+# Other options are refused by name. A run with a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
 stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
-# a finished run stays finished; more steps continue it, with the stored options
+# A finished run stays finished. More --steps continue it, with the stored options.
 run 0 sgt-train --quiet --run cut --resume
 same_facts whole/log.jsonl cut/log.jsonl
 run 0 sgt-train --quiet --run cut --resume --steps 122
@@ -62,7 +63,7 @@ run 0 sgt-train --quiet $small --run cut --force --steps 2
 [ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002' ] ||
     fail "the run holds $(ls cut)"
 
-# a run that has no checkpoint is started over by the same command
+# A run without a checkpoint is started over by the same command.
 mkdir -p begun
 echo '{"step":0,"loss":9}' > begun/log.jsonl
 run 0 sgt-train --quiet $small --run begun --steps 2
@@ -71,7 +72,7 @@ run 0 sgt-train $small --run young --resume-or-start --steps 2
 stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
 same_facts cut/log.jsonl young/log.jsonl
 
-# a larger --steps stretches the schedule: a notice says so if the learning rate rises again
+# More steps stretch the schedule. If the rate rises again, a notice says so.
 run 0 sgt-train $small --run young --resume --steps 40
 stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
 run 0 sgt-train $small --run flat --schedule constant --steps 2

@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 
-# --quiet prints nothing, and the run's folder has exactly these files
+# With --quiet nothing is printed; the run directory has its documented files.
 run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
 stdout_is ''
 stderr_is ''
@@ -25,7 +25,7 @@ done
 [ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
 grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'
 
-# starts.jsonl: when, where and how, one line per start
+# starts.jsonl has a line for each start: when, where and how.
 [ "$(wc -l < run/starts.jsonl)" -eq 1 ] || fail 'a line a start'
 [ "$(field command run/starts.jsonl)" = "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2" ] ||
     fail "the command is $(field command run/starts.jsonl)"
@@ -36,7 +36,7 @@ run 0 sgt-train --quiet --run longer --resume --steps 8
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] && head -1 longer/starts.jsonl | cmp -s - run/starts.jsonl ||
     fail 'a start is not appended'
 [ "$(sed 1d longer/starts.jsonl > line && field step line)" = 6 ] || fail 'it went on at step 6'
-run 0 sgt-train --quiet --run longer --resume # the run is finished, so nothing is done
+run 0 sgt-train --quiet --run longer --resume # the run is complete
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] || fail 'a start without a step'
 run 0 sgt-train --quiet $small --steps 1 --run longer --force
 [ "$(wc -l < longer/starts.jsonl)" -eq 1 ] || fail 'a run that is started over has starts of another'
@@ -44,7 +44,7 @@ run 0 sgt-train --quiet $small --steps 1 --run "it's \"odd\" $(printf '\377')"
 python3 -c 'import json, shlex; words = shlex.split(json.load(open("it\x27s \"odd\" \udcff/starts.jsonl"))["command"])
 assert words[-1] == "it\x27s \"odd\" \\xff", words' || fail 'a command that a shell does not read'
 
-# options.json reproduces the run
+# options.json reproduces the run.
 run 0 sgt-train --quiet --config run/options.json --run again
 same_facts run/log.jsonl again/log.jsonl
 same run/step-00000006/model.safetensors again/step-00000006/model.safetensors
@@ -63,8 +63,8 @@ stderr_has 'sgt-train: model: 1 layer, 16 channels, 2 heads, vocabulary 256: 237
 stderr_matches ' parameters; [a-z0-9/]+ kernels, (own matrix products|oneDNN [0-9.]+)$'
 stderr_has 'sgt-train: data: d, 153,601 tokens in 1 shard'
 stderr_has 'sgt-train: plan: 4 steps of 2 x 16 tokens; learning rate 0.001, cosine to 0.0001'
-# mfu: for each token, 6 operations for each of 12 x 16 x 16 + 256 x 16 weights, and as many for 12 x 16 x 16 of
-# attention
+# mfu: a token takes 6 operations for each of 12 x 16 x 16 + 256 x 16 weights, and 12 x 16 x 16
+# operations for attention. mfu is the share of the peak speed.
 peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s, measured \(mfu\)$/\1/p' .stderr)
 awk -v mfu="$(field mfu said/log.jsonl)" -v rate="$(field tokens_per_s said/log.jsonl)" -v peak="$peak" \
     'BEGIN { x = 46080 * rate / (peak * 1e12); x = x < 1 ? x : 1; exit !(peak > 0 && mfu > x * 0.99 && mfu < x * 1.01) }' ||
@@ -76,12 +76,13 @@ stderr_matches '^step 4: loss '
 [ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
 sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluated'
 
-# evaluations use the same rows each time and for every seed: with a learning rate of 0 nothing changes
+# Evaluations use the same rows each time and for every seed: with a learning rate of 0 their losses
+# are equal.
 run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
 [ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
     fail 'the validation loss should not move'
 
-# one JSON document
+# --json prints one JSON document.
 run 0 sgt-train --json $small --run json --steps 3
 stdout_lines 1
 for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes documents seconds; do
@@ -96,7 +97,7 @@ stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
 stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
 [ "$(wc -l < epochs/log.jsonl)" -eq 8 ] || fail 'two epochs of 31 windows in steps of 8 are eight steps'
 
-# a learning rate outside the usual range for the model
+# A rate outside the usual range for the model gives a notice.
 run 0 sgt-train $small --lr 1e-5 --steps 1 --run low
 stderr_has 'lr 1e-05 is below what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
 run 0 sgt-train $small --lr 0.1 --steps 1 --run high
@@ -104,7 +105,7 @@ stderr_has 'lr 0.1 is above what models of about 0.0238 million parameters are t
 run 0 sgt-train $small --lr 0.1 --steps 1 --optimizer sgd --run sgd
 ! grep -q 'million parameters are' .stderr || fail 'these are no rates of SGD'
 
-# a loss that is not a number: one line of advice, with --quiet too, and the log stays JSON
+# A loss that is not a number gives one line of advice, also with --quiet, and the log stays JSON.
 validation d
 run 0 sgt-train --quiet $small --lr 1e30 --steps 4 --run nan
 stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); look at '\
@@ -121,11 +122,11 @@ run 0 sgt-inspect nan2
 stdout_has 'to not a number, validation not a number after step 4'
 rm d/val_000000.bin
 
-# the learning rate by model size and rows, and scaled
+# --lr auto chooses the learning rate by model size and rows; --scale-lr scales it.
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
 stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
 'step)^0.25 (set it with --lr)'
-# with this rate even the smallest models learn: the loss is 3.0 after 150 steps; with 9.4e-6 it was 5.6
+# With that rate the smallest models learn: the loss is 3.0 after 150 steps, where 9.4e-6 gave 5.6.
 run 0 sgt-train --quiet $small --lr auto --steps 150 --run learns
 tail -20 learns/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/' | awk '{ sum += $1 } END { exit !(sum / NR < 4.2) }' ||
     fail 'the rate that is chosen does not learn'
@@ -136,12 +137,12 @@ stderr_has 'learning rate 0.01, chosen for you: 0.00402 for 0.0238 million param
 run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled
 stderr_has 'Scaled learning rate: 0.00960'
 
-# without --data, ./out is found, with a notice
+# Without --data, ./out is used, with a notice.
 cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/ (no --data was given), 153,601 tokens in 1 shard; '
 
-# no validation shards: one notice, and none without evaluations
+# Without validation shards there is one notice, and none if no evaluation is wanted.
 rm d/val_000000.bin
 run 0 sgt-train $small --eval-every 1 --run noval --steps 2
 [ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] ||
@@ -154,12 +155,12 @@ run 0 sgt-train $small --eval-every 1 --run short --steps 1
 stderr_has '; the validation shards of d are shorter than 17 tokens: no evaluation'
 rm d/val_000000.bin
 
-# all three readers give the same run
+# All three readers give the same run.
 for reader in mmap uring; do
     run 0 sgt-train --quiet $small --steps 6 --run $reader --loader $reader
     same_facts run/log.jsonl $reader/log.jsonl
 done
-# any number of threads and of prefetch threads gives the same run
+# Any number of threads and of prefetching threads gives the same run.
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl
 same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors

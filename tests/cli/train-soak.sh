@@ -21,7 +21,7 @@ run 0 sgt-train --quiet $options --run warm --steps 30 --save-every 0
 every=$(sed 's/.*"ms_per_step":\([0-9.]*\).*/\1/' warm/log.jsonl | sort -n |
     awk -v gap=$gap '{ ms[NR] = $1 } END { n = gap * 1000 / ms[int(NR / 2)]; print n < 10 ? 10 : int(n) }')
 
-# Print the memory and descriptors in use now, one line per look: KIB DESCRIPTORS CHECKPOINT
+# look PID: print what the process uses now: KiB DESCRIPTORS CHECKPOINT
 look() { # PID
     kib=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status" 2> /dev/null)
     fds=$(ls "/proc/$1/fd" 2> /dev/null | wc -l)
@@ -47,8 +47,8 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
     wait $pid 2> /dev/null || code=$?
     [ $code -eq 137 ] || fail "life $lives: exit $code: $(cat .stderr)"
     [ ! -s .stderr ] || fail "life $lives said something: $(cat .stderr)"
-    # After two checkpoints of this life, compare the smallest use in the first half of the rest with that in the
-    # second half, since a save takes some memory for a moment.
+    # After two checkpoints of this life, compare the smallest use in the first half of the
+    # remaining time with that in the second: a save takes some memory for a moment.
     awk -v life=$lives '
         NR == 1 { named = $3 }
         $3 != named { named = $3; saved++ }
@@ -62,7 +62,7 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
         }' looks >> halves
     echo $lives > lives
 done
-# Lives differ a little in their huge pages, so over all lives, compare the second half of them with the first.
+# Lives differ a little in their huge pages, so compare the second half of all lives with the first.
 awk '
     $3 > 1.01 * $2 { printf "life %d: from %d to %d KiB\n", $1, $2, $3; bad = 1 }
     $5 > $4 { printf "life %d: from %d to %d descriptors\n", $1, $4, $5; bad = 1 }

@@ -5,9 +5,9 @@
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 
-# Shards of bytes as tokens: 143 batches of 32 tokens, without and with one more batch after the first 140. The extra
-# batch begins with the token that follows there in the other shard, so that the window before it is the same in both.
-# Its other tokens occur nowhere else.
+# Shards of bytes as tokens: 143 batches of 32 tokens, without and with one more after the first
+# 140. Its first token is the one that follows in the other shard, so that the window before is the
+# same in both. Its other tokens occur nowhere else.
 ids="$curve/tokens.bin"
 body() { dd if="$ids" bs=2 skip=$((512 + $1)) count="$2" 2> .dd; }
 foreign() { body 4480 1 && i=1 && while [ $i -lt 32 ]; do le16 $((200 + i)) && i=$((i + 1)); done; }
@@ -29,17 +29,17 @@ spikes() { # DEVICE OPTION...
     [ "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" = 0,1,1 ] ||
         fail "$device: step 140 is a spike"
     [ "$(at kept 143 skipped)" = 1 ] || fail "$device: it counts as skipped"
-    # all other steps and their results equal those of the run without the extra batch
+    # all other steps and their results equal those of the run without the batch
     losses kept | sed 141d > .kept
     losses clean | cmp -s - .kept || fail "$device: the losses differ from those of a run without it"
     for name in model optimizer; do
         same clean/step-00000143/$name.safetensors kept/step-00000144/$name.safetensors
     done
-    # without --skip-spikes the runs differ, and spikes are not counted
+    # without the option the losses differ, and the log has no count
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run plain
     [ "$(at plain 141 loss)" != "$(at clean 140 loss)" ] || fail "$device: the spike changes nothing"
     grep -q '"spikes":' plain/log.jsonl && fail "$device: nobody asked for spikes"
-    # a resumed run keeps the earlier losses, with which new ones are compared
+    # a resumed run still has the past losses to compare with
     cp -r kept cut
     rm -r cut/step-00000144
     echo step-00000135 > cut/latest
@@ -51,7 +51,7 @@ spikes() { # DEVICE OPTION...
 spikes cpu
 spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
 
-# several spikes in a row give a notice; a checkpoint that lacks the earlier losses is skipped
+# Several spikes in a row give a notice. A checkpoint without the past losses is skipped.
 { head_of 5153 && body 0 4480 && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && body 4480 1; } > many.bin

@@ -19,7 +19,7 @@ want=$(echo "$losses" | awk 'NR == 1 { first = $1 } NR > 40 { sum += $1 }
 last=$(echo "$losses" | awk 'END { printf "%.4f", $1 }')
 tail -1 .stderr | grep -qE "^100% 60/60 \[00:[0-9]+<00:00, [0-9.]+ [kM]?step/s\] loss $last, " ||
     fail "not the last state: $(tail -1 .stderr)"
-stdout_matches '^tokens seen: 1,920$' # no line of zero tokens for validation
+stdout_matches '^tokens seen: 1,920$' # no line about validation tokens, which are zero
 stdout_matches '^time: [0-9.]+ (ms|s) in steps, [0-9.]+ (ms|s) in all$'
 run 0 sgt-train $small --steps 1 --seq-len 1 --batch-size 1 --run one --verbose
 stderr_has 'sgt-train: plan: 1 step of 1 x 1 tokens'
@@ -28,7 +28,8 @@ stderr_matches '^sgt-train: device: the CPU|^sgt-train: model: 1 layer, '
 stdout_matches '^loss: 5\.[0-9]+$'
 grep -q 'documents begun: 0' .stdout && fail 'a row of zero'
 
-# the last evaluation's step is named if more steps followed; a resumed run says from which step it continues
+# If steps followed the last evaluation, its step is named. The summary of a resumed run says since
+# when it counts.
 validation d
 run 0 sgt-train $small --steps 8 --eval-every 4 --run seen
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 4 steps\), validation 5\.[0-9]+$'
@@ -41,7 +42,7 @@ run 0 sgt-train $small --steps 2 --eval-every 1 --run blind
 stderr_lines 4
 stderr_matches '^sgt-train: data: d, 153,601 tokens in 1 shard; d has no validation shards: no evaluation$'
 
-# epochs that are over at once are not all reported
+# Epochs that take no time are not all reported.
 shard few.bin $(seq 65)
 run 0 sgt-train $small --data few.bin --steps 60 --run passes
 grep -c '^Epoch ' .stderr > epochs
@@ -70,7 +71,7 @@ run_usage '--resume: not together with --resume-or-start, which starts where the
     sgt-train --run deep/run --resume --resume-or-start
 run_usage '--resume-or-start: not together with --force' sgt-train --run deep/run --resume-or-start --force
 
-# two ranks: rank 0 decides, and prints the message
+# With two ranks, rank 0 decides and prints the message.
 two 1 sgt-train --run deep/rnu --resume --device cpu
 stderr_is 'sgt-train: deep/rnu: no checkpoint to resume from: there is no such run (runs nearby: deep/run; '\
 '--resume-or-start starts at step 0)'
@@ -85,7 +86,7 @@ mkdir other && shard other/train_000000.bin $(seq 200)
 run 1 sgt-train --quiet --run toy-run --resume --steps 61 --data other
 stderr_is 'sgt-train: --data other: not the tokens that the run to resume was trained on'
 run 0 sgt-train --quiet --run toy-run --resume --steps 61 --data elsewhere
-run 0 sgt-train --quiet --run toy-run --resume --steps 62 # the new path is then stored with the run
+run 0 sgt-train --quiet --run toy-run --resume --steps 62 # the new place is stored
 [ "$(wc -l < toy-run/log.jsonl)" -eq 62 ] || fail 'two more steps'
 mv elsewhere d
 mkdir web && cp d/train_000000.bin web
@@ -108,7 +109,7 @@ run 0 sgt-train --quiet --run tuned --resume --steps 2 --data more.jsonl --val-d
 
 # ---- a terminal of 40 columns: lines wrap between words ----
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
-terminal() { # COMMAND: what it shows, without the bar
+terminal() { # COMMAND: run it on a terminal; ./shown gets what it shows, without the bar
     script -qec "stty cols 40; $1" /dev/null < /dev/null > .shown 2> .script || :
     tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -vE '^$|^ *[0-9]+%' > shown
     awk 'length > 40 { print; bad = 1 } END { exit bad }' shown > long || fail "wider than 40 columns: $(cat long)"
@@ -127,7 +128,7 @@ terminal "sgt-train $small --steps 2 --run shown-run"
 while read -r line; do
     joined shown | grep -qF -- "$line" || fail "this is cut: $line: $(cat shown)"
 done < said
-words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # a list of choices is broken after a |, so join it again
+words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # words, where a list of choices may be broken after each |
 for program in sgt-train sgt-bench; do
     run 0 $program --help
     terminal "$program --help"

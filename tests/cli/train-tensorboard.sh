@@ -12,7 +12,8 @@ run 0 sgt-train --quiet $small --eval-every 4 --save-every 3 --steps 8 --run who
 run 0 $python "$ROOT/tests/train/check_tensorboard.py" whole 1
 stdout_matches '^1[0-9] scalars of 8 steps$'
 
-# as after a kill at step 8: log and events have two steps more than the newest checkpoint
+# The run is put into the state after a kill at step 8: log and events are two steps past the newest
+# checkpoint.
 cp -r whole cut
 rm -r cut/step-00000008
 run 0 sgt-train --quiet --run cut --resume

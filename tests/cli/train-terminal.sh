@@ -5,7 +5,8 @@
 command -v script > /dev/null || skip 'script is not there'
 data d
 validation d
-# COLUMNS OPTION...: print what the terminal got, with a new line each time the cursor went back
+# terminal COLUMNS OPTION...: print the terminal's content, with a line for each return of the
+# cursor
 terminal() {
     columns=$1
     shift
@@ -18,7 +19,7 @@ terminal() {
     [ "$(awk '{ if (length > n) n = length } END { print n }' bars)" -lt "$columns" ] ||
         fail "wider than $columns: $(cat bars)"
 }
-rate='[0-9.]+ [kM]?' # a number, then a unit
+rate='[0-9.]+ [kM]?' # a rate and its unit
 
 terminal 200
 head -1 bars | grep -qE '^ *[0-9]+%\|#* *\| [0-9]+/60 \[00:[0-9]+<[0-9:-]+, '"$rate"'step/s\] loss [0-9.]+, '\
@@ -41,14 +42,15 @@ tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-
 terminal 40
 tail -1 bars | grep -qE '^100%(\|#+\|)? 60/60 <00:00 loss [0-9.]+$' || fail "not what 40 columns hold: $(cat bars)"
 
-# evaluations, each in a line of its own above the bar; only the document on standard output
+# Each evaluation has a line of its own above the bar; with --json, standard output has only the
+# document.
 terminal 120 --eval-every 20 --json
 [ "$(grep -cE '^step (20|40|60): loss [0-9.]+, validation [0-9.]+, ' shown)" -eq 3 ] ||
     fail "not three evaluations: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\||^step |^Epoch |^sgt-train: ' shown || fail 'that is more than a bar and lines'
 [ "$(wc -l < .out)" -eq 1 ] && grep -q '^{"step": 59, "loss": ' .out || fail "not one document: $(cat .out)"
 
-# not a terminal: no bar, but a line per evaluation
+# Without a terminal there is no bar, but a line per evaluation.
 run 0 sgt-train $small --steps 60 --eval-every 20 --run run --force
 ! grep -q "$(printf '[\r\033]')" .stderr || fail 'drawn over, where nobody can'
 [ "$(grep -cE '^step (20|40|60): loss ' .stderr)" -eq 3 ] || fail 'not three evaluations'

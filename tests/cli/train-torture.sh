@@ -31,7 +31,8 @@ grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do
 # Print lines of two numbers below 1: after what time the run is killed, and which options it varies.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
-# Print a checkpoint's sum without the reader's name, and without the checksum of that.
+# facts_of CHECKPOINT: print a checksum of the checkpoint without the reader's name and the checksum
+# of state.json
 facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors &&
     grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
 same_run() { # KIND RUN
@@ -45,16 +46,16 @@ same_run() { # KIND RUN
     done
 }
 
-# The longest time until a kill is some times what an undisturbed start takes now, so that some runs are killed before
-# the first step.
+# The longest life is a multiple of the time of an undisturbed start, measured now, so that some
+# lives end before the first step.
 before=$(date +%s%N)
 run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
 start=$((($(date +%s%N) - before) / 1000000))
-# milliseconds; on a busy machine, many such times would be too long for a test
+# in milliseconds; on a busy machine, more starts would take too long for a test
 longest=$((start < 400 ? start * 6 : start + 2000))
 
 lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
-finish() { # KIND: what is left of it, in one life
+finish() { # KIND: complete the run in one life, and compare
     eval "options=\$options$1"
     run 0 sgt-train --quiet $options --run "cut$1" --resume-or-start
     stderr_is ''
@@ -72,16 +73,16 @@ numbers | while read -r length which; do
         "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
-    [ $code -ne 124 ] || code=0 # it ended by itself just as the time was up
+    [ $code -ne 124 ] || code=0 # the run ended just when its time was up
     [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"
     case $code in
     137)
         kills=$((kills + 1))
-        # adapt to the machine's load, so that about half of the runs are killed
+        # The machine's load varies. The aim is to kill about half of the runs.
         longest=$((longest * 9 / 8 + 1))
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
-        for name in $cut/step-*; do # a checkpoint with its final name is complete
+        for name in $cut/step-*; do # a checkpoint with its final name is whole
             [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
         done
         ;;
@@ -97,7 +98,7 @@ numbers | while read -r length which; do
     for kind in $(seq $kinds); do finish "$kind"; done
     echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
 undisturbed ones"
-    # With few kills, perhaps none falls into a save.
+    # If there are few kills, it may happen that none falls into a save.
     [ "$expected" -lt 100 ] || [ $saving -gt $((expected / 50)) ] || fail 'saves were hardly disturbed'
     break
 done

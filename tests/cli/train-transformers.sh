@@ -9,7 +9,7 @@ for python in ${PYTHON:-python3} /usr/bin/python3; do
 done
 [ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'
 
-check_run() { # DATA SHARD OPTION...: trains a little, then compares the loss of one batch
+check_run() { # DATA SHARD OPTION...: train a little, then compare the loss of one batch
     out=$1 shard=$2
     shift 2
     rm -rf run score
@@ -26,7 +26,8 @@ check_run d d/train_000000.bin --model 2x24x3
 check_run d d/train_000000.bin --model 1x32x2 --gelu erf
 check_run d d/train_000000.bin --init "$curve"
 check_run d d/train_000000.bin --model 2x24x3 --no-tie
-check_run d d/train_000000.bin --model 2x32x2 --precision bf16 # trained in bf16, but scored in fp32, like all others
+# This model is trained in bf16; its losses are compared in fp32, like those of all models.
+check_run d d/train_000000.bin --model 2x32x2 --precision bf16
 mkdir corpus
 cp "$ROOT/README.md" corpus/
 run 0 sgt-tokenize --quiet corpus out

@@ -42,7 +42,7 @@ run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-t
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
 run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 
-# options that have an effect only together with another one
+# Options that need another option.
 run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
 run_usage '--nesterov: needs --optimizer sgd' sgt-train --data d --nesterov
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
@@ -63,7 +63,7 @@ run_usage '--cpu 486: not one of auto, plain, avx2, avx512' sgt-train --data d -
 run_usage '--cpu avx521: not one of auto, plain, avx2, avx512; did you mean avx512?' sgt-train --data d --cpu avx521
 absent run
 
-# a --config file follows the same rules; the command line overrides it
+# A --config file follows the same rules; the command line overrides it.
 echo '{"speed": 3}' > c.json
 run 1 sgt-train --data d --config c.json
 stderr_is "sgt-train: c.json: unknown option 'speed' (options are named as in --help, without the dashes)"

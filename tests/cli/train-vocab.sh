@@ -13,10 +13,10 @@ check 'its end of text' [ "$(field eos_token_id $c/config.json)" = 0 ]
 same $c/tokenizer.json d/tokenizer.json
 same $c/tokenizer.json v/tokenizer.json
 
-# an id outside the vocabulary is found, and the message names the shard
+# Ids beyond the vocabulary are found, and the message names the shard.
 cp -r d hurt
 chmod u+w hurt/train_000000.bin
-patch hurt/train_000000.bin 2000 44 # makes this id 11308
+patch hurt/train_000000.bin 2000 44 # makes an id of 11308
 patch hurt/train_000000.bin 2001 44
 run 1 sgt-inspect hurt --decode 0:2000
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: .*11308'

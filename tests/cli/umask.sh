@@ -4,7 +4,7 @@ mkdir text
 texts text 60000
 small='--device cpu --model 1x16x1 --seq-len 16 --batch-size 1'
 
-modes() { # UMASK FORBIDDEN WANTED FOLDER_WANTED: of all below here
+modes() { # UMASK FORBIDDEN WANTED FOLDER_WANTED: check the modes of all files below this folder
     mkdir "$1" && cd "$1" || exit 1
     umask "$1"
     run 0 sgt-tokenize --quiet --split 20% ../text out
@@ -24,7 +24,7 @@ modes 077 0077 0600 0700
 modes 002 0002 0664 0775
 umask 022
 
-# The log is a symbolic link: its target must not be created.
+# If a log is a symbolic link to a missing file, that file is not made.
 mkdir run
 ln -s ../victim run/log.jsonl
 # shellcheck disable=SC2086

@@ -1,8 +1,8 @@
-# all.sh: sgt-bench all. Runs the other benches one after the other, each within its share of the
+# all.sh: sgt-bench all. Runs the other benchmarks one after the other, each within its share of the
 # time, and writes a page of their tables and pictures. sgt-bench (all.c) carries this script and
 # starts it with its options in the environment: $program $device $cuda $about_device $threads
-# $model $data $text $size $ms $quick $page $shown $parts $json $quiet, and of the machine $cpu
-# $cores $level $machine. An option that was not given is empty.
+# $model $data $text $size $ms $quick $page $shown $parts $json $quiet; and with facts about the
+# machine: $cpu $cores $level $machine. An option that was not given is empty.
 # shellcheck disable=SC2154
 set -u
 LC_ALL=C
@@ -21,9 +21,9 @@ size_of() { awk "BEGIN { n = $1; split(\"KiB MiB GiB TiB\", u)
     for (i = 1; (n /= 1024) >= 1024;) i++
     printf \"%.1f %s\", n, u[i] }"; }
 html() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
-string() { printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g; s/^/"/; s/$/"/'; } # of JSON
+string() { printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g; s/^/"/; s/$/"/'; } # print a JSON string
 expected() { case ",${parts:-$1}," in *",$1,"*) ;; *) false ;; esac; }
-# each part's share of 285 seconds
+# share PART: print the part's share of 285 seconds
 share() { case $1 in
     tokenize) echo 25 ;; loader) echo 30 ;; limits) echo 65 ;; gemm) echo 35 ;;
     attention | sample) echo 20 ;; *) echo 45 ;; esac; }
@@ -59,11 +59,12 @@ trap '[ -z "$child" ] || { kill "$child" && wait "$child"; } 2> /dev/null
 
 # ---- data ----
 
-# Print the absolute path of a folder or file, to be used in $work. Leave a name that does not exist.
+# from_there PATH: print the absolute path of a folder or file, to be used in $work; a name that
+# does not exist is printed as it is
 from_there() { realpath -e -- "$1" 2> /dev/null || printf '%s\n' "$1"; }
 set_bytes=$size
 [ -z "$quick" ] || set_bytes=$((size / 8))
-# use at most a quarter of the free space: a full disk would slow everything down
+# Use at most a quarter of the free space: a full disk would slow everything down.
 room=$(($(df -Pk "$work" | awk 'END { print $4 }') * 256))
 text_bytes=$((size / 8))
 [ "$set_bytes" -le "$room" ] || set_bytes=$room text_bytes=$((room / 8))
@@ -73,7 +74,8 @@ own_text=text own_set=set tokens=tokens
 [ -z "$data" ] || own_set=$(from_there "$data") tokens=$own_set
 cd "$work" || exit 1
 
-# Make text: files of 1 MiB with sentences of words from GPT-2's vocabulary, drawn by Zipf's law.
+# make_text: make files of 1 MiB with sentences of words from GPT-2's vocabulary, drawn by Zipf's
+# law
 make_text() {
     mkdir text && echo . > one && sgt-tokenize --quiet one words || exit 1
     grep -o '"Ġ[a-z]*":' words/tokenizer.json | sed 's/"Ġ//; s/":.*//' |
@@ -93,7 +95,7 @@ make_text() {
             }
         }'
 }
-# Make two shards that repeat the text's tokens, with llm.c's header.
+# make_set: make two shards that repeat the text's tokens, with llm.c's header
 make_set() {
     mkdir set && n=$((set_bytes / 4)) && tail -c +1025 tokens/train_000000.bin > body
     for shard in set/train_000000.bin set/train_000001.bin; do
@@ -117,7 +119,8 @@ fi
 
 # ---- the parts ----
 
-# run SECONDS COMMAND...: write its output to `said` and its picture to picture.svg; on failure, set $why
+# run SECONDS COMMAND...: write the command's output to `said` and its picture to picture.svg; on
+# failure, set $why
 run() {
     limit=$1
     shift
@@ -130,7 +133,8 @@ run() {
     wait "$child" || code=$?
     child=
     why="$program: exit $code: $(tail -n 1 errors)"
-    # 137: killed, because it did not end within 5 s of being asked to; or by the system, earlier
+    # Exit code 137 means killed: because the command did not end within 5 s of being asked to, or
+    # earlier, by the system.
     [ $code -ne 137 ] || [ $(($(now) - begun)) -lt "$limit" ] || code=124
     [ $code -ne 124 ] || why="it did not end within $(((limit + 500) / 1000)) s"
     [ $code -eq 0 ]
