@@ -36,7 +36,7 @@ typedef struct sgt_adamw {
 /* Random numbers for stochastic rounding, each a pure function of (seed, draw, element). */
 typedef struct sgt_random {
     uint64_t seed, draw; /* draw: from sgt_moments_draw(step), kernels/moments.h */
-    uint64_t first;      /* element number of the first number */
+    uint64_t first;      /* element number of the array's first number */
 } sgt_random;
 
 /* Stochastic gradient descent with momentum (Polyak 1964), optionally Nesterov's, with decay
@@ -52,14 +52,14 @@ typedef struct sgt_sgd {
  * the others. */
 typedef struct sgt_dropout {
     uint64_t seed, draw; /* draw: from sgt_dropout_draw(step, layer, site) */
-    uint64_t first;      /* element number of the first number */
+    uint64_t first;      /* element number of the array's first number */
     float rate;
 } sgt_dropout;
 
 /* Normally distributed numbers with mean 0, each a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    uint64_t first; /* element number of the first number */
+    uint64_t first; /* element number of the array's first number */
     float sigma;
 } sgt_normals;
 
@@ -105,7 +105,7 @@ typedef struct sgt_kernels {
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
-    /* out[i] = x[i] * factor of element first + i                     n numbers; out may be x */
+    /* out[i] = x[i] times the factor of element d->first + i, for i < n; out may be x */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
     /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), with sin instead of cos for odd elements. u and v

@@ -99,15 +99,15 @@ typedef struct sgt_diagnosis {
     /* last step of the run, set by the caller after the start; 0: unknown */
     uint64_t steps;
     double last[SGT_MEAN_STEPS]; /* losses of the last steps, which may be NaN */
-    /* first: loss of the first step; start: loss at the run's start, as defined above; mean: of
-     * `last` */
+    /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the
+     * mean of `last` */
     double first, start, mean;
     /* highest learning rate so far, and the first step with it: the end of the warm-up */
     double lr_most;
     uint64_t warm;
     /* means: the last means of SGT_RISE_STEPS steps; low: the lowest of earlier ones */
     double means[SGT_RISE_STEPS], low;
-    double from, rise; /* largest rise so far: its amount, and the loss that it started from */
+    double from, rise; /* largest rise so far: the loss it started from, and its amount */
     /* counted: losses so far; above: steps in a row with `mean` above `start` */
     uint64_t counted, above;
     /* 1: the run has diverged, as defined above */

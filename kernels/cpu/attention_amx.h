@@ -358,8 +358,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute the pairs of f P' and dS' for key block v and query block b, which are blocks vi and bi
- * of the AROUND x AROUND at hand. */
+/* Compute the pairs of f P' and dS' for key block v and query block b. These are blocks vi and bi
+ * of the AROUND x AROUND blocks that are stored at a time. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;

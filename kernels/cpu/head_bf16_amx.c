@@ -190,8 +190,8 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
         exp_lanes(r, logits, p, columns, lane);
 }
 
-/* Compute the first part for all rows, because it sets their references: a task is SIDE rows. Then
- * compute the other parts: a task is a part. */
+/* Compute the first part for all rows, because it sets their references; each task is SIDE rows.
+ * Then compute the other parts; each task is one part. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);

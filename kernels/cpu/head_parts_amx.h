@@ -24,14 +24,15 @@ typedef struct head {
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    char *e;    /* (words, line) right pairs: SIDE columns as k, SIDE rows of x */
-    char *xt;   /* (rows, deep) right pairs: C as k, SIDE rows of x; not used after softmax */
-    char *fx;   /* (deep, rows) right pairs in the same place: k is the row, times its factor */
+    char *e;  /* (words, line) right pairs: SIDE columns as k, SIDE rows of x */
+    char *xt; /* (rows, deep) right pairs: C as k, SIDE rows of x; not used after softmax */
+    /* x times its rows' factors, (deep, rows) right pairs: k is the row; in xt's memory */
+    char *fx;
     float *dxt; /* (rows, deep) blocks of SIDE columns of x by SIDE rows of x */
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
     float *reference, *at_target, *common;      /* (lanes); common: factor of parts not mixed */
     double *squares;                            /* (tasks of dw) sums of squares */
-    int *mixed;    /* (parts) 1: some row has its own reference there */
+    int *mixed;    /* (parts) 1: some row has its own reference in this part */
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
 } head;

@@ -35,7 +35,7 @@ enum {
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
-    const float *right; /* (k, n) with row stride ldb */
+    const float *right; /* with trans_a: B as float32, (k, n) with row stride ldb */
 } sgt_factors;
 
 /* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C of `s`'s product. Each

@@ -420,8 +420,8 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
 
 /* ---- softmax ---- */
 
-/* Write 2 W numbers with non-temporal stores. They are read again only after megabytes of others,
- * and fetching a line before overwriting it costs as much as the exponentials. */
+/* Write 2 W numbers with non-temporal stores. They are read again only after megabytes of others.
+ * Ordinary stores would fetch each line first, which takes as long as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if PRODUCT_BF16

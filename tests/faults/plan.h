@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of the call to disturb, from 1; 0: only count calls. */
+/* Which calls to disturb. first: number of the first one, from 1; 0: none, only count calls. */
 typedef struct fault_place {
     uint64_t first;
     int further; /* "+": also all later calls */

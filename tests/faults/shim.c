@@ -120,8 +120,8 @@ void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
     return (void *)syscall(SYS_mmap, p, n, protection, flags, fd, at);
 }
 
-/* Replacements of libc functions that call malloc inside libc, where the caller's address is
- * libc's. */
+/* Replacements of libc functions that allocate: their malloc calls would have libc as the caller.
+ * REAL(name) is libc's own function. */
 #define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 char *strdup(const char *s)
@@ -176,7 +176,7 @@ DIR *fdopendir(int fd) { return FAILS() ? NULL : REAL(fdopendir)(fd); }
 
 /* ---- clocks ---- */
 
-static int64_t jumped; /* seconds that clocks are ahead now */
+static int64_t jumped; /* seconds by which clocks are ahead of the kernel's */
 
 static int64_t ahead(void)
 {

@@ -20,7 +20,7 @@ typedef struct gemm_bench {
     size_t rows, channels, vocab; /* N = B*T, C, and V as padded in the head */
     sgt_cuda_type type;           /* number type of the matrices; parameter gradients are float32 */
     int cuda, tf32, threads;
-    double seconds; /* seconds to repeat each product for, on a CPU */
+    double seconds; /* on a CPU, each product is repeated for this time */
     const sgt_stop *stop;
     char device[128], library[64];
     double peak_flops; /* speed of a large square product; 0: not measured */

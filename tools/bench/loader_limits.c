@@ -311,7 +311,7 @@ static const char *unit_name(const loader_limit *l)
     return l->kind == WAIT ? "us" : rates[l->unit];
 }
 
-/* Lines of waits and CPU times have no share. */
+/* A line that compares waits or CPU times has no share. */
 double loader_line_share(const loader_bench *b, const loader_line *line)
 {
     if (line->why || line->limit->kind != SPEED) return 0;

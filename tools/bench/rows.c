@@ -126,8 +126,9 @@ typedef struct text_rows {
     uint64_t given; /* number of batches given out so far */
     unsigned hold;
     const sgt_backend *backend;
-    uint16_t *ring[SGT_FEED_HOLD + 1]; /* batches in use, each as a feed lays it out */
-    uint16_t *ids;                     /* ids of one text, before they are cut */
+    /* memory for hold + 1 batches: the backend may still read the earlier ones */
+    uint16_t *ring[SGT_FEED_HOLD + 1];
+    uint16_t *ids; /* ids of one text, before they are cut */
 } text_rows;
 
 static int decode_batch(text_rows *r, sgt_cursor *c, uint64_t k, uint16_t *tokens, sgt_error *err)

@@ -69,7 +69,7 @@ static int is_html(const char *p)
     return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
 }
 
-/* Return whether the first line is like a line of a run's log, whatever the file's name. */
+/* Return whether the first line looks like an entry of a run's log, whatever the file's name. */
 static int is_log(const char *p)
 {
     json_t *line = *p == '{' ? json_loadb(p, strcspn(p, "\n"), 0, NULL) : NULL;

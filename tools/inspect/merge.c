@@ -156,7 +156,7 @@ typedef struct passage {
     merge *m;
     const inspect_shard *shard;
     inspect_starts starts;
-    uint64_t next; /* index of the next start to be reached */
+    uint64_t next; /* index of the next document start to be reached */
 } passage;
 
 static int write_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)

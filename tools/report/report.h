@@ -247,10 +247,9 @@ typedef struct report {
     const sgt_stop *stop; /* request to stop, checked before every chart */
 } report;
 
-/* Describe the runs: data, host, date, command, and a sample of text. */
-/* describe a single run, in the page's header */
+/* Describe a single run in the page's header: data, host, date, command, and a sample of text. */
 void report_put_about(FILE *page, const report *r);
-void report_put_origins(FILE *page, const report *r); /* describe several runs, in a table */
+void report_put_origins(FILE *page, const report *r); /* describe several runs in a table */
 /* write the samples of several runs, side by side */
 void report_put_samples(FILE *page, const report *r);
 

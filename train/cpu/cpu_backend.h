@@ -76,7 +76,7 @@ typedef struct sgt_cpu_shape {
     size_t wpe, lnf_w, lnf_b; /* offsets in the flat arrays; wte's is 0 */
     size_t head_w;            /* offset of the head's weight: wte's if they are tied */
     size_t ldv;         /* stride of the logits' rows in floats: V, padded to a whole vector */
-    size_t tile, tiles; /* rows of a task; number of tasks that cover N */
+    size_t tile, tiles; /* rows of a tile, one task of a thread; tiles that cover N */
     size_t head_rows, head_last; /* rows of a chunk of logits; rows of the last chunk */
     size_t scratch_floats;       /* floats of each thread's scratch */
     float scale;                 /* attention's 1/sqrt(D) */
@@ -149,7 +149,7 @@ typedef struct sgt_cpu_piece {
 
 /* The optimizer's pass over the parameters (update.c). */
 typedef struct sgt_cpu_update {
-    sgt_cpu_piece *pieces;    /* only this rank's own pieces, if there are several ranks */
+    sgt_cpu_piece *pieces;    /* the pieces that this rank updates: all, if it is alone */
     size_t piece_count, turn; /* turn: where a pass begins, to end with the token embedding */
     int behind;               /* the last pass was deferred, and may not be complete */
     sgt_beside pending;       /* the pieces of the deferred pass */

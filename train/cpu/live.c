@@ -6,7 +6,8 @@
 #include "train/cpu/cpu_backend.h"
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. It is also in use between them, unless the block recomputes it: from setting `from` on. */
+ * parts. If the block is recomputed at level `from` or higher, it is written again in the backward
+ * part, so it is not in use between these parts. */
 static void kept(sgt_cpu_backend *c, const sgt_cpu_block *l, const void *at, unsigned first,
                  sgt_recompute from)
 {

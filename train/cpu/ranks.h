@@ -58,7 +58,8 @@ void sgt_cpu_ranks_await_all(sgt_cpu_backend *c);
 /* Barrier: every rank must finish its embedding lookups before any rank updates wte. */
 void sgt_cpu_ranks_embedded(sgt_cpu_backend *c);
 
-/* Return the error of the four calls above, which the forward pass has no way to return. */
+/* Return the error of sgt_cpu_ranks_updated, _await_tensor, _await_all or _embedded. The forward
+ * pass, which calls them, cannot return it. */
 int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err);
 
 /* Return a pointer to the gradient from float `at` on, summed over ranks. With several ranks, set
