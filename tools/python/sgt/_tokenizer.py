@@ -46,9 +46,9 @@ class _Encoder:
         self.room = np.empty(0, np.uint16)
         self.address = 0
 
-    def encode(self, texts: List[bytes]) -> List[Ids]:
+    def encode(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
         """Return the ids of each text, as views of one array."""
-        size = sum(map(len, texts))
+        size = sum(map(_most_bytes, texts))
         if size > len(self.room):
             self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
             self.address = self.room.ctypes.data
