@@ -205,7 +205,6 @@ if [ -c /dev/full ]; then
     run 1 sh -c 'sgt-inspect one.bin > /dev/full'
     stderr_is 'sgt-inspect: standard output: No space left on device'
 fi
-exit 0
 
 # On a terminal, a message begins on a new line, even if damage ends the text early.
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
