@@ -68,7 +68,8 @@ check-cuda: need-packages $(CHECK_CUDA) $(CHECK_RACE) ## the CUDA kernels on the
 # gemm.c against cuBLASLt itself, as far as that goes without a GPU: descriptors and attributes.
 LT_STANDS := $(filter-out %/cublaslt.cpp %/cudnn.cpp,$(HOST_STANDS))
 $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) \
-    $(B)/obj/kernels/cuda/cublaslt.o $(LT_STANDS:%=$(B)/obj/%.o) $(call lib,kernels loader)
+    $(addprefix $(B)/obj/kernels/cuda/,cublaslt.o bias.cu.o columns.cu.o) $(LT_STANDS:%=$(B)/obj/%.o) \
+    $(call lib,kernels loader)
 	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
 
 # cuDNN's attention without a GPU: a stand-in for libcudnn.so.9 computes the graph on the host.

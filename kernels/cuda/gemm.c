@@ -232,13 +232,16 @@ static int choose(sgt_cuda_gemm *p, sgt_error *err)
     int rc = find_candidates(candidates, &count, p, err);
     if (rc < 0) return rc;
     p->algo = candidates[0].algo;
-    if (!time_it) return SGT_OK;
-    rc = gemm_tune(&best, &p->ms, p, candidates, count, err);
+    if (time_it) rc = gemm_tune(&best, &p->ms, p, candidates, count, err);
+    else if (g->deterministic && !g->unverified)
+        rc = gemm_first_correct(&best, p, candidates, count, err);
+    else return SGT_OK;
     if (rc == SGT_ENOMEM) return SGT_OK;
     if (rc < 0) return rc;
     p->algo = candidates[best].algo;
-    /* an error is ignored: the next start only has to time again */
-    if (g->cache) gemm_cache_put(g, p->key, &p->algo, p->ms, NULL);
+    /* An error is ignored: the next start only has to time again. Later runs trust what the cache
+     * holds, so it gets only algorithms whose results were checked. */
+    if (time_it && g->cache && !g->unverified) gemm_cache_put(g, p->key, &p->algo, p->ms, NULL);
     return SGT_OK;
 }
 

@@ -68,12 +68,14 @@ typedef struct sgt_cuda_gemms_options {
     /* folder for timings, created if missing; NULL: time each shape again */
     const char *cache;
     /* 1: split k only in ways that give the same bits each time; use the algorithm in `choices`,
-     * else the first that the heuristics offer, never one from timing */
+     * else the first that the heuristics offer and whose results are correct, never one from
+     * timing */
     int deterministic;
     /* JSON text from sgt_cuda_gemms_choices, of this run or an earlier one; ignored if it is for
      * another device or library version; may be NULL. Not used after open. */
     const char *choices;
-    int unverified; /* 1: do not check the results of the algorithm that timing found fastest */
+    /* 1: do not check the results of chosen algorithms, and do not keep them in `cache` */
+    int unverified;
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time, but take the first algorithm that the heuristics offer */
@@ -97,9 +99,9 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 /* Choose the best algorithm for a shape. Equal shapes share one plan, which lives until close.
  * Returns SGT_EUSAGE for an invalid shape (a size of 0, overlapping rows). Returns SGT_EUNSUPPORTED
  * if the library has no algorithm, for instance for this epilogue with these types; the caller can
- * then fall back. Timing waits for the device, and allocates device memory for the operands and
- * `flush` until it returns. If that fails, the heuristics' first algorithm is taken. Failing to
- * write the cache is not an error. */
+ * then fall back. Timing and checking wait for the device, and allocate device memory for the
+ * operands (timing also for `flush`) until it returns. If that fails, the heuristics' first
+ * algorithm is taken. Failing to write the cache is not an error. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
 /* Return the median time of the chosen algorithm, measured now or earlier; 0: not measured. */

@@ -63,6 +63,11 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
  * candidate ran. */
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
               int count, sgt_error *err);
+/* Set *best to the index of the first candidate with correct results, without timing. Returns
+ * SGT_ENOMEM if there is no memory for operands, SGT_EFORMAT or another error if no candidate's
+ * results are correct. */
+int gemm_first_correct(int *best, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
+                       int count, sgt_error *err);
 
 /* ---- gemm_verify.c ---- */
 
@@ -72,13 +77,16 @@ typedef struct gemm_trial {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     char *memory, *a, *b, *d, *bias, *aux;
+    char *sums;          /* device memory, gemm_sums_bytes */
     const char *pattern; /* copy of the pattern on the host */
-    size_t period;
-    char *seen; /* pinned memory, 64 bytes, for results copied back */
+    size_t period;       /* a power of 2 */
+    char *seen;          /* pinned memory, 64 bytes, for results copied back */
 } gemm_trial;
 
+/* Return the bytes that a shape needs at gemm_trial.sums: 0 unless D's columns are summed. */
+size_t gemm_sums_bytes(const sgt_cuda_gemm_shape *s);
 /* Compute the product with an algorithm, wait, and check some numbers of D, and of the bias sums of
- * SGT_EPILOGUE_BGRAD. Returns SGT_EFORMAT if one of them is wrong. */
+ * SGT_EPILOGUE_BGRAD and SGT_EPILOGUE_DGELU_BGRAD. Returns SGT_EFORMAT if one of them is wrong. */
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err);
 
 /* ---- gemm_cache.c: timings in a folder, and choices as JSON ---- */

@@ -1,4 +1,5 @@
-/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates. The candidates
+/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates, or the first one
+ * whose results are correct, if timing must not decide. The candidates
  * take turns, so that a drifting clock favours none of them. Between two runs, a buffer larger than
  * most second-level caches is overwritten, because in a step too, operands come from memory.
  * Operands are random, because a GPU multiplies zeros faster than the numbers of a step. Not yet
@@ -27,10 +28,10 @@ typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
-    char *memory, *a, *b, *d, *bias, *aux, *flush;
-    size_t bytes;
-    void *pattern; /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
-    int failure;   /* error code of the last candidate that failed */
+    char *memory, *a, *b, *d, *bias, *aux, *sums, *flush;
+    size_t bytes, all; /* of the operands; with what follows them */
+    void *pattern;     /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
+    int failure;       /* error code of the last candidate that failed */
 } tuner;
 
 typedef struct runner {
@@ -48,8 +49,8 @@ static char *place(tuner *t, size_t *at, size_t bytes)
 }
 
 /* Set the addresses of the arrays in t->memory. The first call, when that is NULL, only counts the
- * bytes. */
-static void lay_out(tuner *t)
+ * bytes. `flush` is the size of the array that is overwritten between runs. */
+static void lay_out(tuner *t, size_t flush)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
     gemm_spans spans = gemm_spans_of(s);
@@ -60,7 +61,9 @@ static void lay_out(tuner *t)
     t->aux = place(t, &at, s->epilogue >= SGT_EPILOGUE_GELU ? spans.d * out_size : 0);
     t->bias = place(t, &at, s->n * out_size);
     t->bytes = at;
-    t->flush = place(t, &at, t->p->owner->flush);
+    t->sums = place(t, &at, gemm_sums_bytes(s));
+    t->flush = place(t, &at, flush);
+    t->all = at;
 }
 
 /* Fill the pattern with numbers of the operands' type with absolute values from 0.5 to 1: the sign
@@ -89,14 +92,14 @@ static void fill(tuner *t)
     }
 }
 
-static int prepare(tuner *t, sgt_error *err)
+static int prepare(tuner *t, size_t flush, sgt_error *err)
 {
     void *memory;
     int rc;
-    lay_out(t);
-    if ((rc = sgt_cuda_malloc(&memory, t->bytes + t->p->owner->flush, err)) < 0) return rc;
+    lay_out(t, flush);
+    if ((rc = sgt_cuda_malloc(&memory, t->all, err)) < 0) return rc;
     t->memory = memory;
-    lay_out(t);
+    lay_out(t, flush);
     if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 ||
         (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
         (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 ||
@@ -269,6 +272,7 @@ static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err
                               .d = t->d,
                               .bias = t->bias,
                               .aux = t->aux,
+                              .sums = t->sums,
                               .pattern = t->pattern,
                               .period = PATTERN,
                               .seen = (char *)t->pattern + PATTERN};
@@ -287,11 +291,24 @@ int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result 
     tuner t = {.p = p};
     runner runners[GEMM_WIDE_CANDIDATES] = {0};
     float first = 0;
-    int rc = prepare(&t, err);
+    int rc = prepare(&t, p->owner->flush, err);
     *best = -1;
     if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err)) do
             *best = race(&t, runners, candidates, count, ms, err);
         while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
     release(&t);
     return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err describes the last failure */
+}
+
+int gemm_first_correct(int *best, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
+                       int count, sgt_error *err)
+{
+    tuner t = {.p = p};
+    runner unused = {0};
+    int rc = prepare(&t, 0, err);
+    *best = -1;
+    for (int i = 0; i < count && rc == SGT_OK && *best < 0; i++)
+        if (!is_wrong(&t, &unused, &candidates[i].algo, err)) *best = i;
+    release(&t);
+    return rc == SGT_OK && *best < 0 ? t.failure : rc;
 }

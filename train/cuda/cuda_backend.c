@@ -343,7 +343,7 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_cuda_gemms_options g = {.device = c->device.name,
-                                .unverified = c->o.unverified,
+                                .unverified = c->o.unverified || c->o.untimed,
                                 .notice = c->o.notice,
                                 /* with sync_kernels, timings include waits */
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache,

@@ -223,13 +223,14 @@ void multiply(const Job &job, int32_t which)
             store(job.d, d.type, offsets[3] + at(d, i, j), x);
         }
     }
+    const int halves = lt.wrong_bias >> job.algo & 1 ? 2 : 1;
     for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
         double sum = 0; /* [H] BGRADA: sums of A over k, one per row of D */
         for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
-        store(job.p.bias, d.type, i, sum / (lt.wrong_bias >> job.algo & 1 ? 2 : 1));
+        store(job.p.bias, d.type, i, sum / halves);
     }
     if (job.p.epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD)
-        for (uint64_t i = 0; i < d.rows; i++) store(job.p.bias, d.type, i, sums[i]);
+        for (uint64_t i = 0; i < d.rows; i++) store(job.p.bias, d.type, i, sums[i] / halves);
 }
 
 void run(const Job &job)

@@ -260,16 +260,6 @@ CUDA_CASE(cublaslt_wrong_results)
         f.expect_text(noticed.c_str(), ": an algorithm gives ");
         f.expect_text(noticed.c_str(), ": it is left out");
     }
-    check_at(t, "the column sums alone");
-    lt.wrong = 0;
-    lt.wrong_bias = 1 << host::LT_TENSOR;
-    sgt_cuda_gemm_shape sums = shape_of(40, 24, 72, SGT_BF16);
-    sums.trans_a = 1, sums.lda = sums.m, sums.epilogue = SGT_EPILOGUE_BGRAD;
-    noticed = "";
-    if (!f.open()) return;
-    const sgt_cuda_gemm *other = f.plan(sums);
-    if (!other || sgt_cuda_gemm_ms(other) < 1) check_fail(t, "the wrong one was taken");
-    f.expect_text(noticed.c_str(), " as the sum of column 0, not ");
     check_at(t, "all are");
     lt.wrong = ~0;
     const sgt_cuda_gemm *p;
@@ -278,6 +268,69 @@ CUDA_CASE(cublaslt_wrong_results)
     if (!f.open()) return;
     f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EFORMAT);
     f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm gives ");
+}
+
+/* The column sums alone are wrong. The last product's rows repeat, because its operands repeat the
+ * pattern that they are filled with. */
+CUDA_CASE(cublaslt_wrong_sums)
+{
+    if (t->placement || t->turn) return; /* the buffers do not matter here */
+    Fixture f(t);
+    f.o.timing = 1;
+    f.o.notice = sgt_notice{note, nullptr};
+    lt.fast = host::LT_TENSOR;
+    for (int i = 0; i < 2 * 5; i++) {
+        int form = i / 2, wrong = i % 2;
+        const sgt_cuda_type type = form == 2 ? SGT_F16 : form == 3 ? SGT_F32 : SGT_BF16;
+        sgt_cuda_gemm_shape s = shape_of(form == 4 ? 300 : 40, 24, 72, type);
+        s.epilogue = form ? SGT_EPILOGUE_DGELU_BGRAD : SGT_EPILOGUE_BGRAD;
+        if (form == 0) s.trans_a = 1, s.lda = s.m, s.out = SGT_F32;
+        else s.trans_b = 1, s.ldb = s.k;
+        if (form == 4) s.lda = s.ldd = 4096; /* 8 KiB, of which the pattern holds 128 */
+        lt.wrong_bias = wrong ? 1 << host::LT_TENSOR : 0;
+        check_at(t, "form %d, %s", form, wrong ? "wrong" : "right");
+        noticed = "";
+        if (!f.open()) return;
+        const sgt_cuda_gemm *p = f.plan(s);
+        if (!p || (sgt_cuda_gemm_ms(p) < 1) == wrong) check_fail(t, "another one was taken");
+        if (wrong) f.expect_text(noticed.c_str(), " as the sum of column ");
+        else if (!noticed.empty()) check_fail(t, "%s", noticed.c_str());
+    }
+}
+
+/* A deterministic run takes the first algorithm with correct results. What was not checked is not
+ * kept for runs that trust the cache. */
+CUDA_CASE(cublaslt_wrong_first)
+{
+    if (t->placement || t->turn) return; /* the buffers do not matter here */
+    Fixture f(t);
+    f.o.notice = sgt_notice{note, nullptr};
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F16);
+    f.o.deterministic = 1;
+    noticed = "";
+    if (!f.open()) return;
+    f.expect("the first algorithm", f.algo_of(f.plan(s), s), host::LT_SPLIT);
+    if (!noticed.empty()) check_fail(t, "%s", noticed.c_str());
+    lt.wrong = 1 << host::LT_SPLIT;
+    if (!f.open()) return;
+    f.expect("the first correct one", f.algo_of(f.plan(s), s), host::LT_TENSOR);
+    f.expect_text(noticed.c_str(), ": it is left out");
+    f.o.unverified = 1;
+    if (!f.open()) return;
+    f.expect("unchecked, the first", f.algo_of(f.plan(s), s), host::LT_SPLIT);
+
+    check_at(t, "a cache");
+    f.o.deterministic = 0;
+    f.with_cache();
+    lt.fast = host::LT_SPLIT;
+    if (!f.open()) return;
+    f.expect("unchecked, the fastest", f.algo_of(f.plan(s), s), host::LT_SPLIT);
+    if (!f.cache().empty()) check_fail(t, "kept unchecked: %s", f.cache().c_str());
+    f.o.unverified = 0;
+    if (!f.open()) return;
+    const sgt_cuda_gemm *p = f.plan(s);
+    if (f.algo_of(p, s) == host::LT_SPLIT) check_fail(t, "the wrong one was taken");
+    if (f.cache().empty()) check_fail(t, "nothing was kept");
 }
 
 /* ---- the cache ---- */
