@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh BUILD all|N: plant one bug at a time in a copy of a kernel and expect check-cuda to catch
-# it. N: the next N of the bugs in turn. A bug is NAME.sed, whose first line says where and how: "#
+# it. N: the next N of the bugs in turn; a new BUILD begins where the number of commits says, so that
+# fresh clones do not all try the same. A bug is NAME.sed, whose first line says where and how: "#
 # FILE CASE race|SCHEDULE...". Schedules are tried until one catches the bug. Some bugs match a
 # comment of FILE, so its words must stay. The last line is "N passed, N failed, 0 skipped".
 set -u
@@ -70,7 +71,8 @@ caught() { # SED FILE CASE race|SCHEDULES
 mutants=$(ls tests/kernels/mutants/*.sed)
 if [ "$2" != all ]; then # three a run, then the three after these: every bug has its turn
     count=$(echo "$mutants" | wc -l)
-    next=$(cat "$B/mutants-next" 2> /dev/null || echo 0)
+    next=$(cat "$B/mutants-next" 2> /dev/null ||
+        echo $(($(git rev-list --count HEAD 2> /dev/null || echo 0) * $2 % count)))
     mutants=$(i=0 && while [ $i -lt "$2" ]; do
         echo "$mutants" | sed -n "$(((next + i) % count + 1))p"
         i=$((i + 1))
