@@ -239,6 +239,7 @@ gpu 0 virtual kernels
 stdout_has 'skip compute-sanitizer memcheck: it does not support this device'
 gpu 0 self smoke
 stdout_has 'pass self-check: 2 lines, as above'
+stdout_matches '^pass self-check, the time it takes: [0-9.]+ s \(floor <= 5, goal <= 3: goal (not )?met\)$'
 gpu 1 cudnn smoke
 stdout_matches '^fail 15 steps, cudnn, graphs, fused: it took sm_90, our attention: attention: ours \(cuDNN: no\)$'
 stdout_matches '^fail first step, .*: cuDNN is there \(.*libcudnn.so.9\) and was not taken: .* ours \(cuDNN: no\)$'

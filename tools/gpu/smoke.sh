@@ -39,9 +39,12 @@ self_check() {
         result skip "self-check" "this sgt-train has no --self-check"
         return
     fi
+    began=$(date +%s.%N)
     attempt "self-check" 40 "$bin/sgt-train" --self-check --device cuda || return
+    took=$(date +%s.%N | awk -v began="$began" '{ printf "%.2f", $1 - began }')
     cat "$work/out"
     result pass "self-check" "$(grep -c . "$work/out") lines, as above"
+    [ -n "${GPU_CHECK_SMALL:-}" ] || figure "self-check, the time it takes" "$took" s "<=" 5 3
 }
 
 # ---- 15 steps ----
