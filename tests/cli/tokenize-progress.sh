@@ -64,3 +64,16 @@ grep -q '^4 B of text in 1 file, ' lines || fail "no summary: $(cat lines)"
 script -qec "stty cols 48; sgt-inspect narrow" /dev/null < /dev/null | tr -d '\r' | sed -n '/^  options/,$p' > lines
 [ "$(wc -l < lines)" -ge 4 ] && [ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 48 ] ||
     fail "options wider than 48 columns: $(cat lines)"
+
+# And so do all other rows that inspect a set, a run or a checkpoint, and those of --dry-run.
+run 0 sgt-train --quiet --device cpu --threads 1 --data narrow --model 1x8x1 --seq-len 1 --batch-size 1 --steps 1 \
+    --run trained
+for command in 'sgt-inspect narrow' 'sgt-inspect trained' 'sgt-inspect trained/step-00000001' \
+    'sgt-tokenize --dry-run in'; do
+    run 0 $command
+    tr -s '\n ' '  ' < .stdout | sed 's/about [0-9.]* m*s/about T/' > said
+    script -qec "stty cols 40; $command" /dev/null < /dev/null 2> .stderr | tr -d '\r' > lines
+    [ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 40 ] || fail "$command: $(cat lines)"
+    tr -s '\n ' '  ' < lines | sed 's/about [0-9.]* m*s/about T/' > shown
+    same shown said
+done

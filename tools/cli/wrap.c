@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -80,4 +81,25 @@ void sgt_put_line(FILE *to, const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     fprintf(to, "%s\n", sgt_wrap(wrapped, sizeof wrapped, line, sgt_columns(fileno(to))));
+}
+
+FILE *sgt_wrapped_open(sgt_wrapped *w)
+{
+    *w = (sgt_wrapped){.to = stdout};
+    FILE *memory = sgt_columns(STDOUT_FILENO) ? open_memstream(&w->text, &w->n) : NULL;
+    if (memory) w->to = memory;
+    return w->to;
+}
+
+void sgt_wrapped_close(sgt_wrapped *w)
+{
+    if (w->to == stdout) return;
+    int whole = !fclose(w->to);
+    size_t size = 4 * w->n + 1; /* a blank becomes a newline and the indentation */
+    char *wrapped = whole ? malloc(size) : NULL;
+    if (whole && w->text)
+        fputs(wrapped ? sgt_wrap(wrapped, size, w->text, sgt_columns(STDOUT_FILENO)) : w->text,
+              stdout);
+    free(wrapped);
+    free(w->text);
 }

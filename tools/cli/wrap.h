@@ -19,4 +19,20 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 /* Print the text and a newline to `to`, wrapped if that is a terminal. */
 void sgt_put_line(FILE *to, const char *fmt, ...) SGT_PRINTF(2, 3);
 
+/* A text of several lines on standard output, wrapped if that is a terminal: print it to the stream
+ * that sgt_wrapped_open returns, then close it.
+ *
+ *     sgt_wrapped w;
+ *     FILE *to = sgt_wrapped_open(&w);
+ *     fprintf(to, ...);
+ *     sgt_wrapped_close(&w); */
+typedef struct sgt_wrapped {
+    FILE *to;
+    char *text;
+    size_t n;
+} sgt_wrapped;
+/* Return a stream in memory; stdout itself if that is no terminal, or if memory runs out. */
+FILE *sgt_wrapped_open(sgt_wrapped *w);
+void sgt_wrapped_close(sgt_wrapped *w);
+
 #endif

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
@@ -137,7 +138,7 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
 
 /* Print the scalar members of an object as " label key value, key value, ...", wrapped for the
  * terminal. */
-void inspect_show_pairs(const char *label, const json_t *object);
+void inspect_show_pairs(FILE *to, const char *label, const json_t *object);
 
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
  * name, for any other text. */

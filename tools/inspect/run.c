@@ -12,6 +12,7 @@
 #include "train/run/safetensors.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
+#include "tools/cli/wrap.h"
 #include "tools/inspect/inspect.h"
 
 /* Most bytes of state.json and of options.json; they have a few kilobytes. */
@@ -77,31 +78,33 @@ static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_s
                      "tensors", tensors_json(s));
 }
 
-static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safetensors *s,
-                            const json_t *state)
+static void show_checkpoint(FILE *to, const inspect *o, const sgt_model *m,
+                            const sgt_safetensors *s, const json_t *state)
 {
     char name[1024], parameters[32], vocab[32], bytes[32];
     size_t n = sgt_safetensors_count(s);
     const char *dtype = n ? sgt_safetensors_at(s, 0)->dtype : "";
     uint64_t end = n ? sgt_safetensors_at(s, n - 1)->end : 0;
-    printf("%s: a GPT-2 checkpoint%s\n", sgt_printable(name, sizeof name, o->path),
-           state ? "" : ", without the state of a run (--init takes it, --resume does not)");
-    printf("  %-12s%" PRIu32 " x %" PRIu32 " x %" PRIu32 " (layers, channels, heads), %" PRIu32
-           " positions, %s ids, %s GELU\n",
-           "model", m->layers, m->channels, m->heads, m->positions,
-           sgt_format_count(vocab, sizeof vocab, m->vocab),
-           m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
-    printf("  %-12s%s\n", "parameters",
-           sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
-    printf("  %-12s%zu of type %s, %s\n", "tensors", n, sgt_printable(name, sizeof name, dtype),
-           sgt_format_bytes(bytes, sizeof bytes, end));
-    if (state) inspect_show_pairs("state", state);
+    fprintf(to, "%s: a GPT-2 checkpoint%s\n", sgt_printable(name, sizeof name, o->path),
+            state ? "" : ", without the state of a run (--init takes it, --resume does not)");
+    fprintf(to,
+            "  %-12s%" PRIu32 " x %" PRIu32 " x %" PRIu32 " (layers, channels, heads), %" PRIu32
+            " positions, %s ids, %s GELU\n",
+            "model", m->layers, m->channels, m->heads, m->positions,
+            sgt_format_count(vocab, sizeof vocab, m->vocab),
+            m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
+    fprintf(to, "  %-12s%s\n", "parameters",
+            sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
+    fprintf(to, "  %-12s%zu of type %s, %s\n", "tensors", n,
+            sgt_printable(name, sizeof name, dtype), sgt_format_bytes(bytes, sizeof bytes, end));
+    if (state) inspect_show_pairs(to, "state", state);
 }
 
 int inspect_checkpoint(const inspect *o, sgt_error *err)
 {
     sgt_model m;
     sgt_safetensors *s = NULL;
+    sgt_wrapped w;
     int rc = sgt_config_read(&m, o->path, err);
     if (rc < 0) return rc;
     char *path = sgt_join(o->path, "model.safetensors");
@@ -110,7 +113,10 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
         json_t *state = read_object(o->path, "state.json", &rc, err);
         if (rc == SGT_OK && o->json)
             rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
-        else if (rc == SGT_OK && !o->quiet) show_checkpoint(o, &m, s, state);
+        else if (rc == SGT_OK && !o->quiet) {
+            show_checkpoint(sgt_wrapped_open(&w), o, &m, s, state);
+            sgt_wrapped_close(&w);
+        }
         json_decref(state);
     }
     sgt_safetensors_close(s);
@@ -246,42 +252,48 @@ static const char *loss_text(char text[32], const json_t *line, const char *name
     return text;
 }
 
-static void show_log(const run *r)
+static void show_log(FILE *to, const run *r)
 {
     char steps[32], a[32], b[32];
-    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
-           r->logged == 1 ? "" : "s");
+    fprintf(to, "  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
+            r->logged == 1 ? "" : "s");
     if (r->logged)
-        printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
+        fprintf(to, ", loss %s to %s", loss_text(a, r->first, "loss"),
+                loss_text(b, r->last, "loss"));
     if (r->evaluated)
-        printf(", validation %s after step %" JSON_INTEGER_FORMAT,
-               loss_text(a, r->evaluated, "val_loss"),
-               json_integer_value(json_object_get(r->evaluated, "step")) + 1);
-    printf("\n");
+        fprintf(to, ", validation %s after step %" JSON_INTEGER_FORMAT,
+                loss_text(a, r->evaluated, "val_loss"),
+                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
+    fprintf(to, "\n");
 }
 
-static void show_run(const inspect *o, const run *r)
+static void show_run(FILE *to, const inspect *o, const run *r)
 {
     char name[1024];
-    printf("%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path), "checkpoints");
+    fprintf(to, "%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path),
+            "checkpoints");
     for (size_t i = 0; i < r->count; i++)
-        printf("%s%s%s", i ? ", " : "", r->steps[i],
-               r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
-    printf("%s\n", r->count ? "" : "none yet");
-    show_log(r);
-    if (r->options) inspect_show_pairs("options", r->options);
+        fprintf(to, "%s%s%s", i ? ", " : "", r->steps[i],
+                r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
+    fprintf(to, "%s\n", r->count ? "" : "none yet");
+    show_log(to, r);
+    if (r->options) inspect_show_pairs(to, "options", r->options);
 }
 
 int inspect_run(const inspect *o, sgt_error *err)
 {
     run r = {0};
+    sgt_wrapped w;
     int rc;
     if ((rc = list_steps(&r, o->path, err)) == SGT_OK &&
         (rc = read_latest(&r, o->path, err)) == SGT_OK &&
         (rc = read_log(&r, o->path, err)) == SGT_OK)
         r.options = read_object(o->path, "options.json", &rc, err);
     if (rc == SGT_OK && o->json) rc = inspect_print_json(run_json(o, &r), 0, err);
-    else if (rc == SGT_OK && !o->quiet) show_run(o, &r);
+    else if (rc == SGT_OK && !o->quiet) {
+        show_run(sgt_wrapped_open(&w), o, &r);
+        sgt_wrapped_close(&w);
+    }
     for (size_t i = 0; i < r.count; i++) free(r.steps[i]);
     free(r.steps);
     free(r.latest);

@@ -32,39 +32,40 @@ static totals total_of(const inspect_set *s, const char *split)
     return t;
 }
 
-static void show_totals(const char *label, const totals *t)
+static void show_totals(FILE *to, const char *label, const totals *t)
 {
     char tokens[64], shards[32], documents[32], bytes[32];
-    printf("  %-12s%s in %s shard%s", label,
-           sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
-           sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
+    fprintf(to, "  %-12s%s in %s shard%s", label,
+            sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
+            sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
     if (t->documents_known)
-        printf(", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
-               t->documents == 1 ? "" : "s");
-    printf(", %s on disk\n", sgt_format_bytes(bytes, sizeof bytes, t->bytes));
+        fprintf(to, ", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
+                t->documents == 1 ? "" : "s");
+    fprintf(to, ", %s on disk\n", sgt_format_bytes(bytes, sizeof bytes, t->bytes));
 }
 
-static void show_invalid(const sgt_manifest *m)
+static void show_invalid(FILE *to, const sgt_manifest *m)
 {
     char count[32], name[256];
     json_t *list = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
     const json_t *first = json_array_get(list, 0);
     const char *path = json_string_value(json_object_get(first, "path"));
-    printf("  %-12s%s ill-formed UTF-8 sequence%s", "invalid",
-           sgt_format_count(count, sizeof count, m->invalid_utf8), m->invalid_utf8 == 1 ? "" : "s");
+    fprintf(to, "  %-12s%s ill-formed UTF-8 sequence%s", "invalid",
+            sgt_format_count(count, sizeof count, m->invalid_utf8),
+            m->invalid_utf8 == 1 ? "" : "s");
     if (path)
-        printf(", the first in %s at byte %" JSON_INTEGER_FORMAT,
-               sgt_printable(name, sizeof name, path),
-               json_integer_value(json_object_get(first, "offset")));
-    printf("\n");
+        fprintf(to, ", the first in %s at byte %" JSON_INTEGER_FORMAT,
+                sgt_printable(name, sizeof name, path),
+                json_integer_value(json_object_get(first, "offset")));
+    fprintf(to, "\n");
     json_decref(list);
 }
 
-void inspect_show_pairs(const char *label, const json_t *object)
+void inspect_show_pairs(FILE *to, const char *label, const json_t *object)
 {
     const char *key, *between = "";
     json_t *value;
-    int column = printf("  %-12s", label), wide = sgt_columns(STDOUT_FILENO) - 1;
+    int column = fprintf(to, "  %-12s", label), wide = sgt_columns(STDOUT_FILENO) - 1;
     if (wide < 40 || wide > 100) wide = 100;
     json_object_foreach((json_t *)object, key, value)
     {
@@ -76,92 +77,95 @@ void inspect_show_pairs(const char *label, const json_t *object)
         if (!text) sgt_no_memory();
         int n = (int)(strlen(key) + strlen(text));
         if (column + n + 3 > wide && *between) {
-            printf(",");
-            column = printf("\n%14s", "") - 1;
+            fprintf(to, ",");
+            column = fprintf(to, "\n%14s", "") - 1;
             between = "";
         }
-        column += printf("%s%s %s", between, sgt_printable(name, sizeof name, key),
-                         sgt_printable(shown, sizeof shown, text));
+        column += fprintf(to, "%s%s %s", between, sgt_printable(name, sizeof name, key),
+                          sgt_printable(shown, sizeof shown, text));
         free(text);
         between = ", ";
     }
-    printf("\n");
+    fprintf(to, "\n");
 }
 
-static void show_options(const sgt_manifest *m)
+static void show_options(FILE *to, const sgt_manifest *m)
 {
     json_t *options = json_loads(m->options, 0, NULL);
-    inspect_show_pairs("options", options);
+    inspect_show_pairs(to, "options", options);
     json_decref(options);
 }
 
-static void show_manifest(const sgt_manifest *m)
+static void show_manifest(FILE *to, const sgt_manifest *m)
 {
     char files[32], documents[32], bytes[32], vocab[32], name[128];
-    printf("  %-12s%s in %s file%s, %s document%s", "text",
-           sgt_format_bytes(bytes, sizeof bytes, m->bytes),
-           sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
-           sgt_format_count(documents, sizeof documents, m->documents),
-           m->documents == 1 ? "" : "s");
-    if (m->tokens && m->bytes) printf(", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
-    printf("\n");
+    fprintf(to, "  %-12s%s in %s file%s, %s document%s", "text",
+            sgt_format_bytes(bytes, sizeof bytes, m->bytes),
+            sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
+            sgt_format_count(documents, sizeof documents, m->documents),
+            m->documents == 1 ? "" : "s");
+    if (m->tokens && m->bytes)
+        fprintf(to, ", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
+    fprintf(to, "\n");
     if (m->skipped)
-        printf("  %-12s%s: not UTF-8 text\n", "skipped",
-               sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
-    printf("  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
-           "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),
-           sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot, m->fingerprint);
-    show_options(m);
-    if (m->invalid_utf8) show_invalid(m);
+        fprintf(to, "  %-12s%s: not UTF-8 text\n", "skipped",
+                sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
+    fprintf(to, "  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
+            "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),
+            sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot, m->fingerprint);
+    show_options(to, m);
+    if (m->invalid_utf8) show_invalid(to, m);
 }
 
-static void show_header(const inspect_set *s)
+static void show_header(FILE *to, const inspect_set *s)
 {
     const sgt_shard_header *h = &s->shards[0].header;
     static const char *const formats[] = {
         [SGT_SHARD_LLMC] = "llm.c: a header of 20240520, 1, tokens and nothing more",
         [SGT_SHARD_RAW] = "raw: 16-bit ids without a header",
         [SGT_SHARD_MEGATRON] = "megatron: 16-bit ids, and documents in .idx"};
-    if (h->format == SGT_SHARD_OWN) printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
-    else printf("  %-12s%s\n", "format", formats[h->format]);
+    if (h->format == SGT_SHARD_OWN)
+        fprintf(to, "  %-12srevision %" PRIu32 "\n", "header", h->revision);
+    else fprintf(to, "  %-12s%s\n", "format", formats[h->format]);
     if (h->vocab)
-        printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
-               "vocabulary", h->vocab, h->eot, h->fingerprint);
+        fprintf(to,
+                "  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
+                "vocabulary", h->vocab, h->eot, h->fingerprint);
     if (h->xxh3 && s->count == 1)
-        printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
+        fprintf(to, "  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
 }
 
-static void show_kind(const inspect_set *s)
+static void show_kind(FILE *to, const inspect_set *s)
 {
-    if (!s->folder) printf("a shard of tokens\n");
+    if (!s->folder) fprintf(to, "a shard of tokens\n");
     else if (s->unfinished)
-        printf("a set of shards, unfinished (the same %s command again finishes it)\n",
-               s->unfinished);
+        fprintf(to, "a set of shards, unfinished (the same %s command again finishes it)\n",
+                s->unfinished);
     else
-        printf("a set of shards%s\n",
-               s->manifest ? ", made by sgt-tokenize" : " without a manifest");
+        fprintf(to, "a set of shards%s\n",
+                s->manifest ? ", made by sgt-tokenize" : " without a manifest");
 }
 
-static void show(const inspect_set *s, const inspect *o)
+static void show(FILE *to, const inspect_set *s, const inspect *o)
 {
     char name[1024];
     totals all = total_of(s, NULL);
-    printf("%s: ", sgt_printable(name, sizeof name, s->path));
-    show_kind(s);
-    show_totals("tokens", &all);
+    fprintf(to, "%s: ", sgt_printable(name, sizeof name, s->path));
+    show_kind(to, s);
+    show_totals(to, "tokens", &all);
     for (int i = 0; i < INSPECT_SPLITS && s->folder; i++) {
         totals t = total_of(s, inspect_splits[i]);
-        if (t.shards && t.shards < all.shards) show_totals(inspect_splits[i], &t);
+        if (t.shards && t.shards < all.shards) show_totals(to, inspect_splits[i], &t);
     }
-    if (s->manifest) show_manifest(s->manifest);
-    else if (s->count) show_header(s);
+    if (s->manifest) show_manifest(to, s->manifest);
+    else if (s->count) show_header(to, s);
     if (!o->verify) return;
     size_t unsaid = 0;
     for (size_t i = 0; i < s->count; i++) unsaid += !s->shards[i].header.xxh3;
-    printf("  %-12ssizes and ids are right, %s\n", "verified",
-           !unsaid             ? "checksums too"
-           : unsaid < s->count ? "and the checksums that are there"
-                               : "no checksum is there to compare");
+    fprintf(to, "  %-12ssizes and ids are right, %s\n", "verified",
+            !unsaid             ? "checksums too"
+            : unsaid < s->count ? "and the checksums that are there"
+                                : "no checksum is there to compare");
 }
 
 /* ---- JSON ---- */
@@ -248,6 +252,9 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
 {
     if (o->json) return inspect_print_json(set_json(s, o), 0, err);
-    if (!o->quiet) show(s, o);
+    if (o->quiet) return SGT_OK;
+    sgt_wrapped w;
+    show(sgt_wrapped_open(&w), s, o);
+    sgt_wrapped_close(&w);
     return SGT_OK;
 }

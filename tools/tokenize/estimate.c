@@ -13,6 +13,7 @@
 #include "loader/shards/json_dumps.h"
 #include "tokenize/space.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wrap.h"
 
 static int can_be_out(const char *path)
 {
@@ -57,47 +58,55 @@ static int print_json(const sgt_dry_run_result *r, uint64_t threads)
     return text ? 0 : -1;
 }
 
-static void print_tokens(const sgt_dry_run_result *r)
+static void print_tokens(FILE *to, const sgt_dry_run_result *r)
 {
     char a[40], b[40];
-    printf("tokens      %s%s", r->tokens_error ? "about " : "",
-           sgt_format_count(a, sizeof a, r->tokens));
+    fprintf(to, "tokens      %s%s", r->tokens_error ? "about " : "",
+            sgt_format_count(a, sizeof a, r->tokens));
     if (r->tokens_error && r->tokens_error != SGT_NOT_KNOWN)
-        printf(" ± %s", sgt_format_count(b, sizeof b, r->tokens_error));
-    printf(", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples),
-           r->samples == 1 ? "" : "s", sgt_format_bytes(b, sizeof b, r->sample_bytes));
+        fprintf(to, " ± %s", sgt_format_count(b, sizeof b, r->tokens_error));
+    fprintf(to, ", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples),
+            r->samples == 1 ? "" : "s", sgt_format_bytes(b, sizeof b, r->sample_bytes));
 }
 
-static void print_text(const sgt_dry_run_result *r, uint64_t threads)
+static void print_text(FILE *to, const sgt_dry_run_result *r, uint64_t threads)
 {
     char a[40], b[40], c[40];
-    printf("inputs      %s in %s file%s, %s%s document%s\n",
-           sgt_format_bytes(a, sizeof a, r->bytes), sgt_format_count(b, sizeof b, r->files),
-           r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
-           sgt_format_count(c, sizeof c, r->documents), r->documents == 1 ? "" : "s");
-    if (r->tokens_error) print_tokens(r);
-    else printf("tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
-    printf("disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
-           sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
+    fprintf(to, "inputs      %s in %s file%s, %s%s document%s\n",
+            sgt_format_bytes(a, sizeof a, r->bytes), sgt_format_count(b, sizeof b, r->files),
+            r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
+            sgt_format_count(c, sizeof c, r->documents), r->documents == 1 ? "" : "s");
+    if (r->tokens_error) print_tokens(to, r);
+    else fprintf(to, "tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
+    fprintf(to, "disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
+            sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
     if (r->disk_meanwhile)
-        printf(", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
+        fprintf(to, ", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
-        printf(", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
-               sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free)
-                   ? ": too little"
-                   : "");
+        fprintf(to, ", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
+                sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free)
+                    ? ": too little"
+                    : "");
     sgt_format_duration(a, sizeof a, r->seconds);
-    printf("\ntime        about %s on this machine, %s thread%s\n", a,
-           sgt_format_count(b, sizeof b, threads), threads == 1 ? "" : "s");
+    fprintf(to, "\ntime        about %s on this machine, %s thread%s\n", a,
+            sgt_format_count(b, sizeof b, threads), threads == 1 ? "" : "s");
     if (r->skipped)
-        printf("skipped     %s: not UTF-8 text (see --binary)\n",
-               sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
+        fprintf(to, "skipped     %s: not UTF-8 text (see --binary)\n",
+                sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
     if (r->bad_lines)
-        printf("in samples  %s bad line%s of JSONL (--skip-bad leaves such lines out)\n",
-               sgt_format_count(a, sizeof a, r->bad_lines), r->bad_lines == 1 ? "" : "s");
+        fprintf(to, "in samples  %s bad line%s of JSONL (--skip-bad leaves such lines out)\n",
+                sgt_format_count(a, sizeof a, r->bad_lines), r->bad_lines == 1 ? "" : "s");
     if (r->invalid_utf8)
-        printf("in samples  %s place%s not UTF-8\n", sgt_format_count(a, sizeof a, r->invalid_utf8),
-               r->invalid_utf8 == 1 ? "" : "s");
+        fprintf(to, "in samples  %s place%s not UTF-8\n",
+                sgt_format_count(a, sizeof a, r->invalid_utf8), r->invalid_utf8 == 1 ? "" : "s");
+}
+
+/* Print the estimate; its lines are wrapped between words to the terminal's width. */
+static void print_wrapped(const sgt_dry_run_result *r, uint64_t threads)
+{
+    sgt_wrapped w;
+    print_text(sgt_wrapped_open(&w), r, threads);
+    sgt_wrapped_close(&w);
 }
 
 int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_t count, int json,
@@ -112,7 +121,7 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
     int rc = sgt_dry_run(o, &r, err);
     if (rc < 0) return rc;
     if (json && print_json(&r, threads) < 0) return sgt_fail_memory(err, NULL);
-    if (!json && !quiet) print_text(&r, threads);
+    if (!json && !quiet) print_wrapped(&r, threads);
     fflush(stdout);
     if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free))
         return SGT_OK;
