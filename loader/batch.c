@@ -7,15 +7,15 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Allocate the additional arrays that sampling by documents needs, for n rows. Return 0 if out of
- * memory. */
-static int open_rows(sgt_cursor *c, const sgt_loader *l, size_t n)
+/* Allocate what sampling by documents needs in addition, for n rows. */
+static int open_rows(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
-    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return 1;
+    if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
+    c->gathered = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->gathered);
+    if (l->o.sampling == SGT_SAMPLING_PACKED) return c->gathered && sgt_cursor_open_packed(c, l, n);
     c->lengths = calloc(n, sizeof *c->lengths);
     c->left = calloc(n, sizeof *c->left);
     c->pieces = calloc(n, sizeof *c->pieces);
-    c->gathered = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->gathered);
     return c->lengths && c->left && c->pieces && c->gathered;
 }
 
@@ -53,6 +53,7 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c->left);
     free(c->pieces);
     free(c->gathered);
+    sgt_cursor_close_packed(c);
     sgt_cursor_close_starts(c);
     free(c);
 }
@@ -163,14 +164,27 @@ void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
     c->end = end;
 }
 
-/* Set c->windows to the windows of batch `index`: those announced to the reader, if it was
- * announced, else newly drawn ones. */
-static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
+void sgt_cursor_steer(sgt_cursor *c, uint64_t index)
 {
     uint64_t step = index - c->last;
     c->stride = c->course ? c->course : step == 1 || step == c->step ? step : 0;
     c->last = index;
     c->step = step;
+}
+
+int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, uint32_t known,
+                      uint64_t *index)
+{
+    uint64_t way;
+    return c->stride && !__builtin_mul_overflow(known, c->stride, &way) &&
+           !__builtin_add_overflow(next, way, index) && *index <= UINT64_MAX / l->o.batch - 1 &&
+           !(c->end && *index >= c->end);
+}
+
+/* Fill c->windows with the windows of batch `index`. */
+static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
+{
+    sgt_cursor_steer(c, index);
     int met = c->known && c->next == index;
     if (c->known && !met) {
         l->ops->expect(c->reader_cursor, NULL, 0);
@@ -199,13 +213,8 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
 /* Announce the next batches to the reader, before the rows of the fetched batch are made. */
 static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 {
-    if (!c->stride) return;
-    while (c->known < c->ahead) {
-        uint64_t way, index;
-        if (__builtin_mul_overflow(c->known, c->stride, &way) ||
-            __builtin_add_overflow(c->next, way, &index) || index > UINT64_MAX / l->o.batch - 1 ||
-            (c->end && index >= c->end))
-            return;
+    uint64_t index;
+    while (c->known < c->ahead && sgt_cursor_coming(l, c, c->next, c->known, &index)) {
         sgt_window *windows =
             c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
         sgt_loader_draw_batch(l, &c->memo, index, windows);
@@ -224,6 +233,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
                         "batch %" PRIu64 ": its rows, %" PRIu32
                         " a batch, are past the 64 bits that number them",
                         index, l->o.batch);
+    if (c->packed) return sgt_cursor_fetch_packed(l, c, index, err);
     draw_asked(l, c, index);
     int rc = l->o.sampling == SGT_SAMPLING_DOCUMENTS
                  ? fetch_documents(l, c, err)
@@ -246,9 +256,8 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
  * were verified in `gather`, so only other rows are verified here. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    /* search the ids for starts only now: in a shard without an .idx file, the tokens themselves
-     * mark documents */
-    if (c->starts && l->documents.unlisted_count) sgt_cursor_find_starts(l, c);
+    /* it checks ids */
+    if (c->starts && l->documents.unlisted_count && !c->packed) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 

@@ -7,6 +7,7 @@
 #include "loader/read/reader.h"
 #include "loader/rows/rows.h"
 #include "loader/sample/mix.h"
+#include "loader/sample/pack.h"
 #include "loader/shards/set.h"
 #include "loader/sgt_loader.h"
 
@@ -26,7 +27,9 @@ struct sgt_loader {
     sgt_set set;          /* the shards of all sets, in the order of the sets */
     sgt_loader_part *parts;
     uint32_t part_count;
-    sgt_documents documents; /* filled in if o.sampling is documents or o.documents is set */
+    /* filled in for the sampling or the option of that name; for packed, only its count */
+    sgt_documents documents;
+    sgt_pack *packs; /* (part_count): for sampling packed; else NULL */
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
@@ -54,18 +57,38 @@ struct sgt_cursor {
     int past; /* use non-temporal stores for the output rows */
 
     /* for sampling documents, (local_batch) each; else NULL */
-    /* per row: number of real tokens; number of tokens still to be fetched */
-    uint32_t *lengths, *left;
-    sgt_window *pieces;       /* pieces of rows that one call of the reader fetches */
-    uint16_t *gathered;       /* (local_batch, T+1): the rows */
+    uint32_t *lengths, *left; /* real tokens of each row; those not fetched yet */
+    sgt_window *pieces;       /* pieces of rows to fetch together */
+    /* (local_batch, T+1): the rows, for sampling documents and packed */
+    uint16_t *gathered;
+    struct sgt_packed *packed; /* for sampling packed */
 
     /* with options.documents; else NULL. (local_batch + 1); and room for local_batch*(T+1) */
     uint32_t *starts_first, *starts;
     sgt_row_documents begun;
 };
 
-/* Implemented in starts.c. Allocate starts_first, starts and begun for n rows (return 0 if out of
- * memory), free them, and fill them in for the current batch. */
+/* packed.c: make the plan of each set, from l->documents, which it frees (after a failure too); set
+ * the plans' seeds, once the mix is open; return where row `row` of the run begins. */
+int sgt_loader_open_packs(sgt_loader *l, sgt_error *err);
+void sgt_loader_seed_packs(sgt_loader *l);
+void sgt_loader_close_packs(sgt_loader *l);
+sgt_window sgt_loader_draw_packed(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
+
+/* packed.c: allocate what sampling packed needs for n rows (returns 0 if out of memory), free it,
+ * and fetch the rows of batch `index` into c->gathered. */
+int sgt_cursor_open_packed(sgt_cursor *c, const sgt_loader *l, uint32_t n);
+void sgt_cursor_close_packed(sgt_cursor *c);
+int sgt_cursor_fetch_packed(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err);
+
+/* batch.c: guess, from the batches asked for until now, how far apart they are. Then return whether
+ * there is a `known`-th batch after the next one, and its index. */
+void sgt_cursor_steer(sgt_cursor *c, uint64_t index);
+int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, uint32_t known,
+                      uint64_t *index);
+
+/* starts.c: allocate the last three fields for n rows (returns 0 if out of memory), free them, and
+ * fill them in for the windows of the current batch. */
 int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
 void sgt_cursor_close_starts(sgt_cursor *c);
 void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);

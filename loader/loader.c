@@ -8,8 +8,8 @@
 #define WORD(name) #name,
 #define OPS(name) &sgt_read_##name,
 const char *const sgt_reader_words[] = {SGT_READ_ALL(WORD) NULL};
-const char *const sgt_sampling_words[] = {"shuffle",    "random",    "block",
-                                          "sequential", "documents", NULL};
+const char *const sgt_sampling_words[] = {"shuffle",   "random", "block", "sequential",
+                                          "documents", "packed", NULL};
 static const sgt_reader_ops *const readers[] = {SGT_READ_ALL(OPS)};
 _Static_assert(sizeof readers / sizeof *readers == SGT_READERS,
                "a reader for each member of sgt_reader");
@@ -50,6 +50,16 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
+/* Return the number that the mix takes for a shard: of tokens, of documents, or, for the first
+ * shard of a packed set, of the rows of its first epoch. */
+static uint64_t measure_shard(const sgt_loader *l, uint32_t part, uint32_t shard)
+{
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return sgt_documents_in(&l->documents, shard);
+    if (l->o.sampling == SGT_SAMPLING_PACKED)
+        return shard == l->parts[part].first ? sgt_pack_epoch_rows(&l->packs[part]) : 0;
+    return l->set.shards[shard].head.tokens;
+}
+
 /* Set up the order of rows over the shards of all sets. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
@@ -58,11 +68,12 @@ static int open_mix(sgt_loader *l, sgt_error *err)
     int rc = SGT_OK;
     if (!tokens || !sets)
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
-    for (uint32_t i = 0; rc == SGT_OK && i < l->set.count; i++)
-        tokens[i] = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? sgt_documents_in(&l->documents, i)
-                                                            : l->set.shards[i].head.tokens;
-    for (uint32_t i = 0; rc == SGT_OK && i < l->part_count; i++)
-        sets[i] = (sgt_mix_set){l->parts[i].weight, tokens + l->parts[i].first, l->parts[i].shards};
+    for (uint32_t i = 0; rc == SGT_OK && i < l->part_count; i++) {
+        const sgt_loader_part *p = &l->parts[i];
+        for (uint32_t s = p->first; s < p->first + p->shards; s++)
+            tokens[s] = measure_shard(l, i, s);
+        sets[i] = (sgt_mix_set){p->weight, tokens + p->first, p->shards};
+    }
     if (rc == SGT_OK)
         rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->part_count, err);
     free(tokens);
@@ -72,13 +83,14 @@ static int open_mix(sgt_loader *l, sgt_error *err)
 
 static int open_documents(sgt_loader *l, sgt_error *err)
 {
-    int rc = SGT_OK, rows = l->o.sampling == SGT_SAMPLING_DOCUMENTS;
+    int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling);
     for (uint32_t i = 0; (rows || l->o.documents) && i < l->part_count && rc == SGT_OK; i++) {
         const sgt_loader_part *p = &l->parts[i];
         rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, rows ? p->path : NULL,
                                 err);
     }
     if (rc < 0 || !rows) return rc;
+    if (l->o.sampling == SGT_SAMPLING_PACKED) return sgt_loader_open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
@@ -96,6 +108,7 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
     l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
+    sgt_loader_seed_packs(l);
     sgt_reader_options ro = {.sampling = l->o.sampling,
                              .mix = &l->mix,
                              .seq = l->o.seq,
@@ -141,6 +154,7 @@ void sgt_loader_close(sgt_loader *l)
     if (l->reader) l->ops->close(l->reader);
     sgt_mix_free(&l->mix);
     sgt_documents_free(&l->documents);
+    sgt_loader_close_packs(l);
     sgt_loader_close_sets(l);
     free(l);
 }
@@ -172,6 +186,7 @@ static sgt_window find_document(const sgt_loader *l, sgt_window w)
 
 sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row)
 {
+    if (l->packs) return sgt_loader_draw_packed(l, memo, row);
     sgt_window w = sgt_mix_window(&l->mix, memo, row);
     return l->o.sampling == SGT_SAMPLING_DOCUMENTS ? find_document(l, w) : w;
 }

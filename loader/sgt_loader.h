@@ -30,6 +30,11 @@
  * shard's first token. Without that file, a document begins at each end-of-text id: the header's,
  * or 50256. Tokens before a set's first document are in no row.
  *
+ * With SGT_SAMPLING_PACKED a row begins with a document, and further documents follow it until its
+ * T+1 tokens are full; sample/pack.h defines which. The last document of a row is cropped if it is
+ * too long. Documents are found as above, and must begin with the end-of-text id. With
+ * options.documents a batch says where they begin.
+ *
  * Streams and cursors are closed before their loader. Arguments are read during the call and not
  * kept, except callbacks and their ctx, which must stay valid as long as the handle. `notice` is
  * called by one thread at a time for each handle. No handle may be used across fork. The library
@@ -74,11 +79,15 @@ typedef enum sgt_sampling {
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
     /* one document a row, cut or padded; each epoch has every document once, permuted */
     SGT_SAMPLING_DOCUMENTS,
+    /* rows filled with whole documents by best fit; those that do not fit are cropped, and no row
+     * is padded; each epoch has the beginning of every document once. Takes 8 bytes of memory per
+     * document */
+    SGT_SAMPLING_PACKED,
     SGT_SAMPLINGS /* the number of samplings */
 } sgt_sampling;
 
 const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
-const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "documents" */
+const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "packed" */
 
 typedef struct sgt_loader_set {
     const char *path; /* as sgt_loader_open takes it */
@@ -131,8 +140,9 @@ typedef struct sgt_loader_info {
     uint64_t tokens; /* tokens in the used shards */
     /* shards used; shards skipped because they are too short for one window */
     uint64_t shards, skipped;
-    /* windows in one epoch; for sampling documents, the documents that begin in the shards. For a
-     * mix it is the sum over its sets; in that many rows some windows may come twice */
+    /* rows of T+1 tokens in one epoch; for documents, the number that begin in the shards; for
+     * packed, those of the first epoch, of which later ones have one or two more or less. For a mix
+     * it is the sum over its sets; in that many rows some windows may come twice */
     uint64_t windows_per_epoch;
     /* as resolved from the options: B over all ranks, T, and the exclusive upper bound of ids */
     uint32_t batch, seq, vocab;
@@ -146,12 +156,22 @@ typedef struct sgt_loader_info {
     sgt_reader reader; /* the reader that was asked for */
     /* "preload", "uring (pread: io_uring is forbidden)"; valid until the loader is closed */
     const char *reader_detail;
-    /* documents that begin in the used shards. 0 unless the option or sampling documents asked for
-     * them; with the option, also 0 if a shard has no .idx file */
+    /* documents that begin in the used shards. 0 unless the option or the sampling (documents or
+     * packed) asked for them; with the option alone, also 0 if a shard has no .idx file */
     uint64_t documents;
 } sgt_loader_info;
 /* Describe the open loader. */
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
+
+/* What packed rows hold: those of each set's first epoch. */
+typedef struct sgt_loader_packing {
+    uint64_t rows, documents;
+    uint64_t tokens;       /* in the documents */
+    uint64_t cropped;      /* of these, the tokens that are in no row */
+    uint32_t fewest, most; /* documents in a row */
+} sgt_loader_packing;
+/* Describe the rows of sampling packed. Returns SGT_EUSAGE for any other sampling. */
+int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err);
 
 /* ---- several sets ---- */
 

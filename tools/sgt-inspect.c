@@ -49,7 +49,8 @@ static const sgt_option table[] = {
     {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
     {"sampling", .as = &sgt_settings_rows[SGT_SET_SAMPLING], .to = &o.sampling,
-     .given = &sampling_given},
+     .given = &sampling_given,
+     .help = "how rows are drawn; packed without --batch: how much of the text rows crop"},
     {"pad-id", .as = &sgt_settings_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
      .given = &seed_given},
@@ -79,6 +80,7 @@ static const sgt_program program = {
                 "  sgt-inspect out/ --verify\n"
                 "  sgt-inspect out/ --decode 0:200\n"
                 "  sgt-inspect out/ --batch 5:3 --batch-size 4 --seq-len 64\n"
+                "  sgt-inspect out/ --sampling packed --seq-len 1024\n"
                 "  sgt-inspect run/\n"
                 "  sgt-inspect --compare out/ out2/\n"
                 "  sgt-inspect --merge web/ books/ code/ all/"};
@@ -151,8 +153,11 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* Return whether `path` is a file of an unknown kind. Only --batch needs this, because the loader
- * treats any file as a shard. */
+/* Return whether to show what packed rows hold, instead of batches. */
+static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch; }
+
+/* Return whether `path` is a file of an unknown kind. Only --batch and --sampling packed need this,
+ * because the loader treats any file as a shard. */
 static int is_unknown_file(const char *path, sgt_error *err)
 {
     struct stat st;
@@ -170,7 +175,8 @@ static int run_one(int mix, sgt_error *err)
                         o.path, k == KIND_RUN ? "run" : "checkpoint");
     if (k == KIND_RUN) return inspect_run(&o, err);
     if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
-    if (o.batch && !mix && !o.raw && is_unknown_file(o.path, err)) return err->code;
+    if ((o.batch || packing()) && !mix && !o.raw && is_unknown_file(o.path, err)) return err->code;
+    if (packing()) return inspect_packing(&o, err);
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
@@ -183,7 +189,7 @@ static int run(sgt_error *err)
     int rc = sgt_loader_sets_parse(&sets, &count, o.path, err);
     if (rc < 0) return rc;
     if (count == 1) o.path = sets->path;
-    rc = count > 1 && !o.batch
+    rc = count > 1 && !o.batch && !packing()
              ? sgt_fail(err, SGT_EUSAGE,
                         "%s: several sets, which --batch K alone shows mixed (name one of them)",
                         o.path)
@@ -204,7 +210,12 @@ static void check_one_path(int count)
                   "--batch: not together with --verify or --decode (run them one after the other)");
     if (o.padded_by && o.sampling != SGT_SAMPLING_DOCUMENTS)
         sgt_usage(&program, "--pad-id: needs --sampling documents");
-    if (!o.batch &&
+    if (packing() && (o.decode || o.verify))
+        sgt_usage(&program, "--sampling packed: not together with --verify or --decode (run them "
+                            "one after the other)");
+    if (packing() && (loader_given || seed_given || batch_size_given))
+        sgt_usage(&program, "--loader, --seed, --batch-size: need --batch K, which they shape");
+    if (!o.batch && !packing() &&
         (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch "
                             "K, which they shape");

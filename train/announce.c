@@ -79,6 +79,18 @@ static void say_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
+/* Report what packed rows hold, and what they leave out. */
+static void say_packing(const sgt_trainer *t)
+{
+    sgt_loader_packing is;
+    char rows[32];
+    if (!t->train || sgt_loader_get_packing(t->train, &is, NULL) < 0) return;
+    sgt_say(&t->o->notice,
+            "packed: %s row%s an epoch, %.3g documents each; %.3g %% of the tokens are cropped",
+            grouped(rows, is.rows), is.rows == 1 ? "" : "s", (double)is.documents / (double)is.rows,
+            100 * (double)is.cropped / (double)is.tokens);
+}
+
 /* Report the steps, the learning rate and the cost of the run. */
 static void say_plan(const sgt_trainer *t)
 {
@@ -136,5 +148,6 @@ void sgt_trainer_announce(const sgt_trainer *t)
     say_peak(t);
     say_data(t);
     say_sets(t);
+    say_packing(t);
     say_plan(t);
 }

@@ -17,7 +17,8 @@ except ImportError:
     torch = None
 
 READERS = {"preload": 0, "mmap": 1, "uring": 2}
-SAMPLINGS = {"shuffle": 0, "random": 1, "block": 2, "sequential": 3, "documents": 4}
+SAMPLINGS = {"shuffle": 0, "random": 1, "block": 2, "sequential": 3, "documents": 4,
+             "packed": 5}
 
 
 class Error(ctypes.Structure):  # sgt_error

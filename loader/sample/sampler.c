@@ -71,7 +71,7 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
  * documents. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
-    if (s->sampling == SGT_SAMPLING_DOCUMENTS) return n;
+    if (sgt_sampling_of_documents(s->sampling)) return n;
     return s->sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / s->seq : shuffle_windows(n, s->seq);
 }
 
@@ -90,9 +90,9 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
     uint64_t sum = 0;
     for (uint32_t i = 0; i < shards; i++) {
         uint64_t n = tokens[i], windows = windows_of(s, n);
-        assert((n > seq || sampling == SGT_SAMPLING_DOCUMENTS) && n < (uint64_t)1 << 62);
+        assert((n > seq || sgt_sampling_of_documents(sampling)) && n < (uint64_t)1 << 62);
         s->before[i] = sum;
-        s->phases[i] = sampling == SGT_SAMPLING_DOCUMENTS ? 0 : phases_of(n, seq);
+        s->phases[i] = sgt_sampling_of_documents(sampling) ? 0 : phases_of(n, seq);
         s->windows += windows;
         sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : windows;
         if (sum > (uint64_t)1 << 63) {
@@ -208,6 +208,7 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row)
 {
     sgt_sampler_memo mine = {0};
+    if (s->sampling == SGT_SAMPLING_PACKED) return (sgt_window){.offset = row};
     if (s->sampling == SGT_SAMPLING_RANDOM) {
         uint64_t start = below(draw(s, RANDOM, row, 0), s->before[s->shards]);
         uint32_t shard = shard_of(s, start);
@@ -361,7 +362,7 @@ static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t ro
         random_rows(s, &r, windows);
         return r.n;
     }
-    if (s->sampling == SGT_SAMPLING_SEQUENTIAL) {
+    if (s->sampling == SGT_SAMPLING_SEQUENTIAL || s->sampling == SGT_SAMPLING_PACKED) {
         *windows = sgt_sampler_window(s, m, row);
         return 1;
     }

@@ -41,6 +41,8 @@
  * r is document permute(draw(ORDER, e, 0), D, i), counted through the shards. It does not depend on
  * T.
  *
+ * packed: pack.h defines its rows; the sampler passes their numbers on.
+ *
  * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel
  * network over pairs (x, y), x below a = ceil(sqrt n), y below b = ceil(n / a), with addition
  * modulo a or b instead of XOR. a*b exceeds n by less than a, so the result is rarely outside; if
@@ -64,11 +66,19 @@
 #define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
 
+/* Return whether rows are documents, or made of them: then shards of any length are used. */
+static inline int sgt_sampling_of_documents(sgt_sampling s)
+{
+    return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;
+}
+
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* T+1; fewer for documents and their pieces */
-    uint64_t block;  /* for `block`: place of its block in the order, counted through all epochs */
+    uint32_t tokens; /* T+1; fewer for documents and pieces of them */
+    /* for `block`: place of its block in the order, counted through all epochs. For pieces of
+     * packed rows: 1 if it begins with a document */
+    uint64_t block;
 } sgt_window;
 
 /* An extent: consecutive windows of one shard, with all their tokens. */
@@ -93,9 +103,10 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    /* windows in an epoch; for documents, their number. `random` counts windows as shuffle does */
+    /* windows in an epoch (for `random`, shuffle's number), or documents; for `packed` the rows of
+     * the first epoch */
     uint64_t windows;
-    /* (shards + 1): number of starts (random), windows or documents in all earlier shards */
+    /* (shards + 1): starts (random), windows or documents in the shards before this one */
     uint64_t *before;
     uint32_t *phases; /* (shards), for shuffle and block: how many values phase(e, s) can have */
     /* as defined above; tests may lower them before the first window is drawn */
@@ -113,15 +124,15 @@ typedef struct sgt_sampler_memo {
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. tokens[i] is the number of tokens of shard i, more than `seq`. For `documents` it
- * is the number of documents that begin in shard i, and at least one shard has one. Returns
- * SGT_EUSAGE for more than 2^63 windows. */
+/* Initialise s. tokens: of each shard, all above seq; for `documents` the number of documents that
+ * begin in each shard, at least one in all; for `packed`, numbers whose sum is the rows of the
+ * first epoch. Returns SGT_EUSAGE for more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
 /* Return the window of row `row`. For `documents`, offset is the document's number within its
- * shard, and tokens is 0; documents.h turns that into a window. */
+ * shard, and tokens is 0 (see documents.h). For `packed`, shard is 0 and offset is `row`. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
 /* Fill in the windows of n rows: row, row + step, ..., as sgt_sampler_window returns them, but

@@ -11,6 +11,7 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/manifest.h"
+#include "loader/sample/sampler.h"
 #include "loader/shards/megatron.h"
 
 #define GPT2_VOCAB 50257
@@ -262,8 +263,8 @@ static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
-    uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
-    sgt_set_shard longest = {0}; /* longest of the shards that are too short for a window */
+    uint32_t all = s->count, kept = 0, most = sgt_sampling_of_documents(o->sampling) ? 0 : o->seq;
+    sgt_set_shard longest = {0}; /* the longest of the shards that are too short */
     for (uint32_t i = 0; i < all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;

@@ -1,6 +1,6 @@
-/* set.h: find and check the shards that a loader draws from (for Megatron-LM, also the whole .idx).
- * Shards that are too short for one window are left out. When sampling documents, only empty shards
- * are left out, because a document may continue in a shard of any size. */
+/* set.h: find and check the shards that a loader draws from (Megatron-LM's .idx to its end). Leaves
+ * out shards that are too short for one window. When sampling documents or packed, leaves out only
+ * empty shards, because a document may continue in a shard of any size. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 

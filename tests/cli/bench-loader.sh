@@ -77,6 +77,8 @@ mkdir words
 shard words/train_000000.bin 50256 5 6 7 50256 8 9
 run 0 sgt-bench loader words --sampling documents --seq-len 4 --batch-size 2 --seconds .01 --loader mmap
 stdout_matches '^[* ] mmap \(mapped\) +u16 +documents +2 +4 '
+run 0 sgt-bench loader words --sampling packed --seq-len 4 --batch-size 2 --seconds .01 --loader mmap,preload
+stdout_matches '^[* ] mmap \(mapped\) +u16 +packed +2 +4 '
 mkdir empty
 run 1 sgt-bench loader empty
 stdout_is ''
@@ -109,7 +111,7 @@ usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
 usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
 usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
-usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents)' loader set --sampling nearest
+usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents, packed)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
 usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x
 usage '--seq-len 1,,2: expected one to 16 pieces with commas between them' loader set --seq-len 1,,2

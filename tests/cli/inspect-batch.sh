@@ -94,7 +94,7 @@ run_usage '--batch 4611686018427387904: batches of 8 rows end before that' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
 run_usage '--batch x: expected a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
 run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0
-run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|documents' \
+run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|documents|packed' \
     sgt-inspect set --batch 0 --sampling chapters
 run 1 sgt-inspect set --batch 0 --split val --seq-len 4
 stderr_lines 1

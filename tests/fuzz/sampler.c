@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              wide = take(&data, &size, 1);
     check_permutation(key, n % SMALL + 1);
     check_permutation(key, n >> 1 | 64);
-    sgt_sampling sampling = (sgt_sampling)(take(&data, &size, 1) % SGT_SAMPLINGS);
+    /* packed has no windows of its own */
+    sgt_sampling sampling = (sgt_sampling)(take(&data, &size, 1) % SGT_SAMPLING_PACKED);
     uint32_t seq = (uint32_t)take(&data, &size, wide & 1 ? 3 : 1) + 1;
     for (int i = 0; i < SHARDS; i++) /* a shard may have more tokens than a file can hold */
         tokens[i] = take(&data, &size, wide & 2 ? 6 : 2) +

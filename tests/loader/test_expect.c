@@ -187,7 +187,38 @@ Test(expect, documents)
     sgt_loader_close(plain);
 }
 
-/* A stream announces all its batches, and none beyond its end. */
+/* With packed rows all pieces are announced, as many at a time as the reader takes. */
+Test(expect, pieces_of_packed_rows)
+{
+    put_folder();
+    for (uint64_t t = 10; t < 3000; t += 5 + t % 7) {
+        patch("d/train_000004.bin", 1024 + 2 * t, "\x50\xc4", 2);
+        patch("d/train_000000.bin", 1024 + 2 * (t + 1500), "\x50\xc4", 2);
+    }
+    sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_PACKED};
+    sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
+    sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
+    heard.room = 3 * B;
+    for (uint64_t k = 0; k < 60; k++) {
+        uint16_t rows[B * (T + 1)], want[B * (T + 1)];
+        sgt_error err;
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
+        cr_assert_arr_eq(rows, want, sizeof rows);
+    }
+    cr_assert_gt(heard.met, 100);
+    cr_assert_eq(heard.missed, 0);
+    cr_assert(heard.forgotten == 0 && heard.waiting > B);
+    uint16_t rows[B * (T + 1)];
+    cr_assert_eq(sgt_loader_batch(l, c, 1000, rows, NULL), 0);
+    cr_assert(heard.missed == 0 && heard.forgotten == 1);
+    sgt_cursor_close(c);
+    sgt_cursor_close(other);
+    sgt_loader_close(l);
+    sgt_loader_close(plain);
+}
+
+/* A stream announces every batch, from the first to the last. */
 Test(expect, streams_say_it)
 {
     put_folder();

@@ -248,6 +248,7 @@ Test(set, names)
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SHUFFLE), "shuffle");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SEQUENTIAL), "sequential");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_DOCUMENTS), "documents");
+    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_PACKED), "packed");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLINGS), "unknown");
     sgt_loader_close(NULL);
     sgt_cursor_close(NULL);

@@ -95,7 +95,7 @@ Test(starts, equal_the_list)
     put_set("indexed", 1);
     put_set("bare", 0);
     for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+        for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++)
             for (uint32_t rank = 0; rank < 3; rank++) {
                 sgt_loader_options o = {.reader = (sgt_reader)reader,
                                         .sampling = (sgt_sampling)sampling,
@@ -118,7 +118,7 @@ Test(starts, of_several_sets)
     put_set("indexed", 1);
     put_set("bare", 0);
     const sgt_loader_set sets[] = {{"indexed", 2}, {"bare", 1}};
-    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+    for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++)
         check_all(NULL, (sgt_loader_options){.sets = sets,
                                              .set_count = 2,
                                              .sampling = (sgt_sampling)sampling,
@@ -131,7 +131,7 @@ Test(starts, streams_carry_them)
 {
     put_set("d", 1);
     for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++)
-        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+        for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++) {
             sgt_loader_options o = {
                 .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
             sgt_loader *l = open_loader("d", &o, NULL);

@@ -143,6 +143,28 @@ def test_documents(load):
     assert all((a == b).all() for a, b in zip(where, next(iter(data))[2]))
 
 
+def test_packed_rows_begin_with_documents(load, folder):
+    data = load(sampling="packed", documents=True)
+    packing = data.packing
+    assert packing["rows"] == data.windows and packing["fewest"] >= 1
+    assert packing["tokens"] <= data.tokens
+    tokens = np.concatenate(tokens_of(folder))
+    begun = []
+    for k in range(len(data)):
+        x, y, where = data[k]
+        assert (x[:, 0] == 50256).all() and (x[:, 1:] == y[:, :-1]).all()
+        assert (x[where.positions == 0] == 50256).all()
+        begun += [row[:8].tobytes() for row in x]
+    assert len(set(begun)) > len(begun) / 2
+    assert packing["documents"] == (tokens == 50256).sum()
+    state = data.state_dict()
+    other = load(sampling="packed", reader="uring", rank=1, ranks=2)
+    other.load_state_dict(state)
+    assert (next(iter(other))[0] == load(sampling="packed")[0][0][1::2]).all()
+    with pytest.raises(sgt.UsageError, match="the sampling is shuffle, not packed"):
+        load().packing  # noqa: B018
+
+
 def test_mix_and_paths(folder, load, tmp_path):
     other = tmp_path / "other"
     sgt.tokenize(pathlib.Path(folder).parent / "corpus" / "00.txt", other)

@@ -164,7 +164,7 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"loader\": \"pre\"}", NULL},
         {"{\"loader\": \"preload|mmap\"}", NULL},
         {"{\"sampling\": \"\"}",
-         "--sampling : must be one of shuffle|random|block|sequential|documents"},
+         "--sampling : must be one of shuffle|random|block|sequential|documents|packed"},
         {"{\"pad-id\": 65536}", "--pad-id 65536: must be from 0 to 65535"},
         {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
         {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},

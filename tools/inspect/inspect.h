@@ -1,7 +1,7 @@
 /* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. text.c
  * decodes it, verify.c checks all of it, compare.c compares two sets, merge.c joins several.
- * batch.c shows the batches that training would use. run.c reads run directories and checkpoints.
- * sgt-inspect.c has the command line. */
+ * batch.c shows the batches that training would use, pack.c how full packed rows are. run.c reads
+ * run directories and checkpoints. sgt-inspect.c has the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
 #define SGT_TOOLS_INSPECT_H
 
@@ -131,6 +131,8 @@ int inspect_merge(const inspect *o, const char *const *paths, size_t count, sgt_
 
 int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_batches(const inspect *o, sgt_error *err);
+/* Show what the packed rows of an epoch hold, and how many tokens they leave out. */
+int inspect_packing(const inspect *o, sgt_error *err);
 
 int inspect_run(const inspect *o, sgt_error *err); /* show a run directory */
 /* Show a checkpoint: RUN/step-NNNNNNNN/, or a folder like one. */

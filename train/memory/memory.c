@@ -83,7 +83,9 @@ static int look_at_data(plan *p, sgt_error *err)
     uint32_t ranks = sgt_ranks_size(t->o->ranks);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
-    if (s->sampling == SGT_SAMPLING_DOCUMENTS) o.sampling = SGT_SAMPLING_DOCUMENTS;
+    /* these two also use shards that are shorter than a row */
+    if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
+        o.sampling = (sgt_sampling)s->sampling;
     if (!s->data) {
         sgt_model m;
         int rc = s->model ? sgt_model_named(&m, s->model, err) : SGT_OK;
@@ -96,6 +98,7 @@ static int look_at_data(plan *p, sgt_error *err)
     look_at_validation(p, &o);
     /* mapped data is in the page cache, which the kernel can reclaim */
     if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0;
+    if (s->sampling == SGT_SAMPLING_PACKED) p->set_bytes += 8 * t->info.documents; /* its plan */
     return SGT_OK;
 }
 

@@ -70,11 +70,27 @@ static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
     return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
 }
 
+static uint32_t expect_packed(const sgt_loader *l, uint64_t row, uint16_t *ids)
+{
+    sgt_pack_piece pieces[T + 1];
+    uint32_t documents = sgt_pack_row(l->packs, NULL, row, pieces, T + 1), n = 0;
+    for (uint32_t k = 0; k < documents; k++) {
+        uint32_t shard = (uint32_t)(pieces[k].place >> 32);
+        uint64_t at = (uint32_t)pieces[k].place;
+        for (uint32_t t = 0; t < pieces[k].tokens; t++) {
+            ids[n++] = token_at(shard, at);
+            if (++at == TOKENS) at = 0, shard++;
+        }
+    }
+    return n;
+}
+
 /* Write row `row`, T+1 ids, to `ids`; return how many belong to the row. */
 static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
 {
     uint32_t shard, n = 0;
     uint64_t at;
+    if (l->packs) return expect_packed(l, row, ids);
     sgt_loader_window(l, row, &shard, &at);
     uint32_t end = end_of_set(l, shard);
     for (; n <= T && shard < end; n++) {

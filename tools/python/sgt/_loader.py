@@ -16,6 +16,7 @@ from ._native import (
     Handle,
     LoaderInfo,
     LoaderOptions,
+    LoaderPacking,
     LoaderState,
     Path,
     check,
@@ -42,7 +43,8 @@ class Loader:
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
     batch: rows of a batch over all ranks, as sgt-train's --batch-size; seq: tokens of a row
-    sampling: shuffle, random, block, sequential or documents; reader: preload, mmap or uring
+    sampling: shuffle, random, block, sequential, documents or packed
+    reader: preload, mmap or uring
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
     dtype: int64, int32 or uint16; arrays: torch, numpy, or auto (torch if it is installed)
     documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
@@ -177,6 +179,14 @@ class Loader:
     def windows(self) -> int:
         """Rows of an epoch."""
         return int(self._described.windows_per_epoch)
+
+    @property
+    def packing(self) -> Dict[str, int]:
+        """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
+        the cropped ones of these, and the fewest and the most documents of a row."""
+        native, packing, error = self._ready(), LoaderPacking(), ErrorText()
+        check(library.sgt_loader_get_packing(native.pointer, byref(packing), byref(error)), error)
+        return {name: int(getattr(packing, name)) for name, _ in packing._fields_}
 
     @property
     def vocab(self) -> int:

@@ -22,7 +22,7 @@ from typing import Any, Callable, List, Optional, Tuple, Union
 from ._errors import CLASSES, Error
 
 READERS = ("preload", "mmap", "uring")
-SAMPLINGS = ("shuffle", "random", "block", "sequential", "documents")
+SAMPLINGS = ("shuffle", "random", "block", "sequential", "documents", "packed")
 Path = Union[str, "os.PathLike[str]"]
 
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -59,6 +59,13 @@ class LoaderInfo(Structure):  # sgt_loader_info
         ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("hash", c_uint64),
         ("sets", c_uint32), ("reader", c_int), ("reader_detail", c_char_p),
         ("documents", c_uint64),
+    ]  # fmt: skip
+
+
+class LoaderPacking(Structure):  # sgt_loader_packing
+    _fields_ = [
+        ("rows", c_uint64), ("documents", c_uint64), ("tokens", c_uint64), ("cropped", c_uint64),
+        ("fewest", c_uint32), ("most", c_uint32),
     ]  # fmt: skip
 
 
@@ -128,6 +135,7 @@ _LOADER = {
     "sgt_loader_open_data": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_close": (None, [c_void_p]),
     "sgt_loader_get_info": (None, [c_void_p, POINTER(LoaderInfo)]),
+    "sgt_loader_get_packing": (c_int, [c_void_p, POINTER(LoaderPacking), _ERROR]),
     "sgt_loader_get_state": (None, [c_void_p, c_uint64, POINTER(LoaderState)]),
     "sgt_loader_resume": (c_int, [c_void_p, POINTER(LoaderState), POINTER(c_uint64), _ERROR]),
     "sgt_loader_guard_sigbus": (c_int, [_ERROR]),

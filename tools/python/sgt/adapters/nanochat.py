@@ -18,7 +18,8 @@ def loader_with_state(
     resume_state_dict: Optional[Dict[str, Any]] = None,
     **more: Any,
 ) -> Iterator[Item]:
-    """Yield batches of (rows, seq) for this rank, for ever."""
+    """Yield batches of (rows, seq) for this rank, for ever. sampling="packed" fits documents into
+    rows as nanochat's best-fit loader does."""
     ranks = more.get("ranks") or find_ranks(None, None)[1]
     data = Loader(folder, batch=rows * ranks, seq=seq, split=split, epochs=None, copy=True, **more)
     if str(device) != "cpu":

@@ -1,0 +1,41 @@
+# sgt-train --sampling packed: the same run from every reader, resumed at any step, over several epochs.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+mkdir d
+{ le32 20240520 && le32 1 && le32 4000 && dd if="$curve/tokens.bin" bs=4 skip=3 count=2253 2> .dd; } > d/train_000000.bin
+patch d/train_000000.bin 12 1  # header revision
+patch d/train_000000.bin 17 1  # 256 ids
+patch d/train_000000.bin 20 10 # end of text
+validation d
+options="--data d --model 1x16x2 --seq-len 32 --batch-size 4 --grad-accum 2 --lr 1e-3 --device cpu --threads 1
+    --sampling packed --document-mask --eval-every 10 --save-every 7"
+
+run 0 sgt-train $options --epochs 2.5 --run whole
+stderr_matches '^sgt-train: packed: [0-9]+ rows an epoch, [0-9.]+ documents each; [0-9.]+ % of the tokens are cropped$'
+stderr_matches '^sgt-train: plan: .*, 2\.[56] epochs; '
+steps=$(wc -l < whole/log.jsonl)
+check 'several epochs' test "$steps" -gt 20
+for reader in mmap uring; do
+    run 0 sgt-train --quiet $options --epochs 2.5 --loader $reader --run $reader
+    same_facts whole/log.jsonl $reader/log.jsonl
+done
+# ended in the middle of an epoch, and resumed twice, by other readers
+run 0 sgt-train --quiet $options --steps 9 --schedule constant --run cut
+run 0 sgt-train --quiet $options --steps "$steps" --schedule constant --run constant
+run 0 sgt-train --quiet --run cut --resume --steps 17 --loader uring
+run 0 sgt-train --quiet --run cut --resume --steps "$steps" --loader mmap
+same_facts constant/log.jsonl cut/log.jsonl
+last=$(cat constant/latest)
+same constant/$last/model.safetensors cut/$last/model.safetensors
+same constant/$last/optimizer.safetensors cut/$last/optimizer.safetensors
+# options.json makes the run again; another sampling is another run
+run 0 sgt-train --quiet --config constant/options.json --run again
+same_facts constant/log.jsonl again/log.jsonl
+run 1 sgt-train --quiet --run cut --resume --steps 99 --sampling shuffle
+stderr_is 'sgt-train: --sampling: it is "shuffle" here and was "packed" in the run to resume (leave it out, or start a new '\
+'--run)'
+run 0 sgt-train $options --estimate-memory
+run_usage '--pad-id: needs --sampling documents' sgt-train $options --pad-id 3
+run 1 sgt-train --quiet $options --seq-len 9000 --run long
+stderr_matches '^sgt-train: d: its [0-9]+ documents have [0-9]+ tokens, and a packed row takes 9001 \(take a shorter '

@@ -1,0 +1,425 @@
+/* test_pack.c: plans of packed rows, compared with a slow one that writes out every list as pack.h
+ * defines it, over random sets; what the definition promises; and fixed values, so that no run's
+ * rows ever change by accident. */
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/philox.h"
+#include "loader/sample/pack.h"
+#include "tests/loader/shards.h"
+
+enum { DOCUMENTS = 160, ROOM = 80, ROWS = 4000, EPOCHS = 40 };
+
+/* ---- sets ---- */
+
+static uint64_t lengths[DOCUMENTS], count;
+
+static void at(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
+{
+    (void)ctx;
+    *place = 1000 + n;
+    *tokens = lengths[n];
+}
+
+static const sgt_pack_source *source(void)
+{
+    static sgt_pack_source from;
+    from = (sgt_pack_source){count, at, NULL};
+    return &from;
+}
+
+static uint64_t below(uint64_t which, uint64_t i, uint64_t n)
+{
+    return sgt_philox_u64(4711, which, i) % n;
+}
+
+/* Make set number `which`: of lengths like each other, of short and very long ones, and so on. */
+static void make_set(uint64_t which)
+{
+    count = 1 + below(which, 1 << 20, which % 3 ? 12 : DOCUMENTS);
+    uint64_t widest = 1 + below(which, 1 << 21, 70), kind = which % 6;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t n = 1 + below(which, i, widest);
+        lengths[i] = kind == 0 ? n : kind == 1 ? widest : kind == 2 ? 1 : kind == 3 ? 3 + n % 2 : n;
+        if (kind == 5 && n % 4 == 0) lengths[i] += 200;
+    }
+}
+
+/* ---- the slow plan ---- */
+
+typedef struct model {
+    uint32_t C;
+    /* the pattern's rows, then its remainder: sizes, and each document's number in its size */
+    uint32_t size[DOCUMENTS], j[DOCUMENTS];
+    uint64_t row[DOCUMENTS + 2]; /* where each row begins */
+    uint64_t rows, rest, end;    /* full rows; where the remainder begins and ends */
+} model;
+
+static uint32_t clip(const model *m, uint64_t n) { return n < m->C ? (uint32_t)n : m->C; }
+
+/* Return the document left that is the largest of at most `free` tokens, or else the smallest. */
+static uint64_t best(const model *m, const int *taken, uint32_t free)
+{
+    uint64_t fits = count, least = count;
+    for (uint64_t d = 0; d < count; d++) {
+        uint32_t size = clip(m, lengths[d]);
+        if (taken[d]) continue;
+        if (size <= free && (fits == count || size > clip(m, lengths[fits]))) fits = d;
+        if (least == count || size < clip(m, lengths[least])) least = d;
+    }
+    return fits < count ? fits : least;
+}
+
+static void make_model(model *m, uint32_t T)
+{
+    int taken[DOCUMENTS] = {0};
+    uint64_t used[ROOM + 1] = {0}, n = 0;
+    uint32_t free = 0;
+    *m = (model){.C = T + 1};
+    while (n < count) {
+        m->row[m->rows] = n;
+        for (free = m->C; free && n < count; n++) {
+            uint64_t d = best(m, taken, free);
+            taken[d] = 1;
+            m->size[n] = clip(m, lengths[d]);
+            m->j[n] = (uint32_t)used[m->size[n]]++;
+            free -= m->size[n] < free ? m->size[n] : free;
+        }
+        m->rows += !free;
+    }
+    m->end = m->rest = n;
+    m->row[m->rows + (free != 0)] = n;
+    if (free) m->rest = m->row[--m->rows];
+}
+
+static uint64_t draw(uint64_t seed, unsigned purpose, uint64_t a, uint64_t b)
+{
+    return sgt_philox_u64(seed, a, b * 256 + purpose);
+}
+
+/* Return the document that is the j-th of a size in an epoch. */
+static uint64_t document(const model *m, uint64_t seed, uint64_t epoch, uint32_t size, uint32_t j)
+{
+    uint64_t list[DOCUMENTS], n = 0;
+    sgt_permutation p;
+    for (uint64_t d = 0; d < count; d++)
+        if (clip(m, lengths[d]) == size) list[n++] = d;
+    sgt_permutation_init(&p, draw(seed, 10, epoch, size), n);
+    return list[sgt_permute(&p, j)];
+}
+
+typedef struct slow_row {
+    uint64_t documents[ROOM];
+    uint32_t tokens[ROOM], n, free;
+} slow_row;
+
+static void put(slow_row *r, uint64_t document, uint32_t size)
+{
+    r->documents[r->n] = document;
+    r->tokens[r->n] = size < r->free ? size : r->free;
+    r->free -= r->tokens[r->n++];
+}
+
+/* Write the rows of EPOCHS epochs, without those of the remainder that the last one does not fill.
+ * epoch_rows[e]: where epoch e begins. Returns their number. */
+static uint64_t slow_rows(const model *m, uint64_t seed, slow_row *rows, uint64_t *epoch_rows)
+{
+    uint64_t n = 0;
+    slow_row open = {.free = m->C};
+    uint64_t open_at = UINT64_MAX; /* the row that waits for the next epoch's remainder */
+    for (uint64_t e = 0; e < EPOCHS; e++) {
+        epoch_rows[e] = n;
+        sgt_permutation p;
+        if (m->rows) sgt_permutation_init(&p, draw(seed, 9, e, 0), m->rows);
+        for (uint64_t i = 0; i < m->rows; i++) {
+            uint64_t r = sgt_permute(&p, i);
+            rows[n] = (slow_row){.free = m->C};
+            for (uint64_t k = m->row[r]; k < m->row[r + 1]; k++)
+                put(&rows[n], document(m, seed, e, m->size[k], m->j[k]), m->size[k]);
+            n++;
+        }
+        for (uint64_t k = m->rest; k < m->end; k++) {
+            if (open.n == 0) open_at = n++;
+            put(&open, document(m, seed, e, m->size[k], m->j[k]), m->size[k]);
+            if (open.free) continue;
+            rows[open_at] = open;
+            open = (slow_row){.free = m->C};
+        }
+    }
+    epoch_rows[EPOCHS] = n;
+    return open.n ? open_at : n;
+}
+
+/* ---- comparison ---- */
+
+static void expect_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t row, const slow_row *want)
+{
+    sgt_pack_piece got[ROOM + 1];
+    uint32_t n = sgt_pack_row(p, memo, row, got, p->width);
+    cr_assert_eq(n, want->n, "row %lu: %u documents, expected %u", row, n, want->n);
+    for (uint32_t k = 0; k < n; k++) {
+        cr_assert_eq(got[k].place, 1000 + want->documents[k], "row %lu, document %u", row, k);
+        cr_assert_eq(got[k].tokens, want->tokens[k], "row %lu, document %u", row, k);
+    }
+}
+
+static int fills_a_row(uint32_t T)
+{
+    uint64_t sum = 0;
+    for (uint64_t d = 0; d < count; d++) sum += lengths[d];
+    return sum > T;
+}
+
+static void check_set(uint64_t which, uint32_t T)
+{
+    static slow_row rows[ROWS];
+    uint64_t begins[EPOCHS + 1];
+    model m;
+    sgt_pack p;
+    sgt_error err;
+    cr_assert_eq(sgt_pack_init(&p, T, source(), "d", &err), 0, "%s", err.text);
+    p.seed = which;
+    make_model(&m, T);
+    if ((m.rows + 3) * EPOCHS > ROWS) { /* rows that hold next to nothing */
+        sgt_pack_free(&p);
+        return;
+    }
+    uint64_t n = slow_rows(&m, which, rows, begins);
+    cr_assert_eq(sgt_pack_epoch_rows(&p), begins[1]);
+    sgt_pack_memo *memo = sgt_pack_memo_new(1 + which % 40);
+    for (uint64_t row = 0; row < n; row++) expect_row(&p, memo, row, &rows[row]);
+    for (uint64_t i = 0; i < 60; i++) {
+        uint64_t row = below(which, 1000 + i, n);
+        expect_row(&p, i % 2 ? memo : NULL, row, &rows[row]);
+    }
+    sgt_pack_memo_free(memo);
+    sgt_pack_free(&p);
+}
+
+Test(pack, equals_the_slow_plan)
+{
+    for (uint64_t which = 0; which < 900; which++) {
+        make_set(which);
+        uint32_t T = 1 + (uint32_t)below(which, 1 << 22, ROOM - 1);
+        if (fills_a_row(T)) check_set(which, T);
+    }
+}
+
+/* ---- what it promises ---- */
+
+/* Each document begins once in each epoch, but for those that an epoch takes from the next. */
+Test(pack, begins_each_document_once_an_epoch)
+{
+    for (uint64_t which = 0; which < 60; which++) {
+        uint64_t times[DOCUMENTS] = {0};
+        sgt_pack p;
+        make_set(which);
+        uint32_t T = 1 + (uint32_t)below(which, 1 << 22, ROOM - 1);
+        if (!fills_a_row(T)) continue;
+        cr_assert_eq(sgt_pack_init(&p, T, source(), "d", NULL), 0);
+        uint64_t row = 0, most = 0, least = UINT64_MAX;
+        for (uint64_t e = 0; e < 5; e++) { /* epochs are as long as the plan says */
+            uint64_t round =
+                e < p.epoch_count ? e : p.again + (e - p.again) % (p.epoch_count - p.again);
+            uint64_t end = row + p.epochs[round + 1].rows - p.epochs[round].rows;
+            for (; row < end; row++) {
+                sgt_pack_piece got[ROOM + 1];
+                uint32_t n = sgt_pack_row(&p, NULL, row, got, p.width), sum = 0;
+                for (uint32_t k = 0; k < n; k++) {
+                    times[got[k].place - 1000]++;
+                    sum += got[k].tokens;
+                    cr_assert(got[k].tokens == lengths[got[k].place - 1000] || k + 1 == n);
+                }
+                cr_assert_eq(sum, T + 1);
+            }
+            least = UINT64_MAX;
+            most = 0;
+            for (uint64_t d = 0; d < count; d++) {
+                if (times[d] < least) least = times[d];
+                if (times[d] > most) most = times[d];
+            }
+            cr_assert(least == e + 1 && most <= e + 2, "set %lu, epoch %lu: %lu to %lu", which, e,
+                      least, most);
+        }
+        sgt_pack_free(&p);
+    }
+}
+
+/* Like lengths are combined anew in each epoch, and rows come in another order. */
+Test(pack, epochs_differ)
+{
+    sgt_pack p;
+    count = DOCUMENTS;
+    for (uint64_t d = 0; d < count; d++) lengths[d] = 5 + d % 8;
+    cr_assert_eq(sgt_pack_init(&p, 31, source(), "d", NULL), 0);
+    uint64_t rows = sgt_pack_epoch_rows(&p), same = 0, together = 0;
+    for (uint64_t row = 0; row < rows; row++) {
+        sgt_pack_piece a[32], b[32], c[32];
+        sgt_pack_row(&p, NULL, row, a, 32);
+        for (uint64_t other = rows; other < 2 * rows; other++) {
+            sgt_pack_row(&p, NULL, other, b, 32);
+            if (a[0].place != b[0].place) continue;
+            same += other == row + rows;
+            together += a[1].place == b[1].place;
+        }
+        p.seed = 1;
+        sgt_pack_row(&p, NULL, row, c, 32);
+        same += a[0].place == c[0].place;
+        p.seed = 0;
+    }
+    cr_assert_lt(same, rows / 4);
+    cr_assert_lt(together, rows / 4);
+    sgt_pack_free(&p);
+}
+
+/* Any row number gives a full row, at once. */
+Test(pack, far_away)
+{
+    make_set(33);
+    count = 100;
+    for (uint64_t d = 0; d < count; d++) lengths[d] = 1 + below(1, d, 50);
+    sgt_pack p;
+    cr_assert_eq(sgt_pack_init(&p, 40, source(), "d", NULL), 0);
+    for (uint64_t row = UINT64_MAX - 1000; row < UINT64_MAX; row++) {
+        sgt_pack_piece got[ROOM];
+        uint32_t n = sgt_pack_row(&p, NULL, row, got, 41), sum = 0;
+        for (uint32_t k = 0; k < n; k++) sum += got[k].tokens;
+        cr_assert_eq(sum, 41);
+    }
+    sgt_pack_free(&p);
+}
+
+/* ---- tiny sets ---- */
+
+Test(pack, one_document)
+{
+    sgt_pack p;
+    sgt_pack_piece got[8];
+    uint32_t fewest, most;
+    count = 1;
+    for (lengths[0] = 8; lengths[0] < 100; lengths[0] += 13) {
+        cr_assert_eq(sgt_pack_init(&p, 7, source(), "d", NULL), 0);
+        cr_assert_eq(sgt_pack_epoch_rows(&p), 1);
+        for (uint64_t row = 0; row < 5; row++) {
+            cr_assert_eq(sgt_pack_row(&p, NULL, row, got, 8), 1);
+            cr_assert(got[0].place == 1000 && got[0].tokens == 8);
+        }
+        sgt_pack_extremes(&p, &fewest, &most);
+        cr_assert(fewest == 1 && most == 1 && p.tokens == lengths[0] && p.kept == 8);
+        sgt_pack_free(&p);
+    }
+}
+
+Test(pack, less_than_a_row)
+{
+    sgt_pack p;
+    count = 3;
+    lengths[0] = lengths[1] = 2;
+    lengths[2] = 3;
+    cr_assert_eq(sgt_pack_init(&p, 6, source(), "d", NULL), 0);
+    sgt_pack_free(&p);
+    expect_failure(sgt_pack_init(&p, 7, source(), "d", why), SGT_EFORMAT,
+                   "d: its 3 documents have 7 tokens, and a packed row takes 8 (take a shorter "
+                   "sequence length, or more text)");
+}
+
+/* ---- size and values ---- */
+
+/* Documents like a web corpus': half have less than 630 tokens, and some have twenty times as
+ * many. */
+static void many(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
+{
+    (void)ctx;
+    sgt_philox4 u = sgt_philox(3, n, 0);
+    uint64_t log = 430 + ((uint64_t)u.x[0] + u.x[1] + u.x[2]) / 3 * 1000 / UINT32_MAX,
+             whole = log / 100;
+    *place = n;
+    *tokens = ((uint64_t)1 << whole) + ((log % 100) << whole) / 100; /* about 2^(log / 100) */
+}
+
+/* Return the fraction of tokens that nanochat's loader crops: it fits among 1,000 documents. */
+static double nanochat_crops(uint64_t rows, uint32_t width)
+{
+    enum { BUFFER = 1000 };
+    static uint64_t buffer[BUFFER];
+    uint64_t next = 0, place, held = 0, seen = 0, kept = 0;
+    for (uint64_t row = 0; row < rows; row++, kept += width)
+        for (uint64_t free = width; free;) {
+            uint64_t fits = BUFFER, least = 0;
+            while (held < BUFFER) many(NULL, next++, &place, &buffer[held++]);
+            for (uint64_t i = 0; i < BUFFER; i++) {
+                if (buffer[i] <= free && (fits == BUFFER || buffer[i] > buffer[fits])) fits = i;
+                if (buffer[i] < buffer[least]) least = i;
+            }
+            if (fits == BUFFER) fits = least;
+            seen += buffer[fits];
+            free -= buffer[fits] < free ? buffer[fits] : free;
+            buffer[fits] = buffer[--held];
+        }
+    return 1 - (double)kept / (double)seen;
+}
+
+Test(pack, crops_no_more_than_nanochat)
+{
+    sgt_pack p;
+    sgt_pack_source from = {20000, many, NULL};
+    cr_assert_eq(sgt_pack_init(&p, 2048, &from, "d", NULL), 0);
+    double ours = 1 - (double)p.kept / (double)p.tokens, theirs = nanochat_crops(8000, 2049);
+    cr_assert(ours < theirs && ours < .35, "%.4f, nanochat %.4f", ours, theirs);
+    sgt_pack_free(&p);
+}
+
+/* 8 bytes a document, and little else, whatever the plan took while it was made. */
+Test(pack, memory)
+{
+    enum { MANY = 1 << 19 };
+    sgt_pack p;
+    sgt_pack_source from = {MANY, many, NULL};
+    struct mallinfo2 before = mallinfo2();
+    cr_assert_eq(sgt_pack_init(&p, 1024, &from, "d", NULL), 0);
+    struct mallinfo2 after = mallinfo2();
+    uint64_t used = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    cr_assert_lt(used, 8 * MANY + MANY / 2, "%lu bytes", used);
+    cr_assert_lt(p.run_count, 4096);
+    sgt_pack_free(&p);
+}
+
+static void some(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
+{
+    (void)ctx;
+    *place = n;
+    *tokens = 1 + sgt_philox_u64(3, n, 0) % 300;
+}
+
+/* Values recorded when the definition was made. They must not change, because resumed runs depend
+ * on them. */
+Test(pack, frozen)
+{
+    static const struct {
+        uint64_t row;
+        uint32_t n;
+        sgt_pack_piece pieces[3];
+    } want[] = {{0, 1, {{561, 256}}},
+                {1, 1, {{995, 256}}},
+                {544, 3, {{4, 113}, {813, 113}, {902, 30}}},
+                {545, 3, {{617, 112}, {473, 111}, {115, 33}}},
+                {1000, 2, {{56, 195}, {574, 61}}},
+                {1000000007, 2, {{464, 173}, {991, 83}}},
+                {UINT64_MAX, 1, {{720, 256}}}};
+    sgt_pack p;
+    sgt_pack_source from = {1000, some, NULL};
+    cr_assert_eq(sgt_pack_init(&p, 255, &from, "d", NULL), 0);
+    p.seed = 1337;
+    cr_assert(sgt_pack_epoch_rows(&p) == 546 && p.rows == 544 && p.epoch_count == 3);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        sgt_pack_piece got[256];
+        cr_assert_eq(sgt_pack_row(&p, NULL, want[i].row, got, 256), want[i].n);
+        for (uint32_t k = 0; k < want[i].n; k++)
+            cr_assert(got[k].place == want[i].pieces[k].place &&
+                          got[k].tokens == want[i].pieces[k].tokens,
+                      "row %lu: {%lu, %u}", want[i].row, got[k].place, got[k].tokens);
+    }
+    sgt_pack_free(&p);
+}

@@ -1,0 +1,423 @@
+/* test_packed.c: packed rows through the loader: the tokens that the plan names, from every reader,
+ * output and rank, through shards of any size; document starts, streams, mixes, resume, errors. The
+ * plan itself is tested in test_pack.c. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/base/philox.h"
+#include "tests/loader/batches.h"
+
+TestSuite(packed, .init = enter_scratch, .fini = leave_scratch);
+
+enum { EOT = 50256, SHARDS = 6, MOST = 4000 };
+
+/* Shards of these many tokens. A document runs from shard 0 through 1 and 2 into 3, and the last
+ * one into 5, in which none starts. */
+static const uint64_t sizes[SHARDS] = {1700, 3, 1, 900, 60, 9};
+
+static uint16_t stream[MOST];      /* all tokens, shard after shard */
+static uint64_t first[SHARDS + 1]; /* first token of each shard */
+/* first token of each document, then the end of the last one */
+static uint64_t starts[MOST], documents;
+
+static int begins(uint64_t at)
+{
+    /* token 0 is in no document; token 1 is a document of its own */
+    if (at < 3 || at == 40) return at != 0;
+    if (at >= first[1] && at < first[3] + 5) return 0;
+    if (at >= first[5]) return 0;
+    return sgt_philox_u64(77, at, 0) % (at < 1000 ? 11 : 70) == 0;
+}
+
+static void make_stream(void)
+{
+    first[0] = documents = 0;
+    for (int s = 0; s < SHARDS; s++) first[s + 1] = first[s] + sizes[s];
+    for (uint64_t i = 0; i < first[SHARDS]; i++) {
+        stream[i] = begins(i) ? EOT : (uint16_t)(sgt_philox_u64(78, i, 0) % EOT);
+        if (begins(i)) starts[documents++] = i;
+    }
+    starts[documents] = first[SHARDS];
+    cr_assert_gt(documents, 90);
+}
+
+static void put_index(const char *path, int s)
+{
+    uint64_t at[MOST];
+    size_t n = 0;
+    for (uint64_t d = 0; d < documents; d++)
+        if (starts[d] >= first[s] && starts[d] < first[s + 1]) at[n++] = starts[d] - first[s];
+    put_bytes(path, at, 8 * n);
+}
+
+/* Write folder `name`, with or without .idx files. */
+static void put_set(const char *name, int indexed)
+{
+    char path[64];
+    make_stream();
+    cr_assert_eq(mkdir(name, 0777), 0);
+    for (int s = 0; s < SHARDS; s++) {
+        static uint8_t bytes[SGT_SHARD_HEADER + 2 * MOST];
+        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
+        sgt_shard_pack(bytes, &h);
+        memcpy(bytes + SGT_SHARD_HEADER, stream + first[s], 2 * sizes[s]);
+        snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
+        put_bytes(path, bytes, SGT_SHARD_HEADER + 2 * sizes[s]);
+        snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
+        if (indexed) put_index(path, s);
+    }
+}
+
+/* ---- what is expected ---- */
+
+static void at(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
+{
+    (void)ctx;
+    *place = n;
+    *tokens = starts[n + 1] - starts[n];
+}
+
+static sgt_pack plan_of(uint64_t seed, uint32_t T)
+{
+    sgt_pack p;
+    sgt_pack_source from = {documents, at, NULL};
+    cr_assert_eq(sgt_pack_init(&p, T, &from, "", NULL), 0);
+    p.seed = seed;
+    return p;
+}
+
+/* Write row `row` of a plan to ids, and 1 to `begin` at each token that begins a document. */
+static void expect_row(const sgt_pack *p, uint64_t row, uint16_t *ids, uint8_t *begin)
+{
+    sgt_pack_piece pieces[600];
+    uint32_t n = sgt_pack_row(p, NULL, row, pieces, p->width), t = 0;
+    memset(begin, 0, p->width);
+    for (uint32_t k = 0; k < n; k++) {
+        begin[t] = 1;
+        memcpy(ids + t, stream + starts[pieces[k].place], 2 * pieces[k].tokens);
+        t += pieces[k].tokens;
+    }
+    cr_assert(t == p->width && ids[0] == EOT);
+}
+
+/* Check a row in three outputs, and where documents begin in it. */
+static void check_row(const sgt_loader *l, const sgt_cursor *c, uint32_t r, const uint16_t *want,
+                      const uint8_t *begin, const uint16_t *got, const int32_t *in,
+                      const int32_t *to)
+{
+    uint32_t T = l->o.seq;
+    const sgt_row_documents *d = sgt_cursor_documents(c);
+    cr_assert_arr_eq(got + r * (T + 1), want, 2 * (T + 1));
+    for (uint32_t t = 0; t < T; t++)
+        cr_assert(in[r * T + t] == want[t] && to[r * T + t] == want[t + 1]);
+    uint32_t k = l->o.documents ? d->first[r] : 0;
+    for (uint32_t t = 0; t <= T && l->o.documents; t++)
+        if (begin[t]) cr_assert_eq(d->starts[k++], t);
+    if (l->o.documents) cr_assert_eq(k, d->first[r + 1]);
+}
+
+static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, uint64_t k)
+{
+    sgt_error err;
+    size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
+    uint16_t *rows = malloc(2 * ids), want[600];
+    uint8_t begin[600];
+    int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
+    if (k % 3 == 0) cr_assert_eq(sgt_loader_batch_i32_scalar(l, c, k, in, to, &err), 0);
+    else cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    cr_assert_null(sgt_cursor_lengths(c));
+    for (uint32_t r = 0; r < n; r++) {
+        uint64_t row = k * l->o.batch + l->o.rank + r * l->o.ranks, offset;
+        uint32_t shard;
+        sgt_pack_piece head;
+        expect_row(p, row, want, begin);
+        check_row(l, c, r, want, begin, rows, in, to);
+        sgt_loader_window(l, row, &shard, &offset);
+        sgt_pack_row(p, NULL, row, &head, 1);
+        cr_assert_eq(first[shard] + offset, starts[head.place]);
+    }
+    free(in);
+    free(to);
+    free(rows);
+}
+
+static void check_set(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+{
+    sgt_loader_info info;
+    sgt_loader *l = open_loader(path, o, fault);
+    sgt_cursor *c = open_cursor(l);
+    sgt_pack p = plan_of(o->seed, l->o.seq);
+    sgt_loader_get_info(l, &info);
+    cr_assert(!info.padded && info.windows_per_epoch == sgt_pack_epoch_rows(&p));
+    cr_assert(info.shards == SHARDS && !info.skipped && info.documents == documents);
+    for (uint64_t k = 0; k < 40; k++) check_packed(l, c, &p, k);
+    check_packed(l, c, &p, 123456789);
+    for (uint64_t k = 90; k < 120; k += 5) check_packed(l, c, &p, k);
+    check_packed(l, c, &p, 0);
+    sgt_pack_free(&p);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+Test(packed, equals_the_plan)
+{
+    put_set("indexed", 1);
+    put_set("bare", 0);
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (uint32_t T = 1; T <= 512; T *= 8) {
+            sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                    .sampling = SGT_SAMPLING_PACKED,
+                                    .batch = T == 8 ? 1 : 5,
+                                    .seq = T,
+                                    .seed = 3,
+                                    .documents = T != 64};
+            check_set("indexed", &o, NULL);
+            o.scalar = 1;
+            check_set("bare", &o, NULL);
+        }
+}
+
+/* io_uring with short reads, and pread instead of it; and more rows than an epoch has. */
+Test(packed, short_reads)
+{
+    static const sgt_reader_fault faults[] = {
+        {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
+    put_set("d", 1);
+    for (size_t i = 0; i < 3; i++) {
+        sgt_loader_options o = {
+            .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_PACKED, .batch = 200, .seq = 33};
+        check_set("d", &o, &faults[i]);
+    }
+}
+
+Test(packed, ranks)
+{
+    put_set("d", 0);
+    for (uint32_t ranks = 1; ranks <= 6; ranks++)
+        for (uint32_t rank = 0; rank < ranks && 12 % ranks == 0; rank++) {
+            sgt_loader_options o = {.reader = (sgt_reader)(rank % SGT_READERS),
+                                    .sampling = SGT_SAMPLING_PACKED,
+                                    .batch = 12,
+                                    .seq = 16,
+                                    .rank = rank,
+                                    .ranks = ranks,
+                                    .seed = 9};
+            check_set("d", &o, NULL); /* expect_row counts the rows of all ranks */
+        }
+}
+
+Test(packed, streams)
+{
+    put_set("d", 1);
+    enum { B = 7, T = 24 };
+    sgt_loader_options o = {
+        .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T, .seed = 1, .documents = 1};
+    for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++) {
+        o.reader = (sgt_reader)(output % SGT_READERS);
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_pack p = plan_of(1, T);
+        sgt_stream *s;
+        sgt_stream_batch b;
+        sgt_error err;
+        sgt_stream_options so = {
+            .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
+        cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+        for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
+            for (uint32_t r = 0; r < B; r++) {
+                uint16_t want[T + 1];
+                uint8_t begin[T + 1];
+                uint32_t next = b.documents->first[r];
+                expect_row(&p, k * B + r, want, begin);
+                if (b.rows) cr_assert_arr_eq(b.rows + r * (T + 1), want, sizeof want);
+                for (uint32_t t = 0; t < T; t++) {
+                    if (b.inputs) cr_assert_eq(b.inputs[r * T + t], want[t]);
+                    if (b.targets_i64) cr_assert_eq(b.targets_i64[r * T + t], want[t + 1]);
+                    if (b.rows_i32) cr_assert_eq(b.rows_i32[r * (T + 1) + t], want[t]);
+                }
+                for (uint32_t t = 0; t <= T; t++)
+                    if (begin[t]) cr_assert_eq(b.documents->starts[next++], t);
+                cr_assert_eq(next, b.documents->first[r + 1]);
+            }
+            sgt_stream_release(s, &b);
+        }
+        sgt_stream_close(s);
+        sgt_pack_free(&p);
+        sgt_loader_close(l);
+    }
+}
+
+/* The rows of a mix are those of its sets, each with a plan and a seed of its own. */
+Test(packed, mixes)
+{
+    enum { B = 6, T = 20 };
+    put_set("indexed", 1);
+    put_set("bare", 0);
+    for (int weighted = 0; weighted < 2; weighted++) {
+        const sgt_loader_set sets[] = {{"indexed", 2 * weighted}, {"bare", weighted}};
+        sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED,
+                                .batch = B,
+                                .seq = T,
+                                .seed = 5,
+                                .sets = sets,
+                                .set_count = 2};
+        sgt_loader *l = open_loader(NULL, &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        sgt_pack p[] = {plan_of(sgt_philox_u64(5, 0, 8), T), plan_of(sgt_philox_u64(5, 1, 8), T)};
+        sgt_loader_info info;
+        sgt_loader_get_info(l, &info);
+        cr_assert(info.windows_per_epoch == 2 * sgt_pack_epoch_rows(p) &&
+                  info.documents == 2 * documents);
+        for (uint64_t k = 0; k < 60; k++) {
+            uint16_t rows[B * (T + 1)], want[T + 1];
+            uint8_t begin[T + 1];
+            cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
+            for (uint32_t r = 0; r < B; r++) {
+                uint64_t own;
+                uint32_t set = sgt_mix_row(&l->mix, NULL, k * B + r, &own), shard;
+                expect_row(&p[set], own, want, begin);
+                cr_assert_arr_eq(rows + r * (T + 1), want, sizeof want);
+                sgt_loader_window(l, k * B + r, &shard, &own);
+                cr_assert_eq(sgt_loader_set_of(l, shard), set);
+            }
+        }
+        sgt_pack_free(&p[0]);
+        sgt_pack_free(&p[1]);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* A position is one number of rows, with any batch size. */
+Test(packed, resumes)
+{
+    put_set("d", 1);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 12, .seq = 30, .seed = 3};
+    sgt_loader_state state;
+    sgt_error err;
+    uint64_t next;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_state(l, 41, &state);
+    sgt_loader_close(l);
+    cr_assert(state.rows == 41 * 12 && state.sampling == SGT_SAMPLING_PACKED && state.pad == 0);
+    o.batch = 4;
+    o.reader = SGT_READER_MMAP;
+    l = open_loader("d", &o, NULL);
+    cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+    cr_assert_eq(next, 41 * 3);
+    sgt_loader_close(l);
+    o.sampling = SGT_SAMPLING_DOCUMENTS;
+    l = open_loader("d", &o, NULL);
+    expect_failure(
+        sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
+        "the saved position is of another run: the sampling is documents and was packed");
+    sgt_loader_close(l);
+}
+
+Test(packed, what_rows_hold)
+{
+    put_set("d", 1);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .seq = 40};
+    sgt_loader_packing is;
+    uint64_t tokens = 0, uncut = 0;
+    uint32_t fewest = UINT32_MAX, most = 0;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_pack p = plan_of(0, 40);
+    for (uint64_t row = 0; row < sgt_pack_epoch_rows(&p); row++) {
+        sgt_pack_piece pieces[41];
+        uint32_t n = sgt_pack_row(&p, NULL, row, pieces, 41);
+        if (n < fewest) fewest = n;
+        if (n > most) most = n;
+        tokens += 41;
+    }
+    for (uint64_t d = 0; d < documents; d++) uncut += starts[d + 1] - starts[d];
+    tokens -= p.epochs[1].open; /* taken from the next epoch */
+    cr_assert_eq(sgt_loader_get_packing(l, &is, NULL), 0);
+    cr_assert(is.rows == sgt_pack_epoch_rows(&p) && is.documents == documents);
+    cr_assert(is.tokens == uncut && is.cropped == uncut - tokens && is.cropped > 0);
+    cr_assert(is.fewest == fewest && is.most == most, "%u to %u", is.fewest, is.most);
+    sgt_pack_free(&p);
+    sgt_loader_close(l);
+    o.sampling = SGT_SAMPLING_SHUFFLE;
+    l = open_loader("d", &o, NULL);
+    expect_failure(sgt_loader_get_packing(l, &is, why), SGT_EUSAGE,
+                   "the sampling is shuffle, not packed");
+    sgt_loader_close(l);
+}
+
+/* ---- errors ---- */
+
+Test(packed, too_little_text)
+{
+    put_set("d", 1);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .seq = 9999};
+    expect_failure(open_only("d", &o, why), SGT_EFORMAT,
+                   "d: its %lu documents have %lu tokens, and a packed row takes 10000 (take a "
+                   "shorter sequence length, or more text)",
+                   documents, first[SHARDS] - starts[0]);
+}
+
+/* Documents that begin with another id: Megatron-LM's, or a wrong .idx. */
+Test(packed, other_beginnings)
+{
+    put_set("d", 1);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 2000, .seq = 16};
+    static uint16_t rows[2000 * 17];
+    uint64_t d = 0;
+    while (starts[d + 1] - starts[d] < 17) d++; /* it begins a row in each epoch */
+    patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * starts[d], "\x07\x00", 2);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        o.reader = (sgt_reader)reader;
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        expect_failure(sgt_loader_batch(l, c, 0, rows, why), SGT_EFORMAT,
+                       "d/train_000000.bin: token %lu: a document begins with id 7, and packed "
+                       "rows need the end-of-text id 50256 there (the other samplings do not)",
+                       starts[d]);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+    put_bytes("raw.bin", (uint16_t[]){5, 6, 7, 8, 9, 5, 6, 7}, 16);
+    put_bytes("raw.idx", (uint64_t[]){0, 4}, 16);
+    o.seq = 4;
+    expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: token 0: a document begins with id 5, and packed rows need the "
+                   "end-of-text id 50256 there (the other samplings do not)");
+}
+
+/* An id outside the vocabulary fails its batch, which is told apart from the batches around it. */
+Test(packed, impossible_ids)
+{
+    enum { B = 4, T = 16 };
+    put_set("d", 1);
+    uint64_t d = 0;
+    while (starts[d + 1] - starts[d] < 17) d++;
+    patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * (starts[d] + 3), "\xff\xff", 2);
+    sgt_loader_options o = {
+        .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T};
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    sgt_pack p = plan_of(0, T);
+    uint16_t rows[B * (T + 1)], want[T + 1];
+    uint8_t begin[T + 1];
+    uint64_t failed = 0, batches = sgt_pack_epoch_rows(&p) / B;
+    for (uint64_t k = 0; k < batches; k++) {
+        sgt_error err;
+        if (sgt_loader_batch(l, c, k, rows, &err) < 0) {
+            cr_assert_not_null(strstr(err.text, "id 65535, expected below 50257"));
+            failed++;
+            continue;
+        }
+        for (uint32_t r = 0; r < B; r++) {
+            expect_row(&p, k * B + r, want, begin);
+            cr_assert_arr_eq(rows + r * (T + 1), want, sizeof want);
+        }
+    }
+    cr_assert_leq(failed, 1);
+    sgt_pack_free(&p);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
