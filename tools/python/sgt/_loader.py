@@ -186,7 +186,7 @@ class Loader:
         the cropped ones of these, and the fewest and the most documents of a row."""
         native, packing, error = self._ready(), LoaderPacking(), ErrorText()
         check(library.sgt_loader_get_packing(native.pointer, byref(packing), byref(error)), error)
-        return {name: int(getattr(packing, name)) for name, _ in packing._fields_}
+        return {field[0]: int(getattr(packing, field[0])) for field in packing._fields_}
 
     @property
     def vocab(self) -> int:
