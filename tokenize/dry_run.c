@@ -422,7 +422,9 @@ static int estimate_disk(dry_run *d, sgt_error *err)
 {
     sgt_dry_run_result *r = d->r;
     const sgt_corpus *c = d->corpus;
-    double size = (double)(d->o.shard_tokens ? d->o.shard_tokens : SHARD_TOKENS);
+    double size = d->o.layout         ? 1e18 /* one file for a split */
+                  : d->o.shard_tokens ? (double)d->o.shard_tokens
+                                      : SHARD_TOKENS;
     char *text;
     size_t n;
     int rc = sgt_vocab_tokenizer_json(d->vocab, &text, &n, err);
@@ -430,8 +432,11 @@ static int estimate_disk(dry_run *d, sgt_error *err)
     free(text);
     r->shards = shards_of((double)r->tokens * (1 - d->o.val_fraction), size) +
                 shards_of((double)r->tokens * d->o.val_fraction, size);
-    if (sgt_parts_wanted(&d->o)) r->disk_meanwhile = 2 * r->tokens + 8 * r->documents;
-    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) + 8 * r->documents + n;
+    /* the parts, and the set that another layout is written from */
+    uint64_t sets = (sgt_parts_wanted(&d->o) ? 1u : 0u) + (d->o.layout ? 1u : 0u);
+    r->disk_meanwhile = sets * (2 * r->tokens + 8 * r->documents);
+    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) +
+              (d->o.layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * r->documents + n;
     for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
     return SGT_OK;
 }

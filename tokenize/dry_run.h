@@ -39,7 +39,8 @@ typedef struct sgt_dry_run_result {
     uint64_t samples, sample_bytes, sample_tokens; /* what was encoded; bytes of text and of JSON */
     uint64_t bad_lines, invalid_utf8;              /* found in the samples */
     uint64_t shards, disk;                         /* disk: bytes of the complete OUT */
-    /* further bytes on disk while the set is made: parts of ranks, of --shuffle or of --dedup */
+    /* further bytes until then: parts of ranks, of --shuffle or of --dedup; and the set that files
+     * in another layout are written from */
     uint64_t disk_meanwhile;
     uint64_t disk_free;  /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
     uint64_t disk_there; /* bytes of OUT already on disk from an earlier run */

@@ -17,6 +17,13 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)",
                         o->shard_tokens, SGT_SHARD_MAX_TOKENS);
+    if ((unsigned)o->layout > SGT_LAYOUT_NPY)
+        return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: layout %d: not known",
+                        (int)o->layout);
+    if (o->layout && o->shard_tokens)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "shard-tokens: not with shards of another trainer, which keep a split in "
+                        "one file");
     if (o->threads < 0 || o->threads > SGT_MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads,
                         SGT_MAX_THREADS);

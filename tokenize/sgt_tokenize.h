@@ -150,6 +150,15 @@ typedef enum sgt_binary_files {
     SGT_BINARY_KEEP /* read like text */
 } sgt_binary_files;
 
+/* What the files of OUT look like. Those of other trainers have one file for a split, of 16-bit ids
+ * without a header, in which the end-of-text id follows each document instead of preceding it. */
+typedef enum sgt_layout {
+    SGT_LAYOUT_SGT,      /* SPLIT_NNNNNN.bin and .idx: shards that sgt_loader.h reads */
+    SGT_LAYOUT_MEGATRON, /* Megatron-LM's SPLIT_text_document.bin, and .idx with its documents */
+    SGT_LAYOUT_NANOGPT,  /* nanoGPT's SPLIT.bin */
+    SGT_LAYOUT_NPY       /* OLMo-core's SPLIT.npy, which has no NumPy header */
+} sgt_layout;
+
 typedef struct sgt_tokenize_options {
     /* files, folders, "@LIST" (a file of paths, one per line), or "-" for standard input */
     const char *const *inputs;
@@ -196,6 +205,7 @@ typedef struct sgt_tokenize_options {
     sgt_binary_files binary; /* what to do with files that are not text */
     /* read names that begin with a dot, below a folder too; default: skip them */
     int hidden;
+    sgt_layout layout; /* files of OUT; not SGT_LAYOUT_SGT: shard_tokens must be 0 */
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {
@@ -233,6 +243,9 @@ typedef struct sgt_tokenize_result {
  * or time stamp changes while it is read. An OUT with other options, or from inputs of other paths
  * or sizes, is refused and left as it is. So are an OUT that another run is writing and a folder
  * that holds anything else. `force` replaces them, but never one that another run is writing.
+ *
+ * With another `layout`, a set of shards is made in OUT/.work first and then rewritten, so the disk
+ * holds the tokens twice meanwhile. OUT gets the manifest and tokenizer.json too.
  *
  * With ranks, each process makes the same call with its own rank, and all of them see the same
  * inputs and OUT. A rank makes its part under OUT/.work, and OUT gets the same bytes as from one

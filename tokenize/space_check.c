@@ -15,6 +15,7 @@
 static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
     double bytes = 0, copies = sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup ? COPIES : 1;
+    if (o->layout) copies++;
     for (size_t i = 0; i < c->count; i++)
         bytes +=
             EACH_FILE + (double)c->files[i].size * (sgt_corpus_sought(&c->files[i]) ? 1 : UNPACKED);

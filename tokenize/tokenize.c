@@ -1,5 +1,6 @@
 /* tokenize.c: sgt_tokenize: check the options, list the inputs, check the disk space, and make the
- * set: in this process alone (pipeline.c), or by parts that are then assembled (parts/). */
+ * set: in this process alone (pipeline.c), or by parts that are then assembled (parts/). Another
+ * trainer's files are made from a set (layout.c). */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -9,6 +10,7 @@
 
 #include "loader/base/clock.h"
 #include "tokenize/input/feed.h"
+#include "tokenize/layout.h"
 #include "tokenize/options.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/out_compare.h"
@@ -81,8 +83,9 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
     if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
     if (!rc)
-        rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result,
-                                                                        err);
+        rc = (o->layout             ? sgt_layout_make
+              : sgt_parts_wanted(o) ? sgt_parts_make
+                                    : sgt_pipeline_make)(o, c, v, options, result, err);
     free(options);
     return rc;
 }

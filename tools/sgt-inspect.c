@@ -12,6 +12,7 @@
 #include "train/settings.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/megatron.h"
+#include "tokenize/out/export.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
@@ -19,7 +20,7 @@
 
 static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};
 static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given,
-    shard_tokens_given;
+    shard_tokens_given, export_given;
 static int compare, merge;
 
 static const sgt_option table[] = {
@@ -44,7 +45,13 @@ static const sgt_option table[] = {
      .help = "make one set OUT of all sets A, B, ..., without tokenizing again"},
     {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens per shard of the merged set",
      .def = "that of A", .min = 1, .max = 2147483647, .given = &shard_tokens_given},
-    {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--merge replaces a set that is in OUT"},
+    {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
+     .help =
+         "write set A as files of Megatron-LM, nanoGPT or OLMo-core in OUT, one for each split, "
+         "as sgt-tokenize --shards does",
+     .given = &export_given},
+    {"force", 0, SGT_OPT_FLAG, &o.force, NULL,
+     .help = "--merge and --export replace a set that is in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
     {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
@@ -71,10 +78,11 @@ static const sgt_program program = {
     .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
              "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
-             "       sgt-inspect --merge [OPTION]... A... OUT/",
+             "       sgt-inspect --merge [OPTION]... A... OUT/\n"
+             "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
     .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; "
              "compares sets of\n"
-             "shards, and joins them.",
+             "shards, joins them, and rewrites them for other trainers.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
                 "  sgt-inspect out/ --verify\n"
@@ -83,7 +91,8 @@ static const sgt_program program = {
                 "  sgt-inspect out/ --sampling packed --seq-len 1024\n"
                 "  sgt-inspect run/\n"
                 "  sgt-inspect --compare out/ out2/\n"
-                "  sgt-inspect --merge web/ books/ code/ all/"};
+                "  sgt-inspect --merge web/ books/ code/ all/\n"
+                "  sgt-inspect --export megatron out/ for-megatron/"};
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
@@ -203,7 +212,8 @@ static void check_one_path(int count)
     if (!count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1)
-        sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)",
+        sgt_usage(&program,
+                  "one path at a time, not %d (--compare, --merge and --export take several)",
                   count);
     if (o.batch && (o.decode || o.verify))
         sgt_usage(&program,
@@ -225,8 +235,10 @@ static void check_one_path(int count)
 
 static void check_several(int count)
 {
-    const char *what = compare ? "--compare" : "--merge";
-    if (compare && merge) sgt_usage(&program, "--compare: not together with --merge");
+    const char *what = compare ? "--compare" : merge ? "--merge" : "--export";
+    if (compare + merge + export_given > 1)
+        sgt_usage(&program, "%s: not together with %s", what,
+                  compare && merge ? "--merge" : "--export");
     if (o.verify || o.decode || o.batch)
         sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
     if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given ||
@@ -240,13 +252,18 @@ static void check_several(int count)
     if (merge && count < 2)
         sgt_usage(&program, "--merge: expected sets and OUT, got %d (sgt-inspect --merge A B OUT)",
                   count);
-    if (merge && (o.split || o.raw))
-        sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
+    if (export_given && count != 2)
+        sgt_usage(&program,
+                  "--export: expected a set and OUT, got %d (sgt-inspect --export %s A OUT)", count,
+                  sgt_layout_names[o.layout]);
+    if (!compare && (o.split || o.raw))
+        sgt_usage(&program, "%s takes whole sets: no --split, no --raw", what);
 }
 
 static int run_several(char **paths, int count, sgt_error *err)
 {
     const char *const *all = (const char *const *)paths;
+    if (export_given) return inspect_export(&o, all, err);
     return compare ? inspect_compare(&o, all, err) : inspect_merge(&o, all, (size_t)count - 1, err);
 }
 
@@ -254,9 +271,11 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (compare || merge) check_several(count);
+    int several = compare || merge || export_given;
+    o.layout += export_given; /* the first word is the second layout */
+    if (several) check_several(count);
     else check_one_path(count);
-    if (!merge && (shard_tokens_given || o.force))
+    if (!merge && (shard_tokens_given || (o.force && !export_given)))
         sgt_usage(&program, "--shard-tokens, --force: need --merge");
 
     sgt_talk talk = {program.name, o.quiet};
@@ -265,7 +284,7 @@ int main(int argc, char **argv)
     o.stop = sgt_catch_signals();
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
-    int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
+    int rc = several ? run_several(argv + first, count, &err) : run(&err);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
         rc = sgt_fail_errno(&err, "standard output");
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

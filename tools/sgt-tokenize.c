@@ -11,6 +11,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/shards/json_dumps.h"
+#include "tokenize/out/export.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
@@ -21,7 +22,7 @@
 
 static struct {
     const char *vocab, *pattern, *field, *cpu;
-    int format, special, invalid_utf8, normalize, binary; /* indices of the chosen words */
+    int format, special, invalid_utf8, normalize, binary, layout; /* indices of the chosen words */
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
@@ -74,6 +75,10 @@ static const sgt_option table[] = {
     {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none",
      "share of the documents used for validation, chosen by a hash of their path", .def = "none",
      .given = &o.split_given},
+    {"shards", 0, SGT_OPT_WORD, &o.layout, "sgt|megatron|nanogpt|npy",
+     "files of OUT: sgt's shards; or one file for each split, for Megatron-LM (.bin and .idx), "
+     "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, 16-bit ids without NumPy's header)",
+     .def = "sgt"},
     {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M",
      .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
     {"shuffle", 0, SGT_OPT_COUNT, &o.shuffle_seed, "SEED",
@@ -208,7 +213,8 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     fprintf(to, "%s: ", sgt_printable(shown, sizeof shown, out));
     print_things(to, "", r->tokens, "token", "tokens", "");
     print_things(to, ", ", r->documents, "document", "documents", "");
-    print_things(to, ", ", r->shards, "shard", "shards", "");
+    print_things(to, ", ", r->shards, o.layout ? "file" : "shard", o.layout ? "files" : "shards",
+                 "");
     if (r->val_tokens) {
         fprintf(to, "; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
         print_things(to, ", val ", r->val_tokens, "token", "tokens", "");
@@ -217,6 +223,7 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     }
     fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
     if (!r->already_done) print_work(to, r);
+    if (o.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[o.layout]);
     if (r->skipped)
         print_things(to, "", r->skipped, "file", "files",
                      " skipped: not UTF-8 text (see --binary)\n");
@@ -292,6 +299,7 @@ static void check_train_vocab(void)
                         : o.shard_tokens_given ? "--shard-tokens"
                         : o.shuffle            ? "--shuffle"
                         : o.dedup              ? "--dedup"
+                        : o.layout             ? "--shards"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
@@ -394,6 +402,11 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
+    if (o.layout && o.shard_tokens_given)
+        sgt_usage(&program,
+                  "--shard-tokens: not together with --shards %s, which makes one file of "
+                  "a split",
+                  sgt_layout_names[o.layout]);
     sgt_tokenize_options options = {.inputs = (const char *const *)(argv + first),
                                     .input_count = (size_t)(count - 1),
                                     .out = argv[argc - 1],
@@ -404,7 +417,8 @@ int main(int argc, char **argv)
                                     .shuffle = o.shuffle,
                                     .shuffle_seed = o.shuffle_seed,
                                     .dedup = o.dedup,
-                                    .shard_tokens = o.shard_tokens,
+                                    .shard_tokens = o.layout ? 0 : o.shard_tokens,
+                                    .layout = (sgt_layout)o.layout,
                                     .threads = (int)o.threads,
                                     .format = (sgt_format)o.format,
                                     .field = o.field,

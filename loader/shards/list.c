@@ -1,11 +1,12 @@
 /* list.c: find the files of a folder that are shards of a split, by their names: sgt's names first,
- * then those of other programs. */
+ * then those of other programs. If there are none, a manifest may list files without a header. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/file.h"
+#include "loader/shards/manifest.h"
 #include "loader/shards/megatron.h"
 #include "loader/shards/shard.h"
 
@@ -94,6 +95,29 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
     }
 }
 
+/* Collect the files without a header that a manifest lists. The caller that needs the manifest
+ * reports what is wrong with it. */
+static int collect_listed(char ***paths, size_t *count, const char *folder, const char *split,
+                          sgt_error *err)
+{
+    sgt_manifest m = {0};
+    char *path = sgt_join(folder, "manifest.json");
+    int rc = path ? SGT_OK : sgt_fail_memory(err, folder);
+    if (!rc && !sgt_file_gone(path) && sgt_manifest_read(&m, folder, err) == SGT_ENOMEM)
+        rc = SGT_ENOMEM;
+    free(path);
+    if (!rc && m.raw && !(*paths = calloc(m.count + 1, sizeof **paths)))
+        rc = sgt_fail_memory(err, folder);
+    for (size_t i = 0; i < m.count && m.raw && !rc; i++) {
+        if (strcmp(m.shards[i].split, split)) continue;
+        if (!((*paths)[*count] = sgt_join(folder, m.shards[i].file)))
+            rc = sgt_fail_memory(err, folder);
+        else ++*count;
+    }
+    sgt_manifest_free(&m);
+    return rc;
+}
+
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
                    sgt_error *err)
 {
@@ -108,6 +132,7 @@ int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char 
         if (rc == SGT_OK && how == NAMED) rc = one_name(found, n, folder, split, err);
     }
     closedir(dir);
+    if (rc == SGT_OK && !n) rc = collect_listed(&found, &n, folder, split, err);
     if (rc < 0) {
         sgt_shard_list_free(found, n);
         return rc;

@@ -21,7 +21,8 @@
 /* fewest bytes of a manifest per JSON value, on average: sgt writes 21, and without white space
  * 13 */
 #define FEWEST_BYTES 12
-#define SOME_VALUES 65536 /* JSON values allowed in a file of any size */
+#define SOME_VALUES 65536               /* values, whatever the file's size */
+#define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
 
 /* ---- writing ---- */
 
@@ -196,7 +197,6 @@ static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
     if (strchr(d->file, '/') || !strcmp(d->file, ".") || !strcmp(d->file, ".."))
         return sgt_fail(s->err, SGT_EFORMAT, "%s: shard \"%s\" lies outside the folder: refused",
                         s->path, d->file);
-    if (d->tokens > SGT_SHARD_MAX_TOKENS) return wrong(s, "tokens", "what a shard can hold");
     return SGT_OK;
 }
 
@@ -209,10 +209,20 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {
-        int rc = read_shard(&m->shards[m->count], json_array_get(list, m->count), s);
+        sgt_manifest_shard *d = &m->shards[m->count];
+        int rc = read_shard(d, json_array_get(list, m->count), s);
         if (rc < 0) return rc;
+        if (d->tokens > (m->foreign ? MOST_TOKENS : SGT_SHARD_MAX_TOKENS))
+            return wrong(s, "tokens", "what a shard can hold");
     }
     return SGT_OK;
+}
+
+static void read_layout(sgt_manifest *m, const json_t *options)
+{
+    const char *layout = json_string_value(json_object_get(options, "shards"));
+    m->foreign = layout != NULL;
+    m->raw = layout && strcmp(layout, "megatron") != 0;
 }
 
 static int read_json_text(char **out, const json_t *v, const source *s)
@@ -236,6 +246,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
                         version, VERSION);
     if (!json_is_object(options)) return wrong(s, "options", "an object");
     if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
+    read_layout(m, options);
     if ((rc = read_json_text(&m->options, options, s)) < 0) return rc;
     if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
     if ((rc = read_text(m->vocabulary, sizeof m->vocabulary, vocabulary, "name", s)) < 0 ||

@@ -35,6 +35,10 @@ typedef struct sgt_manifest {
     uint64_t skipped;
     /* JSON array, as text: {path, offset} of the first ill-formed UTF-8 sequences; NULL: none */
     char *invalid;
+    /* Set by sgt_manifest_read. foreign: the files are laid out for another trainer (option
+     * `shards`): they have no header, and any number of tokens; raw: no .idx lists their documents
+     * either */
+    int foreign, raw;
 } sgt_manifest;
 
 /* Read and check OUT/manifest.json. A shard is named by its file name in the folder, without a

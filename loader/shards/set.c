@@ -216,6 +216,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
             rc = fd;
             break;
         }
+        s->shards[i].eot = s->shards[i].head.revision ? s->shards[i].head.eot : GPT2_EOT;
         rc = note_file(&s->shards[i], fd, err);
         hash_header(hash, &s->shards[i]);
         if (rc == SGT_OK) rc = hash_ends(hash, &s->shards[i], fd, err);
@@ -313,6 +314,14 @@ static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *
     return SGT_OK;
 }
 
+/* Files without a header cannot name their vocabulary; their manifest does. */
+static void take_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
+{
+    if (!m->foreign || !m->vocab) return;
+    s->vocab = asked && asked < m->vocab ? asked : m->vocab;
+    for (uint32_t i = 0; i < s->count; i++) s->shards[i].eot = m->eot;
+}
+
 static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
     int rc;
@@ -322,11 +331,12 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {
         sgt_manifest m = {0};
-        if ((rc = sgt_manifest_read(&m, folder, err)) == 0 &&
-            (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
+        if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw;
+        if (rc == 0 && (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
             (rc = check_shards(s, folder, o, err)) == 0 &&
             (rc = agree(s, &m, o->split, path, err)) == 0)
             rc = hash_manifest(s, path, err);
+        take_vocabulary(s, &m, o->vocab);
         sgt_manifest_free(&m);
     }
     free(path);
@@ -429,11 +439,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     return rc;
 }
 
-uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard)
-{
-    const sgt_shard_header *h = &s->shards[shard].head;
-    return h->revision >= 1 ? h->eot : GPT2_EOT;
-}
+uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard].eot; }
 
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
 {

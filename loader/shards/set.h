@@ -15,8 +15,8 @@ typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
-    /* identity of the file, and when it was last written: see sgt_set_open_shard */
-    dev_t device;
+    uint32_t eot;       /* id that begins or ends a document */
+    dev_t device;       /* identity of the file, and when it was written: */
     ino_t inode;
     struct timespec written;
 } sgt_set_shard;
@@ -47,7 +47,7 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
  * threads may call it. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 
-/* Return the id that begins a document in a shard: the header's end-of-text id, or GPT-2's. */
+/* Return the id that begins a document of a shard: the header's, the manifest's, or GPT-2's. */
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
 /* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id

@@ -28,4 +28,4 @@ run 0 sgt-inspect half --json
 stdout_has '"unfinished": true'
 : > half/.work/merge
 run 0 sgt-inspect half
-stdout_has 'half: a set of shards, unfinished (the same sgt-inspect --merge command again finishes it)'
+stdout_has 'half: a set of shards, unfinished (the same sgt-inspect command again finishes it)'

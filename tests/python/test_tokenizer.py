@@ -80,6 +80,16 @@ def test_tokenize(tmp_path):
         sgt.tokenize("x", "y", format="xml")
 
 
+def test_other_trainers_files(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
+    for shards, name in (("nanogpt", "train.bin"), ("npy", "train.npy")):
+        out = tmp_path / shards
+        assert sgt.tokenize(tmp_path / "in.jsonl", out, shards=shards).tokens == 5
+        assert np.fromfile(out / name, "<u2").tolist() == [505, 734, 50256, 15542, 50256]
+    with pytest.raises(sgt.UsageError, match="shard-tokens"):
+        sgt.tokenize(tmp_path / "in.jsonl", tmp_path / "x", shards="npy", shard_tokens=9)
+
+
 def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
     (tmp_path / "in").mkdir()
     for i in range(64):

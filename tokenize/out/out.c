@@ -15,6 +15,7 @@
 
 #include "loader/base/file.h"
 #include "tokenize/out/digests.h"
+#include "tokenize/out/export.h"
 #include "tokenize/out/out_compare.h"
 #include "loader/shards/shard.h"
 #include "tokenize/out/writer.h"
@@ -33,20 +34,6 @@ static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sou
 
 /* ---- names ---- */
 
-/* Return whether `name` is a shard or its index, SPLIT_NNNNNN.bin or .idx. *index is its number. */
-static int shard_name(const char *name, int *split, uint64_t *index)
-{
-    for (*split = 0; *split < SGT_SPLITS; ++*split) {
-        size_t n = strlen(sgt_split_names[*split]);
-        if (strncmp(name, sgt_split_names[*split], n) || name[n] != '_') continue;
-        const char *digits = name + n + 1;
-        if (strspn(digits, "0123456789") != 6) continue;
-        *index = strtoull(digits, NULL, 10);
-        return !strcmp(digits + 6, ".bin") || !strcmp(digits + 6, ".idx");
-    }
-    return 0;
-}
-
 static int listed(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -61,7 +48,7 @@ static int stale_in_out(const char *name, const sgt_journal *j)
     int split;
     uint64_t index;
     if (listed(name, finished_names, COUNT(finished_names))) return 1;
-    return shard_name(name, &split, &index) && !(j && index < j->count[split]);
+    return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
 /* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
@@ -231,14 +218,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
         return rc;
-    /* The manifest is removed first and durably: OUT must never look complete without some of its
-     * shards. */
-    char *manifest = sgt_join(o->path, "manifest.json");
-    rc = manifest ? SGT_OK : sgt_fail_memory(err, o->path);
-    if (!rc && unlink(manifest) < 0 && errno != ENOENT)
-        rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
-    free(manifest);
-    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 ||
+    if ((rc = sgt_export_retire(o->path, o->work, err)) < 0 ||
         (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
         return rc;
     /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */

@@ -46,6 +46,7 @@ typedef struct sgt_out_request {
 
 #define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
 #define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
+#define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (layout.h) */
 
 typedef struct sgt_out {
     const char *path; /* path of OUT; belongs to the request */

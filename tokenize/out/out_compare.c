@@ -18,6 +18,7 @@
 #include "tokenize/vocab/vocab.h"
 #include "tokenize/out/writer.h"
 
+#define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
 #define MAX_TOKENIZER ((size_t)64 << 20) /* maximum bytes of tokenizer.json, as in sgt_vocab_load */
 
 /* ---- files ---- */
@@ -45,7 +46,7 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
 
 int sgt_out_is_part(const char *name)
 {
-    if (!strcmp(name, SGT_OUT_SORTING)) return 1;
+    if (!strcmp(name, SGT_OUT_SORTING) || !strcmp(name, SGT_OUT_SET)) return 1;
     return !strncmp(name, "part-", 5) && strspn(name + 5, "0123456789") == 6 && !name[11];
 }
 
@@ -116,6 +117,9 @@ static int compare_options(const char *out, const char *made, const char *now, s
                       out);
         goto done;
     }
+    /* the layout first: it decides which other options there are */
+    const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
+    if ((x || y) && !json_equal(x, y)) rc = differs(out, "shards", x, y, err);
     json_object_foreach(b, key, value) if (!rc && !json_equal(json_object_get(a, key), value)) rc =
         differs(out, key, json_object_get(a, key), value, err);
     json_object_foreach(a, key, value) if (!rc && !json_object_get(b, key)) rc =
@@ -266,16 +270,21 @@ int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 
 /* ---- OUT as a whole ---- */
 
+/* Check the sizes of all files. Without a header, they have another trainer's layout; the index of
+ * Megatron-LM has 20 bytes for a document. */
 static int check_shards(const char *out, const sgt_manifest *m, sgt_error *err)
 {
     int rc = SGT_OK;
+    uint64_t header = m->foreign ? 0 : SGT_SHARD_HEADER;
     for (size_t i = 0; i < m->count && !rc; i++) {
+        const sgt_manifest_shard *s = &m->shards[i];
         char idx[80];
-        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(m->shards[i].file, "."),
-                 m->shards[i].file);
-        rc = sgt_out_check_size(out, m->shards[i].file, SGT_SHARD_HEADER + 2 * m->shards[i].tokens,
-                                0, err);
-        if (!rc) rc = sgt_out_check_size(out, idx, 8 * m->shards[i].documents, 0, err);
+        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(s->file, "."), s->file);
+        rc = sgt_out_check_size(out, s->file, header + 2 * s->tokens, 0, err);
+        if (!rc && !m->raw)
+            rc = sgt_out_check_size(
+                out, idx, m->foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents, 0,
+                err);
     }
     return rc;
 }

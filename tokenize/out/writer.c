@@ -14,6 +14,7 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
+#include "tokenize/out/journal.h"
 
 #define ID_BUFFER ((size_t)1 << 18)    /* number of ids in a buffer */
 #define START_BUFFER ((size_t)1 << 12) /* number of document starts in a buffer */
@@ -37,6 +38,19 @@ struct sgt_writer {
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix)
 {
     snprintf(name, 64, "%.15s_%06" PRIu64 ".%.15s", split, index, suffix);
+}
+
+int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
+{
+    for (*split = 0; *split < SGT_SPLITS; ++*split) {
+        size_t n = strlen(sgt_split_names[*split]);
+        if (strncmp(name, sgt_split_names[*split], n) || name[n] != '_') continue;
+        const char *digits = name + n + 1;
+        if (strspn(digits, "0123456789") != 6) continue;
+        *index = strtoull(digits, NULL, 10);
+        return !strcmp(digits + 6, ".bin") || !strcmp(digits + 6, ".idx");
+    }
+    return 0;
 }
 
 /* ---- one file ---- */

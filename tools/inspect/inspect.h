@@ -1,7 +1,8 @@
 /* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. text.c
- * decodes it, verify.c checks all of it, compare.c compares two sets, merge.c joins several.
- * batch.c shows the batches that training would use, pack.c how full packed rows are. run.c reads
- * run directories and checkpoints. sgt-inspect.c has the command line. */
+ * decodes it, verify.c checks all of it, compare.c compares two sets, merge.c joins several, and
+ * export.c rewrites one for another trainer.
+ * batch.c shows the batches that training would use. run.c reads run directories and checkpoints.
+ * sgt-inspect.c has the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
 #define SGT_TOOLS_INSPECT_H
 
@@ -27,6 +28,7 @@ typedef struct inspect {
     int documents;         /* for --batch: 1: also show where documents begin */
     uint64_t threads;      /* for --verify: number of threads; 0: all available cores */
     uint64_t shard_tokens; /* for --merge: tokens per shard of the result; 0: as in the first set */
+    int layout;            /* sgt_layout of --export; 0: not given */
     int force;
     sgt_notice notice;
     const sgt_stop *stop;
@@ -126,6 +128,8 @@ uint32_t inspect_ids(const inspect_shard *d);
 
 /* Return 0 if the two sets have the same tokens, or 1 after printing where they first differ. */
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err);
+/* Rewrite the set at paths[0] as files of the layout o->layout, in the folder paths[1]. */
+int inspect_export(const inspect *o, const char *const *paths, sgt_error *err);
 /* Merge the sets at paths[0 .. count - 1] into OUT, which is paths[count]. */
 int inspect_merge(const inspect *o, const char *const *paths, size_t count, sgt_error *err);
 

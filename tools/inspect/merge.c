@@ -66,6 +66,10 @@ static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
         return sgt_fail(
             err, SGT_EFORMAT,
             "%s: has no manifest.json: only sets that sgt-tokenize made whole are merged", s->path);
+    if (s->manifest->foreign)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: made for another trainer: only sets of sgt's own shards are merged",
+                        s->path);
     if (s->manifest->fingerprint != m->sets[0].manifest->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: made with another vocabulary: fingerprint %016" PRIx64
@@ -76,23 +80,13 @@ static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
     return rc < 0 ? rc : inspect_sources_verify(s, m->o, err);
 }
 
-static int check_not_out(const merge *m, const char *path, sgt_error *err)
-{
-    struct stat set, out;
-    if (stat(path, &set) < 0) return sgt_fail_errno(err, "%s", path);
-    if (stat(m->out, &out) < 0 || set.st_dev != out.st_dev || set.st_ino != out.st_ino)
-        return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE,
-                    "%s: is one of the sets, and cannot be OUT (name a new folder)", m->out);
-}
-
 static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error *err)
 {
     if (!(m->sets = calloc(count, sizeof *m->sets))) return sgt_fail_memory(err, m->out);
     for (; m->count < count; m->count++) {
         inspect one = *m->o;
         one.path = paths[m->count];
-        int rc = check_not_out(m, one.path, err);
+        int rc = merge_check_not_out(m, one.path, err);
         if (rc < 0 || (rc = inspect_set_open(&m->sets[m->count], &one, err)) < 0) return rc;
         m->all_tokens += m->sets[m->count].tokens;
         if ((rc = check_set(m, &m->sets[m->count], err)) < 0) {

@@ -1,5 +1,5 @@
-/* merge.h: declarations shared by merge.c, which joins several sets, and merge_out.c, which manages
- * the folder OUT of the result.
+/* merge.h: declarations shared by merge.c, which joins several sets, export.c, which rewrites one
+ * for another trainer, and merge_out.c, which manages the folder OUT of the result.
  *
  *     if ((rc = merge_claim(&m, &err)) == 0) {
  *         ... write the whole set in m.work: shards and .idx files, with .tmp appended to names ...
@@ -35,12 +35,15 @@ typedef struct merge {
     uint64_t bytes, all_tokens; /* bytes: read so far; all_tokens: tokens in all sets */
 } merge;
 
+/* Fail if the set at `path` is OUT itself. */
+int merge_check_not_out(const merge *m, const char *path, sgt_error *err);
+
 /* Lock OUT, which must be new, empty or left by a killed merge. With --force, it may have other
  * contents; those of an earlier set stay until merge_publish. */
 int merge_claim(merge *m, sgt_error *err);
 
-/* Remove an earlier set from OUT. Then rename all files of this merge to their final names,
- * manifest.json last. */
+/* Remove an earlier set from OUT. Then rename all files that m->manifest lists, and the set's other
+ * files, to their final names, manifest.json last. */
 int merge_publish(merge *m, sgt_error *err);
 
 /* Unlock OUT. If `failed`, first remove everything of this merge from it. */

@@ -1,6 +1,6 @@
-/* merge_out.c: locks the folder OUT of a merge, completes it, and unlocks it. One program at a time
- * may use OUT; sgt-tokenize takes the same lock, in OUT/.work. The file OUT/.work/merge tells that
- * the other files there are a merge's, and can be deleted. */
+/* merge_out.c: locks the folder OUT of a merge or an export, completes it, and unlocks it. One
+ * program at a time may use OUT; sgt-tokenize takes the same lock, in OUT/.work. The file
+ * OUT/.work/merge tells that the other files there are sgt-inspect's, and can be deleted. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "tokenize/out/export.h"
 #include "tools/inspect/merge.h"
 
 static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
@@ -64,6 +65,16 @@ static int sweep(const char *folder, int (*which)(const char *), size_t *count, 
 }
 
 /* ---- claiming ---- */
+
+int merge_check_not_out(const merge *m, const char *path, sgt_error *err)
+{
+    struct stat set, out;
+    if (stat(path, &set) < 0) return sgt_fail_errno(err, "%s", path);
+    if (stat(m->out, &out) < 0 || set.st_dev != out.st_dev || set.st_ino != out.st_ino)
+        return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE,
+                    "%s: is one of the sets, and cannot be OUT (name a new folder)", m->out);
+}
 
 static int check_out(const merge *m, sgt_error *err)
 {
@@ -120,7 +131,7 @@ static int lock_out(merge *m, sgt_error *err)
 static int write_mark(const merge *m, sgt_error *err)
 {
     static const char text[] =
-        "sgt-inspect --merge is at work here, or was killed: the same command again does it\n";
+        "sgt-inspect is at work here, or was killed: the same command again does it\n";
     char *path = sgt_join(m->work, "merge");
     int rc = path ? sgt_file_put(path, text, sizeof text - 1, err) : sgt_fail_memory(err, m->out);
     free(path);
@@ -144,7 +155,8 @@ int merge_claim(merge *m, sgt_error *err)
         m->work = NULL;
         return rc;
     }
-    if ((rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0)
+    if ((rc = sgt_export_retire_rest(m->out, m->work, err)) < 0 ||
+        (rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0)
         merge_release(m, 1);
     return rc;
 }
@@ -174,23 +186,25 @@ static int move_shard(const merge *m, const sgt_manifest_shard *s, sgt_error *er
     return rc;
 }
 
+static int move_all(const merge *m, sgt_error *err)
+{
+    const sgt_manifest *all = &m->manifest;
+    int rc = SGT_OK;
+    if (all->foreign) rc = sgt_export_move(m->work, m->out, all, err);
+    for (size_t i = 0; i < all->count && !all->foreign && !rc; i++)
+        rc = move_shard(m, &all->shards[i], err);
+    if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
+    return rc < 0 ? rc : move(m, "tokenizer.json", "tokenizer.json", err);
+}
+
 int merge_publish(merge *m, sgt_error *err)
 {
-    char *manifest = sgt_join(m->out, "manifest.json");
-    int rc = manifest ? sgt_sync_folder(m->work, err) : sgt_fail_memory(err, m->out);
+    int rc = sgt_sync_folder(m->work, err);
     if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-    /* Remove an earlier set's manifest first, and durably, so that OUT never looks complete while
-     * shards are missing. */
-    if (!rc && unlink(manifest) < 0 && errno != ENOENT)
-        rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
-    free(manifest);
+    if (!rc) rc = sgt_export_retire(m->out, m->work, err);
     m->publishing = !rc;
-    if (!rc) rc = sgt_sync_folder(m->out, err);
     if (!rc) rc = sweep(m->out, is_own_name, NULL, err);
-    for (size_t i = 0; i < m->manifest.count && !rc; i++)
-        rc = move_shard(m, &m->manifest.shards[i], err);
-    if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
-    if (!rc) rc = move(m, "tokenizer.json", "tokenizer.json", err);
+    if (!rc) rc = move_all(m, err);
     /* the manifest says that all files are there, so their names must be durable before its own
      * is */
     if (!rc) rc = sgt_sync_folder(m->out, err);
@@ -201,7 +215,10 @@ int merge_publish(merge *m, sgt_error *err)
 void merge_release(merge *m, int failed)
 {
     char *lock = sgt_join(m->work, "lock");
-    if (failed && m->publishing) sweep(m->out, is_own_name, NULL, NULL);
+    if (failed && m->publishing) {
+        sgt_export_remove(m->out, &m->manifest, NULL);
+        sweep(m->out, is_own_name, NULL, NULL);
+    }
     sweep(m->work, is_not_lock, NULL, NULL);
     if (lock) unlink(lock);
     rmdir(m->work);

@@ -96,7 +96,8 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
     if (!d) return SGT_ENOMEM;
     s->count++;
     /* a shard that is not in a folder may have no header */
-    int fd = sgt_shard_open(&d->header, path, o->raw ? 1 : s->folder ? 0 : -1, err);
+    int raw = o->raw || (s->manifest && s->manifest->raw);
+    int fd = sgt_shard_open(&d->header, path, raw ? 1 : s->folder ? 0 : -1, err);
     if (fd < 0) return judge(s, d, fd, o, err);
     close(fd);
     s->tokens += d->header.tokens;
@@ -143,7 +144,7 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
                         h->tokens, s->path, want->tokens);
-    /* another program made the shard, so there is nothing more to compare */
+    /* the shard is another program's, or like one, so there is nothing more to compare */
     if (!h->revision) return SGT_OK;
     if (h->xxh3 != want->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
@@ -201,6 +202,11 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         if (rc < 0) return rc;
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
+        if (!m->foreign || got->damage) continue;
+        got->header.vocab = m->vocab; /* which a file without a header cannot tell */
+        got->header.eot = m->eot;
+        got->header.fingerprint = m->fingerprint;
+        got->header.xxh3 = want->xxh3;
     }
     /* missing shards were added at the end: sort all shards again */
     if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
@@ -240,19 +246,17 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     int rc = SGT_OK;
     s->folder = 1;
     if (inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json"))
-        s->unfinished =
-            inspect_exists(s->path, ".work/merge") ? "sgt-inspect --merge" : "sgt-tokenize";
+        s->unfinished = inspect_exists(s->path, ".work/merge") ? "sgt-inspect" : "sgt-tokenize";
+    if (inspect_exists(s->path, "manifest.json")) {
+        s->manifest = calloc(1, sizeof *s->manifest);
+        if (!s->manifest) return sgt_fail_memory(err, s->path);
+        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0) return rc;
+    }
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         if (o->split && strcmp(o->split, inspect_splits[i])) continue;
         if ((rc = add_split(s, inspect_splits[i], o, err)) < 0) return rc;
     }
-    if (inspect_exists(s->path, "manifest.json")) {
-        s->manifest = calloc(1, sizeof *s->manifest);
-        if (!s->manifest) return sgt_fail_memory(err, s->path);
-        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 ||
-            (rc = compare_manifest(s, o, err)) < 0)
-            return rc;
-    }
+    if (s->manifest && (rc = compare_manifest(s, o, err)) < 0) return rc;
     if (!s->count && s->unfinished)
         return sgt_fail(
             err, SGT_EFORMAT,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
@@ -37,7 +38,10 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
 {
     char *text = NULL;
     size_t n = 0;
-    *k = (inspect_starts){.path = inspect_index_path(d->path)};
+    *k = (inspect_starts){0};
+    /* Megatron-LM's index was read when the set was opened */
+    if (s->manifest && s->manifest->foreign) return SGT_OK;
+    k->path = inspect_index_path(d->path);
     if (!k->path) return d->indexed || s->manifest ? sgt_fail_memory(err, d->path) : SGT_OK;
     if (!d->indexed && s->manifest)
         return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
@@ -73,8 +77,9 @@ int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shar
 typedef struct passing {
     const inspect_shard *shard;
     inspect_starts starts;
-    uint64_t next;   /* index of the first start whose token has not been read */
-    uint64_t *bytes; /* grows atomically by the number of bytes read */
+    uint64_t next;      /* index of the first start whose token has not been read */
+    uint64_t *bytes;    /* grows atomically by the number of bytes read */
+    XXH3_state_t *hash; /* of the tokens, if only the manifest has a checksum; else NULL */
 } passing;
 
 static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
@@ -86,7 +91,19 @@ static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, 
         if (rc < 0) return rc;
     }
     __atomic_fetch_add(p->bytes, 2 * n, __ATOMIC_RELAXED);
+    if (p->hash) XXH3_64bits_update(p->hash, ids, 2 * n);
     return SGT_OK;
+}
+
+/* Compare the tokens of a file without a header, which have been read, with the manifest. */
+static int compare_checksum(const passing *p, sgt_error *err)
+{
+    uint64_t got = XXH3_64bits_digest(p->hash);
+    if (got == p->shard->header.xxh3) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: checksum %016" PRIx64 ", but the manifest says %016" PRIx64
+                    ": its tokens have changed since it was written (make it again)",
+                    p->shard->path, got, p->shard->header.xxh3);
 }
 
 int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt_stop *stop,
@@ -95,7 +112,13 @@ int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt
     passing p = {.shard = d, .bytes = bytes};
     sgt_shard_visitor v = {see_tokens, &p};
     int rc = inspect_starts_read(&p.starts, s, d, err);
+    if (!rc && s->manifest && s->manifest->foreign && d->listed) {
+        if (!(p.hash = XXH3_createState())) rc = sgt_fail_memory(err, d->path);
+        else XXH3_64bits_reset(p.hash);
+    }
     if (!rc) rc = sgt_shard_verify(d->path, d->header.data == 0, inspect_ids(d), &v, stop, err);
+    if (!rc && p.hash) rc = compare_checksum(&p, err);
+    XXH3_freeState(p.hash);
     inspect_starts_free(&p.starts);
     return rc;
 }

@@ -20,6 +20,7 @@ from ._native import tokenize_library as library
 
 FORMATS = ("auto", "text", "jsonl")
 NORMALIZE = ("as-vocab", "none", "nfc", "nfkc")
+LAYOUTS = ("sgt", "megatron", "nanogpt", "npy")
 INVALID = ("keep", "replace", "fail")
 
 
@@ -68,6 +69,7 @@ def tokenize(
     normalize: str = "as-vocab",
     format: str = "auto",
     field: Optional[str] = None,
+    shards: str = "sgt",
     shard_tokens: int = 0,
     threads: int = 0,
     shuffle: Optional[int] = None,
@@ -82,7 +84,8 @@ def tokenize(
 
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
-    order, or None for none. progress=True draws one line on stderr; a function gets the
+    order, or None for none. `shards` names the files' layout: sgt, or another trainer's: megatron,
+    nanogpt or npy. progress=True draws one line on stderr; a function gets the
     bytes done, the bytes in all (0: unknown) and the tokens, from another thread.
     """
     several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
@@ -98,6 +101,7 @@ def tokenize(
         rule=None if pattern is None else pattern.encode(),
         normalize=_index(NORMALIZE, normalize, "normalize"),
         val_fraction=_fraction(split),
+        layout=_index(LAYOUTS, shards, "shards"),
         shard_tokens=shard_tokens,
         threads=threads,
         format=_index(FORMATS, format, "format"),

@@ -1,0 +1,176 @@
+# sgt-tokenize --shards and sgt-inspect --export: files of Megatron-LM, nanoGPT and OLMo-core, read back by readers
+# written from those programs' formats (tests/tokenize/check_layout.py), and by every program here.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+. "$ROOT/tests/cli/corpus.inc"
+
+work_in_memory
+check_layout() { # SET OUT LAYOUT
+    ! command -v python3 > /dev/null || run 0 python3 "$ROOT/tests/tokenize/check_layout.py" "$@"
+}
+
+some_corpus corpus
+touch -d @1700000000 corpus/*
+options='--quiet --split 30%'
+run 0 sgt-tokenize $options --shard-tokens 1k corpus own
+for layout in megatron nanogpt npy; do
+    # the same from text and from shards of any size, by any number of ranks, and again
+    run 0 sgt-tokenize $options --shards $layout --threads 1 corpus $layout
+    stdout_is ''
+    absent $layout/.work
+    check_layout own $layout $layout
+    run 0 sgt-inspect --quiet --export $layout own exported
+    stdout_is ''
+    same_folders exported $layout
+    rm -r exported
+    run 0 sgt-tokenize --json --split 30% --shards $layout corpus $layout
+    stdout_has '"already_done": true'
+    for i in 1 0 2; do run 0 sgt-tokenize $options --shards $layout --rank $i --ranks 3 corpus ranks; done
+    same_folders ranks $layout
+    rm -r ranks
+    # read by the programs here, with the manifest and documents
+    run 0 sgt-inspect $layout --verify
+    stdout_has 'ids are right, checksums too'
+    run 0 sgt-inspect $layout --decode 0:100
+    cp .stdout got
+    run 0 sgt-inspect own --decode 1:100
+    same got .stdout
+    run 0 sgt-inspect --json $layout
+    documents=$(field documents .stdout)
+    run 0 sgt-inspect --json own
+    [ "$documents" = "$(field documents .stdout)" ] || fail "$layout: $documents documents"
+    run 0 sgt-bench loader $layout --seq-len 16 --batch-size 2 --loader mmap --json
+    run 0 sgt-train --quiet --data $layout --run run-$layout --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2 \
+        --eval-every 1 --device cpu
+    check "$layout: evaluated on its val split" grep -q '"val_loss"' run-$layout/log.jsonl
+    # a changed token is found by the manifest's checksum
+    cp -r $layout hurt
+    bin=$(echo hurt/train*[ny])
+    patch "$bin" 600 $(($(od -An -tu1 -j600 -N1 "$bin") ^ 1))
+    run 1 sgt-inspect hurt --verify
+    stderr_matches "^sgt-inspect: $bin: checksum [0-9a-f]{16}, but the manifest says [0-9a-f]{16}: "
+    rm -r hurt
+done
+# Megatron-LM's pair alone is a set, too
+mkdir pair
+cp megatron/*_text_document.* pair
+run 0 sgt-inspect pair
+stdout_has 'megatron: 16-bit ids, and documents in .idx'
+run 0 sgt-inspect --compare pair megatron
+run 0 sgt-inspect pair --batch 0:2 --batch-size 2 --seq-len 8 --sampling documents
+# nanoGPT's files without the manifest
+mkdir raw
+cp nanogpt/*.bin raw
+run 0 sgt-inspect raw --raw
+stdout_has 'raw: 16-bit ids without a header'
+
+# what it says
+run 0 sgt-tokenize --shards nanogpt corpus/m said
+stdout_matches '^said: [0-9,]+ tokens, 1 document, 1 file$'
+stdout_has 'for nanoGPT: raw 16-bit ids; documents end with the end-of-text id'
+run 0 sgt-inspect --json --export npy own other
+stdout_has '"layout": "npy"'
+stdout_has '"files": 2'
+run 0 sgt-inspect --export megatron own third
+stdout_matches '^third: [0-9,]+ tokens, [0-9]+ documents, 2 files, in [0-9.]+ m?s, '
+stdout_has 'for Megatron-LM: --data-path OUT/train_text_document'
+
+# shuffled, deduplicated, of another vocabulary; from standard input; an empty corpus
+vocab="--vocab $ROOT/tests/data/vocab/trained"
+run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup corpus trained
+run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup --shards megatron corpus trained-megatron
+check_layout trained trained-megatron megatron
+run 0 sgt-inspect trained-megatron --decode 0:100
+cp .stdout got
+run 0 sgt-inspect trained --decode 1:100
+same got .stdout
+run 0 sgt-tokenize --quiet --shards npy - piped < corpus/m
+run 0 sgt-tokenize --quiet - piped-own < corpus/m
+check_layout piped-own piped npy
+: > nothing
+run 0 sgt-tokenize --quiet --shards megatron nothing one-id
+run 0 sgt-tokenize --quiet nothing one-id-own
+check_layout one-id-own one-id megatron
+
+# --dry-run foresees the files, and the shards meanwhile
+run 0 sgt-tokenize --dry-run --json --shards megatron --split 30% corpus
+stdout_has '"shards": 2'
+[ "$(field disk_meanwhile .stdout)" -gt 0 ] || fail 'no shards meanwhile'
+
+# another layout than that of OUT: refused, or replaced, and then nothing is left of the old one
+run 1 sgt-tokenize $options corpus megatron
+stderr_is 'sgt-tokenize: megatron: made with --shards megatron, now not given (--force replaces it)'
+run 1 sgt-tokenize $options --shards npy corpus own
+stderr_is 'sgt-tokenize: own: made with --shards not given, now npy (--force replaces it)'
+cp -r own changing
+echo mine > changing/train.bin.notes
+for layout in megatron npy nanogpt; do
+    run 0 sgt-tokenize $options --force --shards $layout corpus changing
+    diff -r -x train.bin.notes changing $layout > .diff || fail "--force: $(head -3 .diff)"
+done
+run 0 sgt-tokenize $options --force --shard-tokens 1k corpus changing
+diff -r -x train.bin.notes changing own > .diff || fail "--force: $(head -3 .diff)"
+run 0 sgt-inspect --quiet --force --export npy own changing
+run 0 sgt-inspect --quiet --force --export megatron own changing
+diff -r -x train.bin.notes changing megatron > .diff || fail "--force: $(head -3 .diff)"
+exists changing/train.bin.notes
+
+# unfinished: every program says so
+run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
+run 1 sgt-inspect half
+stderr_is 'sgt-inspect: half: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)'
+run 1 sgt-bench loader half
+stderr_is 'sgt-bench loader: half: unfinished (the same sgt-tokenize command again finishes it)'
+run 1 sgt-tokenize $options corpus half
+stderr_is 'sgt-tokenize: half: made with --shards npy, now not given (--force replaces it)'
+run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
+same_folders half npy
+
+# refused
+run 1 sgt-inspect --export npy megatron new
+stderr_is "sgt-inspect: megatron: made for another trainer already: only sets of sgt's own shards are exported"
+run 1 sgt-inspect --merge own megatron new
+stderr_is "sgt-inspect: megatron: made for another trainer: only sets of sgt's own shards are merged"
+run 1 sgt-inspect --export npy raw new
+stderr_is 'sgt-inspect: raw: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
+run 1 sgt-inspect --export npy own/train_000000.bin new
+stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only sets that sgt-tokenize made whole are exported'
+run 1 sgt-inspect --export npy own megatron
+stderr_is 'sgt-inspect: megatron: OUT is there already (name a new folder, or --force replaces the set in it)'
+cp -r own hurt
+patch hurt/train_000000.bin 1500 7
+run 1 sgt-inspect --export npy hurt new
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: '
+absent new
+rm -r hurt && cp -r own hurt && patch hurt/train_000000.idx 0 3
+run 1 sgt-inspect --export megatron hurt new
+stderr_has 'hurt/train_000000.idx: at byte 0: document 0 starts at token 3, expected '
+absent new
+# a document of more tokens than Megatron-LM's index can hold; its shards are mostly holes
+mkdir long
+for i in 0 1; do
+    { le32 20240520 && le32 1 && le32 2147483647 && le32 1 && le32 50257 && le32 50256; } > long/train_00000$i.bin
+    truncate -s $((1024 + 2 * 2147483647)) long/train_00000$i.bin 2> /dev/null || skip 'files of 4 GiB are refused here'
+done
+le64 0 > long/train_000000.idx
+: > long/train_000001.idx
+cat > long/manifest.json << 'END'
+{"version": 1, "options": {}, "vocabulary": {"name": "gpt2", "fingerprint": "0000000000000000", "size": 50257, "eot": 50256},
+ "shards": [{"file": "train_000000.bin", "split": "train", "tokens": 2147483647, "documents": 1, "xxh3": "0000000000000000"},
+  {"file": "train_000001.bin", "split": "train", "tokens": 2147483647, "documents": 0, "xxh3": "0000000000000000"}],
+ "totals": {"tokens": 4294967294, "documents": 1, "bytes": 1, "files": 1, "invalid_utf8": 0}}
+END
+run 1 sgt-inspect --export megatron long new
+stderr_has "long: document 0 of split train has 4294967294 tokens: Megatron-LM's index holds at most 2147483647 ("
+absent new
+
+run_usage '--shard-tokens: not together with --shards npy, which makes one file of a split' \
+    sgt-tokenize --shards npy --shard-tokens 1k corpus new
+run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
+run_usage '--train-vocab makes a vocabulary and no shards: not with --shards' \
+    sgt-tokenize --train-vocab 300 --shards npy corpus new
+run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
+run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new
+run_usage '--merge: not together with --export' sgt-inspect --merge --export npy own new
+run_usage '--export: not together with --verify, --decode or --batch' sgt-inspect --export npy --verify own new
+run_usage '--shard-tokens, --force: need --merge' sgt-inspect --export npy --shard-tokens 1k own new

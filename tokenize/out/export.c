@@ -1,0 +1,296 @@
+/* export.c: write the tokens of a set as another trainer's files, and give these their names. */
+#include "tokenize/out/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "loader/base/file.h"
+#include "loader/shards/json_dumps.h"
+#include "loader/shards/shard.h"
+#include "tokenize/out/journal.h"
+
+#define RETIRED "replaced" /* folder in .work for the manifest of an earlier set */
+
+const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
+const char *const sgt_layout_says[] = {
+    "shards of sgt",
+    "for Megatron-LM: --data-path OUT/train_text_document (16-bit ids, documents end with the "
+    "end-of-text id)",
+    "for nanoGPT: raw 16-bit ids; documents end with the end-of-text id",
+    "for OLMo-core: raw 16-bit ids without NumPy's header (numpy.fromfile, not numpy.load); "
+    "documents end with the end-of-text id"};
+static const char *const endings[] = {"", "_text_document.bin", ".bin", ".npy"};
+
+/* ---- names ---- */
+
+/* Write "x.idx" for "x.bin" into name[64]. */
+static void index_name(char name[64], const char *file)
+{
+    snprintf(name, 64, "%.*s.idx", (int)strcspn(file, "."), file);
+}
+
+/* Return WORK/NAME.tmp, malloc'd. */
+static char *temporary(const char *work, const char *name)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%.63s.tmp", name);
+    return sgt_join(work, text);
+}
+
+char *sgt_export_options(const char *options, sgt_layout layout)
+{
+    json_t *all = json_loads(options, 0, NULL);
+    char *text = NULL;
+    json_object_del(all, "shard_tokens");
+    if (json_object_set_new(all, "shards", json_string(sgt_layout_names[layout])) == 0)
+        text = sgt_json_dumps(all, 0);
+    json_decref(all);
+    return text;
+}
+
+/* ---- tokens ---- */
+
+/* The tokens of a split on their way into one file. */
+typedef struct copy {
+    const sgt_export *e;
+    const char *path; /* path of the file */
+    int fd;
+    XXH3_state_t *hash;
+    uint64_t read, written; /* tokens of the split; written: of all splits */
+    uint16_t eot;
+    const char *shard; /* path of the shard that is read */
+} copy;
+
+static int put_ids(copy *c, const uint16_t *ids, size_t n, sgt_error *err)
+{
+    XXH3_64bits_update(c->hash, ids, 2 * n);
+    return sgt_write_all(c->fd, ids, 2 * n, c->path, err);
+}
+
+/* Write ids, without the first one of the split. */
+static int see_ids(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
+{
+    copy *c = ctx;
+    size_t skip = c->read == 0 && n > 0;
+    (void)first;
+    if (skip && ids[0] != c->eot)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: token 0 is %u, expected the end-of-text id %u that begins a document",
+                        c->shard, ids[0], c->eot);
+    c->read += n;
+    int rc = put_ids(c, ids + skip, n - skip, err);
+    if (c->e->progress) c->e->progress(c->e->ctx, c->written + c->read);
+    return rc;
+}
+
+static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
+{
+    const sgt_shard_visitor visitor = {see_ids, c};
+    const sgt_manifest *m = c->e->from;
+    uint64_t before = c->read;
+    char *path = sgt_join(c->e->set, s->file);
+    if (!path) return sgt_fail_memory(err, s->file);
+    c->shard = path;
+    int rc = sgt_shard_verify(path, 0, m->vocab, &visitor, c->e->stop, err);
+    if (!rc && c->read - before != s->tokens)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but the manifest says %" PRIu64,
+                      path, c->read - before, s->tokens);
+    free(path);
+    return rc;
+}
+
+static int copy_shards(copy *c, sgt_manifest_shard *to, sgt_error *err)
+{
+    const sgt_manifest *m = c->e->from;
+    int rc = SGT_OK;
+    for (size_t i = 0; i < m->count && !rc; i++)
+        if (!strcmp(m->shards[i].split, to->split)) rc = copy_shard(c, &m->shards[i], err);
+    if (!rc) rc = put_ids(c, &c->eot, 1, err);
+    if (!rc && fsync(c->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", c->path);
+    to->xxh3 = XXH3_64bits_digest(c->hash);
+    return rc;
+}
+
+static int write_tokens(const sgt_export *e, uint64_t written, sgt_manifest_shard *to,
+                        sgt_error *err)
+{
+    char *path = temporary(e->work, to->file);
+    copy c = {.e = e,
+              .path = path,
+              .fd = -1,
+              .hash = XXH3_createState(),
+              .written = written,
+              .eot = (uint16_t)e->from->eot};
+    int rc = path && c.hash ? SGT_OK : sgt_fail_memory(err, e->work);
+    if (!rc) c.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (!rc && c.fd < 0) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc) {
+        XXH3_64bits_reset(c.hash);
+        rc = copy_shards(&c, to, err);
+    }
+    if (c.fd >= 0) close(c.fd);
+    XXH3_freeState(c.hash);
+    free(path);
+    return rc;
+}
+
+static int write_index(const sgt_export *e, const sgt_manifest_shard *to, sgt_error *err)
+{
+    char name[64];
+    index_name(name, to->file);
+    char *path = temporary(e->work, name);
+    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
+    int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, name);
+    if (!rc) rc = sgt_export_idx(e, to->split, f, err);
+    if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0))
+        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    if (f) fclose(f);
+    free(path);
+    return rc;
+}
+
+/* ---- the set ---- */
+
+static int write_split(const sgt_export *e, const char *split, uint64_t written, sgt_manifest *to,
+                       sgt_error *err)
+{
+    sgt_manifest_shard *s = &to->shards[to->count];
+    *s = (sgt_manifest_shard){0};
+    for (size_t i = 0; i < e->from->count; i++) {
+        if (strcmp(e->from->shards[i].split, split)) continue;
+        s->tokens += e->from->shards[i].tokens;
+        s->documents += e->from->shards[i].documents;
+    }
+    if (!s->tokens) return SGT_OK;
+    snprintf(s->split, sizeof s->split, "%s", split);
+    snprintf(s->file, sizeof s->file, "%s%s", split, endings[e->layout]);
+    int rc = to->raw ? SGT_OK : write_index(e, s, err);
+    if (!rc) rc = write_tokens(e, written, s, err);
+    to->count += !rc;
+    return rc;
+}
+
+int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err)
+{
+    const sgt_manifest *from = e->from;
+    *to = *from;
+    to->count = 0;
+    to->foreign = 1;
+    to->raw = e->layout != SGT_LAYOUT_MEGATRON;
+    to->options = sgt_export_options(from->options, e->layout);
+    to->invalid = from->invalid ? strdup(from->invalid) : NULL;
+    to->shards = calloc(SGT_SPLITS, sizeof *to->shards);
+    if (!to->options || !to->shards || (from->invalid && !to->invalid))
+        return sgt_fail_memory(err, e->work);
+    uint64_t written = 0;
+    int rc = SGT_OK;
+    for (int i = 0; i < SGT_SPLITS && !rc; i++) {
+        size_t had = to->count;
+        rc = write_split(e, sgt_split_names[i], written, to, err);
+        if (to->count > had) written += to->shards[had].tokens;
+    }
+    return rc;
+}
+
+static int move_file(const char *work, const char *out, const char *name, sgt_error *err)
+{
+    char *from = temporary(work, name), *to = sgt_join(out, name);
+    int rc = from && to ? SGT_OK : sgt_fail_memory(err, name);
+    if (!rc && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", from, to);
+    free(from);
+    free(to);
+    return rc;
+}
+
+int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err)
+{
+    int rc = sgt_sync_folder(work, err);
+    for (size_t i = 0; i < to->count && !rc; i++) {
+        char name[64];
+        index_name(name, to->shards[i].file);
+        if (!to->raw) rc = move_file(work, out, name, err);
+        if (!rc) rc = move_file(work, out, to->shards[i].file, err);
+    }
+    return rc;
+}
+
+int sgt_export_copy(const char *from, const char *to, const char *name, sgt_error *err)
+{
+    char *a = sgt_join(from, name), *b = sgt_join(to, name), buffer[1 << 14];
+    int rc = a && b ? SGT_OK : sgt_fail_memory(err, name), in = -1, out = -1;
+    if (!rc && (in = open(a, O_RDONLY | O_CLOEXEC)) < 0) rc = sgt_fail_errno(err, "%s", a);
+    if (!rc && (out = open(b, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
+        rc = sgt_fail_errno(err, "%s", b);
+    for (ssize_t n = 1; !rc && n;) {
+        if ((n = read(in, buffer, sizeof buffer)) < 0 && errno == EINTR) continue;
+        rc = n < 0 ? sgt_fail_errno(err, "%s", a) : sgt_write_all(out, buffer, (size_t)n, b, err);
+    }
+    if (!rc && fsync(out) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", b);
+    if (in >= 0) close(in);
+    if (out >= 0) close(out);
+    free(a);
+    free(b);
+    return rc;
+}
+
+int sgt_export_remove(const char *out, const sgt_manifest *m, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < m->count && m->foreign && !rc; i++) {
+        char index[64];
+        index_name(index, m->shards[i].file);
+        for (int k = m->raw; k < 2 && !rc; k++) {
+            char *path = sgt_join(out, k ? m->shards[i].file : index);
+            if (!path) rc = sgt_fail_memory(err, out);
+            else if (unlink(path) < 0 && errno != ENOENT)
+                rc = sgt_fail_errno(err, "%s: cannot remove", path);
+            free(path);
+        }
+    }
+    return rc;
+}
+
+/* ---- an earlier set ---- */
+
+int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err)
+{
+    sgt_manifest m = {0};
+    char *old = sgt_join(work, RETIRED), *path = old ? sgt_join(old, "manifest.json") : NULL;
+    int rc = path ? SGT_OK : sgt_fail_memory(err, work);
+    /* a damaged manifest lists nothing */
+    if (!rc && !sgt_file_gone(path) && sgt_manifest_read(&m, old, err) == SGT_ENOMEM)
+        rc = SGT_ENOMEM;
+    if (!rc) rc = sgt_export_remove(out, &m, err);
+    if (!rc) rc = sgt_remove_tree(old, err);
+    sgt_manifest_free(&m);
+    free(old);
+    free(path);
+    return rc;
+}
+
+int sgt_export_retire(const char *out, const char *work, sgt_error *err)
+{
+    int rc = sgt_export_retire_rest(out, work, err);
+    if (rc < 0) return rc;
+    char *manifest = sgt_join(out, "manifest.json"), *old = sgt_join(work, RETIRED),
+         *kept = old ? sgt_join(old, "manifest.json") : NULL;
+    if (!manifest || !kept) rc = sgt_fail_memory(err, out);
+    if (!rc && !sgt_file_gone(manifest)) {
+        if (mkdir(old, 0777) < 0) rc = sgt_fail_errno(err, "%s: cannot make this folder", old);
+        else if (rename(manifest, kept) < 0)
+            rc = sgt_fail_errno(err, "%s: cannot move to %s", manifest, kept);
+        else rc = sgt_sync_folder(old, err);
+    }
+    if (!rc) rc = sgt_sync_folder(out, err);
+    free(manifest);
+    free(old);
+    free(kept);
+    return rc < 0 ? rc : sgt_export_retire_rest(out, work, err);
+}

@@ -1,0 +1,68 @@
+/* export.h: rewrite a complete set as another trainer's files (sgt_layout). Both sgt-tokenize
+ * --shards and sgt-inspect --export do it this way:
+ *
+ *     sgt_manifest to = {0};
+ *     sgt_export e = {.set = "out", .from = &manifest, .work = "dir/.work", .layout = ...};
+ *     rc = sgt_export_write(&e, &to, &err);                      // files with temporary names
+ *     if (!rc) rc = sgt_export_move(e.work, "dir", &to, &err);   // their final names
+ *     ... publish the manifest `to`, last ...
+ *     sgt_manifest_free(&to);
+ *
+ * Our end-of-text id begins a document, and theirs ends it: a split's first id is left out, and the
+ * id is appended to its end. So a document begins at the same token number as before. Everything
+ * that is read is verified as sgt_shard_verify does. Memory does not grow with the set. */
+#ifndef SGT_EXPORT_H
+#define SGT_EXPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "loader/base/error.h"
+#include "loader/shards/manifest.h"
+#include "tokenize/sgt_tokenize.h"
+
+typedef struct sgt_export {
+    const char *set;          /* folder of a complete set in our own layout */
+    const sgt_manifest *from; /* its manifest */
+    const char *work;         /* folder for the new files, which the caller has locked */
+    sgt_layout layout;
+    const sgt_stop *stop;
+    /* called now and then with the number of tokens written; may be NULL */
+    void (*progress)(void *ctx, uint64_t tokens);
+    void *ctx;
+} sgt_export;
+
+/* Names of the layouts: "sgt", "megatron", "nanogpt", "npy"; and what to do with the files, in a
+ * sentence. */
+extern const char *const sgt_layout_names[], *const sgt_layout_says[];
+
+/* Return the options of a set in another layout, as malloc'd JSON text: `options` without
+ * shard_tokens and with "shards". NULL: out of memory. */
+char *sgt_export_options(const char *options, sgt_layout layout);
+
+/* Write the files into e->work, flushed to disk, with ".tmp" appended to their names, and describe
+ * the new set in *to, which the caller frees also after a failure. SGT_EUNSUPPORTED names a
+ * document that Megatron-LM's index cannot hold. */
+int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
+
+/* Rename the files to their final names in `out`, an .idx before its .bin. */
+int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
+
+/* Copy NAME from one folder to another, and flush it to disk. */
+int sgt_export_copy(const char *from, const char *to, const char *name, sgt_error *err);
+
+/* Remove the files that the manifest of a set in another layout lists. Does nothing for a set in
+ * our own, whose files are known by their names. */
+int sgt_export_remove(const char *out, const sgt_manifest *m, sgt_error *err);
+
+/* Take the manifest of an earlier set away from `out`, durably, so that `out` never looks complete
+ * while files are missing. Then do what sgt_export_remove does. The manifest is kept in `work`
+ * meanwhile: sgt_export_retire_rest finishes what a killed call has begun. */
+int sgt_export_retire(const char *out, const char *work, sgt_error *err);
+int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err);
+
+/* Write Megatron-LM's index of a split's documents to f (export_idx.c; megatron.h has the
+ * format). */
+int sgt_export_idx(const sgt_export *e, const char *split, FILE *f, sgt_error *err);
+
+#endif
