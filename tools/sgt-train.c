@@ -21,6 +21,7 @@
 #include "tools/train/estimate.h"
 #include "tools/train/finetune.h"
 #include "tools/train/self_check.h"
+#include "tools/train/text_bytes.h"
 #include "train/paths.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
@@ -147,10 +148,12 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61". */
+/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)",
+ * without the bits if the vocabulary is unknown. */
 static void print_losses(const sgt_train_losses *l)
 {
-    char first[32], mean[32], val[32], since[48] = "", of[48] = "", evaluated[80] = "", at[40] = "";
+    char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";
+    char evaluated[128] = "", at[40] = "";
     if (!l->steps) return;
     if (l->resumed)
         snprintf(since, sizeof since, " since step %llu", (unsigned long long)l->resumed);
@@ -158,9 +161,11 @@ static void print_losses(const sgt_train_losses *l)
         snprintf(of, sizeof of, " (mean of the last %llu steps)", (unsigned long long)l->of);
     if (l->val_step < l->resumed + l->steps)
         snprintf(at, sizeof at, " at step %llu", (unsigned long long)l->val_step);
+    if (l->val_bits_per_byte > 0)
+        snprintf(bits, sizeof bits, " (%.3f bits per byte)", l->val_bits_per_byte);
     if (l->val_step)
-        snprintf(evaluated, sizeof evaluated, ", validation %s%s",
-                 format_loss(val, sizeof val, l->val), at);
+        snprintf(evaluated, sizeof evaluated, ", validation %s%s%s",
+                 format_loss(val, sizeof val, l->val), bits, at);
     format_loss(first, sizeof first, l->first);
     format_loss(mean, sizeof mean, l->mean);
     if (l->steps == 1) sgt_put_line(stdout, "loss%s: %s%s", since, first, evaluated);
@@ -357,6 +362,7 @@ int main(int argc, char **argv)
                                  .command = command,
                                  .profile = o.profile,
                                  .examples = finetune_read,
+                                 .text_bytes = text_bytes_of,
                                  .cache = cache,
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,

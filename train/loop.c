@@ -25,6 +25,7 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
+    float *losses; /* (local rows, T): loss of each target of an evaluation; NULL: not wanted */
     sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
     double began[RING];
     uint64_t next; /* first step whose line is not written */
@@ -51,10 +52,25 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-static int evaluate(loop *l, double *mean, sgt_error *err)
+/* Add the losses of the targets that stand for text. The backend has stored them in l->losses. */
+static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
+{
+    const sgt_trainer *t = l->t;
+    const sgt_backend_options *o = &t->plan.backend;
+    size_t T = o->seq, n = t->info.local_batch * T;
+    for (size_t i = 0; i < n; i++) {
+        int32_t target =
+            rows->targets ? rows->targets[i] : rows->tokens[i / T * (T + 1) + i % T + 1];
+        if (target < 0 || (o->ignoring && target == o->ignore)) continue;
+        sgt_text_loss_add(text, t->text_bytes, target, l->losses[i]);
+    }
+}
+
+static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    double all[2] = {0}; /* sums of losses and of targets */
+    double all[4] = {0}; /* sums of losses, of targets, of losses of text, and of its bytes */
+    sgt_text_loss text = {0, 0};
     uint64_t from = sgt_trace_begin(t->trace);
     sgt_feed_again(l->val);
     for (uint64_t k = 0; k < t->eval_batches; k++) {
@@ -62,16 +78,22 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
         uint64_t n;
         sgt_batch rows;
         int rc = sgt_feed_next(l->val, &rows, err);
+        rows.losses = l->losses;
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
+        if (l->losses) add_text(l, &rows, &text);
         all[0] += loss;
         all[1] += (double)n;
     }
-    int rc = over_ranks(l, all, 2, err);
+    all[2] = text.nats;
+    all[3] = text.bytes;
+    int rc = over_ranks(l, all, 4, err);
     if (rc < 0) return rc;
+    text = (sgt_text_loss){all[2], all[3]};
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all[1];
-    *mean = all[1] > 0 ? plain(all[0] / all[1]) : (double)NAN;
+    m->val_loss = all[1] > 0 ? plain(all[0] / all[1]) : (double)NAN;
+    m->val_bits_per_byte = sgt_bits_per_byte(&text);
     return SGT_OK;
 }
 
@@ -101,7 +123,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     l->step_peak = m->peak_bytes;
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
-    if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
+    if (val && (rc = evaluate(l, m, err)) < 0) return rc;
     if ((rc = sgt_watch_step(&l->watch, m, err)) < 0) return rc;
     l->next++;
     l->mark = sgt_now();
@@ -306,6 +328,9 @@ static int open_feed(loop *l, sgt_error *err)
     if (rc < 0 || !t->eval_batches) return rc;
     sgt_feed_options val = {.count = t->eval_batches, .now = 1, .starts = o.starts};
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
+    if (t->text_bytes &&
+        !(l->losses = calloc((size_t)t->info.local_batch * p->backend.seq, sizeof *l->losses)))
+        return sgt_fail_memory(err, NULL);
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
@@ -406,6 +431,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     sgt_saver_close(l.saver);
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);
+    free(l.losses);
     return rc;
 }
 

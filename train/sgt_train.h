@@ -43,6 +43,12 @@ typedef struct sgt_train_options {
      * except `rows` and `order` with malloc'd arrays, which sgt_train frees, even after a failure.
      * NULL: such data is refused. */
     int (*examples)(const char *path, sgt_examples *e, sgt_error *err);
+    /* Fills in bytes[n] with the bytes of each id's text, 0 for an id without a text, such as the
+     * end of text. The vocabulary is that of the file `tokenizer` (NULL: there is none) or has this
+     * fingerprint (0: unknown). A failure only leaves out validation in bits per byte. NULL: so
+     * does this. */
+    int (*text_bytes)(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
+                      sgt_error *err);
     /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
      * cache */
     const char *cache;
@@ -82,6 +88,7 @@ typedef struct sgt_train_losses {
     uint64_t of; /* number of steps in `mean`: 20, or half of the steps if that is fewer */
     /* loss of the last evaluation, and how many steps the run had made then; 0: none */
     double val;
+    double val_bits_per_byte; /* the same in bits per byte of text; 0: unknown */
     uint64_t val_step;
 } sgt_train_losses;
 

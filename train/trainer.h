@@ -26,7 +26,11 @@ typedef struct sgt_trainer {
     uint64_t eval_batches;
     char *tokenizer; /* tokenizer.json's text, for checkpoints, or NULL */
     int64_t eot;     /* id of the end-of-text token; -1: not known */
-    char *from;      /* checkpoint that this run resumes from, or NULL */
+    /* (info.vocab): bytes of each id's text, 0 for none; NULL: unknown, or not wanted */
+    uint32_t *text_bytes;
+    char *tokenizer_path; /* file that `tokenizer` was read from, or NULL */
+    uint64_t fingerprint; /* fingerprint of the data's vocabulary; 0: unknown */
+    char *from;           /* checkpoint that this run resumes from, or NULL */
     /* state of the run: that of `from` after a resume, later that of each checkpoint */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */

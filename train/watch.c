@@ -103,14 +103,17 @@ static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 
 static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
-    char line[256], since[32], epoch[32];
+    char line[300], since[32], epoch[32], bits[48] = "";
     double seconds =
         (double)(w->t->info.windows_per_epoch * w->t->plan.backend.seq) / m->tokens_per_s;
-    snprintf(line, sizeof line,
-             "step %llu: loss %.4f, validation %.4f, %llu tokens, %s, %.0f tokens/s, %s per epoch",
-             (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
-             sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
-             sgt_format_duration(epoch, sizeof epoch, seconds));
+    if (m->val_bits_per_byte > 0)
+        snprintf(bits, sizeof bits, " (%.4f bits per byte)", m->val_bits_per_byte);
+    snprintf(
+        line, sizeof line,
+        "step %llu: loss %.4f, validation %.4f%s, %llu tokens, %s, %.0f tokens/s, %s per epoch",
+        (unsigned long long)m->step + 1, m->loss, m->val_loss, bits, (unsigned long long)m->tokens,
+        sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
+        sgt_format_duration(epoch, sizeof epoch, seconds));
     say_line(w, line);
 }
 
@@ -191,6 +194,7 @@ void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
                               .mean = n ? sum / (double)n : 0,
                               .of = n,
                               .val = w->val_loss,
+                              .val_bits_per_byte = w->val_bits_per_byte,
                               .val_step = w->val_step};
 }
 
@@ -211,6 +215,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     w->steps++;
     if (m->evaluated) {
         w->val_loss = m->val_loss;
+        w->val_bits_per_byte = m->val_bits_per_byte;
         w->val_step = m->step + 1;
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))

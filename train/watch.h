@@ -30,6 +30,7 @@ typedef struct sgt_watch {
     uint64_t steps;                  /* steps of this call */
     /* loss of the last evaluation, and how many steps the run had made then; 0: none */
     double val_loss;
+    double val_bits_per_byte; /* the same in bits per byte of text; 0: unknown */
     uint64_t val_step;
     uint64_t skipped; /* updates skipped so far */
 } sgt_watch;

@@ -119,7 +119,45 @@ stdout_matches '^split, train: [0-9,]+ tokens in [0-9]+ windows of 32$'
 stdout_matches '^  loss           1[0-9]\.[0-9]{4} nats per token$'
 stdout_matches '^  bits per byte  [0-9]\.[0-9]{4}  \([0-9,]+ bytes\)$'
 
-# A set whose vocabulary is not the model's is refused.
+# validation while training: the same tokens, in nats and in bits per byte. One window of all tokens is not shifted.
+mkdir few both
+head -c 900 texts/part-03 > few/text
+run 0 sgt-tokenize --quiet few some
+cp set/train_000000.* both
+cp some/train_000000.bin both/val_000000.bin
+cp some/train_000000.idx both/val_000000.idx
+tokens=$((($(stat -c %s both/val_000000.bin) - 1024) / 2))
+run 0 sgt-train --data both --run watched --device cpu --model 1x8x1 --seq-len $((tokens - 1)) --batch-size 1 --steps 2 \
+    --eval-every 1 --precision fp32
+stderr_matches '^step 2: loss [0-9.]+, validation [0-9.]+ \([0-9.]+ bits per byte\), [0-9,]+ tokens, '
+stdout_matches '^loss: .*, validation 10\.[0-9]+ \([0-9.]+ bits per byte\)$'
+tail -n 1 watched/log.jsonl > logged
+run 0 sgt-eval --device cpu watched --data both --json
+[ "$(field windows .stdout)" -eq 1 ] || fail 'not one window'
+close 'nats while training' "$(field val_loss logged)" "$(figure loss .stdout)" 1e-6
+close 'bits per byte while training' "$(field val_bits_per_byte logged)" "$(figure bits_per_byte .stdout)" 1e-6
+run 0 sgt-inspect watched
+stdout_matches ', validation 10\.[0-9]{4} \([0-9.]+ bits per byte\) after step 2$'
+run 0 sgt-report --json watched -o page.html
+close 'bits per byte in the report' "$(field val_bits_per_byte .stdout)" "$(field val_bits_per_byte logged)" 1e-6
+grep -q '<dt>Bits per byte</dt>' page.html || fail 'the page lacks the bits per byte'
+# by the tokenizer.json of the data, if it is not GPT-2's; without one, in nats alone
+run 0 sgt-tokenize --quiet --train-vocab 300 texts their
+run 0 sgt-tokenize --quiet --vocab their --split 30% texts theirs
+run 0 sgt-train --quiet --data theirs --run watched2 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 2 \
+    --eval-every 1 --precision fp32
+tail -n 1 watched2/log.jsonl > logged
+# 300 tokens at random take log2(300) = 8.2 bits each, and they have more than a byte
+check "bits per byte: $(field val_bits_per_byte logged)" awk "BEGIN { b = $(field val_bits_per_byte logged); \
+    exit !(b > 2 && b < 8.3) }"
+rm theirs/tokenizer.json
+run 0 sgt-train --verbose --data theirs --run watched3 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 \
+    --eval-every 1
+stderr_has "sgt-train: the data's vocabulary is unknown: no validation in bits per byte"
+check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
+! grep -q val_bits watched3/log.jsonl || fail 'bits per byte of an unknown vocabulary'
+
+# tokens of another vocabulary than the model's
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train

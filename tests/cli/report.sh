@@ -139,8 +139,18 @@ run 0 sgt-report --json plain -o again.html
 stdout_lines 1
 stdout_has '"report": "again.html"'
 stdout_matches '"steps": 100, "loss": 1.8636363[67], "loss_noise": [0-9.]+e-[0-9]+, "loss_steps": 20, "val_loss": 1.5, '
-stdout_has '"best_val_loss": 1.5, "tokens": 6400.0, "seconds": 1.0'
+stdout_has '"best_val_loss": 1.5, "val_bits_per_byte": null, "tokens": 6400.0, "seconds": 1.0'
 stdout_has '"damaged_lines": 0, "advice": []'
+# bits per byte, where logs have them
+cp -r plain bits
+sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":.5625/' plain/log.jsonl | sed 's/:\./:0./' > bits/log.jsonl
+run 0 sgt-report --json bits plain -o two.html
+stdout_has '"best_val_loss": 1.5, "val_bits_per_byte": 0.5625, "tokens": 6400.0'
+check 'a column for the bits' grep -q '<th scope="col">Bits per byte</th>' two.html
+check 'a value for one run, a dash for the other' grep -q '<td>.*0\.5625.*</td>' two.html
+run 0 sgt-report --quiet plain -o again.html
+! grep -q 'Bits per byte' again.html || fail 'bits per byte that no log has'
+rm -r bits two.html
 run 0 sgt-report --quiet plain
 stdout_is ''
 stderr_is ''

@@ -344,6 +344,16 @@ int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b)
     return 1;
 }
 
+void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
+{
+    uint32_t eot = sgt_vocab_eot(v);
+    for (uint32_t id = 0; id < n; id++) {
+        size_t length = 0;
+        if (id != eot) sgt_vocab_token(v, id, &length);
+        bytes[id] = (uint32_t)length;
+    }
+}
+
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 {
     const sgt_vocab_file *f = v->file;

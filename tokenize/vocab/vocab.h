@@ -166,6 +166,10 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 /* Return GPT-2's embedded merges, *n bytes, for tests that check them. */
 const uint8_t *sgt_vocab_gpt2_file(size_t *n);
 
+/* Fill in bytes[n]: the number of bytes of each id's text. It is 0 for the end of text, which has
+ * none, and for ids that the vocabulary lacks. */
+void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n);
+
 #ifdef __cplusplus
 }
 #endif

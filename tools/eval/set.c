@@ -16,16 +16,16 @@
 #include "tools/cli/text.h"
 #include "tools/eval/eval.h"
 #include "tokenize/vocab/vocab.h"
+#include "train/log/metrics.h"
 
 typedef struct set {
     const char *path, *split; /* split "": the path is a shard, not a folder */
     sgt_loader *loader;
     sgt_loader_info info;
-    /* bytes of the text of each id; 0 for the end-of-text id, which has no text */
-    uint32_t *lengths;
-    uint64_t tokens, bytes; /* tokens: number of targets; bytes: length of their text */
-    /* sums of losses in nats: over all targets, and over those with a text */
-    double loss, text_loss;
+    uint32_t *text_bytes; /* bytes of the text of each id */
+    uint64_t tokens;      /* number of targets */
+    double loss;          /* sum of their losses in nats */
+    sgt_text_loss text;   /* the same for those with a text */
 } set;
 
 /* Check that the set has the model's vocabulary: otherwise the loss and bits per byte mean
@@ -63,7 +63,6 @@ static int check_split(const set *s, sgt_error *err)
 
 static int open_set(set *s, const eval *e, sgt_error *err)
 {
-    const sgt_vocab *v = e->model.vocab;
     sgt_loader_options o = {.reader = SGT_READER_MMAP,
                             .sampling = SGT_SAMPLING_SEQUENTIAL,
                             .batch = (uint32_t)e->batch,
@@ -76,13 +75,9 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     if (rc == SGT_OK) rc = check_vocabulary(s, e, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(s->loader, &s->info);
-    s->lengths = calloc(e->model.shape.vocab, sizeof *s->lengths);
-    if (!s->lengths) return sgt_fail_memory(err, NULL);
-    for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
-        size_t n = 0;
-        if (id != sgt_vocab_eot(v)) sgt_vocab_token(v, id, &n);
-        s->lengths[id] = (uint32_t)n;
-    }
+    s->text_bytes = calloc(e->model.shape.vocab, sizeof *s->text_bytes);
+    if (!s->text_bytes) return sgt_fail_memory(err, NULL);
+    sgt_vocab_text_bytes(e->model.vocab, s->text_bytes, e->model.shape.vocab);
     return SGT_OK;
 }
 
@@ -98,10 +93,8 @@ static void put_targets(eval_batch *x, size_t windows)
 static void take_losses(set *s, const eval_batch *x, size_t windows)
 {
     for (size_t i = 0; i < windows * x->seq; i++) {
-        uint32_t bytes = s->lengths[x->targets[i]];
         s->loss += (double)x->losses[i];
-        if (bytes) s->text_loss += (double)x->losses[i];
-        s->bytes += bytes;
+        sgt_text_loss_add(&s->text, s->text_bytes, x->targets[i], x->losses[i]);
         s->tokens++;
     }
 }
@@ -129,16 +122,15 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 
 static double mean_loss(const set *s) { return s->loss / (double)s->tokens; }
 
-static double bits_per_byte(const set *s) { return s->text_loss / log(2) / (double)s->bytes; }
-
 static json_t *to_json(const set *s)
 {
     json_t *o = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data",
                           sgt_json_text(s->path, strlen(s->path)), "split", s->split, "seq",
                           (json_int_t)s->info.seq, "windows", (json_int_t)s->info.windows_per_epoch,
-                          "tokens", (json_int_t)s->tokens, "bytes", (json_int_t)s->bytes, "loss",
-                          mean_loss(s), "perplexity", exp(mean_loss(s)));
-    if (s->bytes) json_object_set_new(o, "bits_per_byte", json_real(bits_per_byte(s)));
+                          "tokens", (json_int_t)s->tokens, "bytes", (json_int_t)s->text.bytes,
+                          "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    if (s->text.bytes > 0)
+        json_object_set_new(o, "bits_per_byte", json_real(sgt_bits_per_byte(&s->text)));
     return o;
 }
 
@@ -153,9 +145,9 @@ static void show(const set *s, eval *e)
         s->info.seq);
     printf("  %-13s  %.4f nats per token\n  %-13s  %.4f\n", "loss", mean_loss(s), "perplexity",
            exp(mean_loss(s)));
-    if (s->bytes)
-        printf("  %-13s  %.4f  (%s)\n", "bits per byte", bits_per_byte(s),
-               sgt_format_things(bytes, sizeof bytes, s->bytes, "byte", "bytes"));
+    if (s->text.bytes > 0)
+        printf("  %-13s  %.4f  (%s)\n", "bits per byte", sgt_bits_per_byte(&s->text),
+               sgt_format_things(bytes, sizeof bytes, (uint64_t)s->text.bytes, "byte", "bytes"));
 }
 
 int eval_set(eval *e, const char *path, sgt_error *err)
@@ -170,7 +162,7 @@ int eval_set(eval *e, const char *path, sgt_error *err)
     eval_batch_close(&x);
     if (rc == SGT_OK && e->results) json_array_append_new(e->results, to_json(&s));
     else if (rc == SGT_OK && !e->quiet) show(&s, e);
-    free(s.lengths);
+    free(s.text_bytes);
     sgt_loader_close(s.loader);
     return rc;
 }

@@ -234,11 +234,12 @@ static json_t *run_json(const inspect *o, const run *r)
 {
     json_t *steps = json_array();
     for (size_t i = 0; i < r->count; i++) json_array_append_new(steps, json_string(r->steps[i]));
-    return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run", "path",
-                     sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged,
-                     "loss", json_object_get(r->last, "loss"), "first_loss",
+    return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run",
+                     "path", sgt_json_text(o->path, strlen(o->path)), "steps",
+                     (json_int_t)r->logged, "loss", json_object_get(r->last, "loss"), "first_loss",
                      json_object_get(r->first, "loss"), "val_loss",
-                     json_object_get(r->evaluated, "val_loss"), "latest",
+                     json_object_get(r->evaluated, "val_loss"), "val_bits_per_byte",
+                     json_object_get(r->evaluated, "val_bits_per_byte"), "latest",
                      r->latest ? sgt_json_text(r->latest, strlen(r->latest)) : json_null(),
                      "checkpoints", steps, "options", r->options);
 }
@@ -254,17 +255,19 @@ static const char *loss_text(char text[32], const json_t *line, const char *name
 
 static void show_log(FILE *to, const run *r)
 {
-    char steps[32], a[32], b[32];
-    fprintf(to, "  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
-            r->logged == 1 ? "" : "s");
+    char steps[32], a[32], b[32], bits[64] = "";
+    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
+           r->logged == 1 ? "" : "s");
     if (r->logged)
-        fprintf(to, ", loss %s to %s", loss_text(a, r->first, "loss"),
-                loss_text(b, r->last, "loss"));
+        printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
+    if (json_object_get(r->evaluated, "val_bits_per_byte"))
+        snprintf(bits, sizeof bits, " (%s bits per byte)",
+                 loss_text(a, r->evaluated, "val_bits_per_byte"));
     if (r->evaluated)
-        fprintf(to, ", validation %s after step %" JSON_INTEGER_FORMAT,
-                loss_text(a, r->evaluated, "val_loss"),
-                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
-    fprintf(to, "\n");
+        printf(", validation %s%s after step %" JSON_INTEGER_FORMAT,
+               loss_text(b, r->evaluated, "val_loss"), bits,
+               json_integer_value(json_object_get(r->evaluated, "step")) + 1);
+    printf("\n");
 }
 
 static void show_run(FILE *to, const inspect *o, const run *r)

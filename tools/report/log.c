@@ -15,13 +15,19 @@
 /* Larger values are read as NAN, because charts could not be scaled to them. */
 #define MOST 1e100
 
-static const char *const names[REPORT_COLUMNS] = {
-    [REPORT_STEP] = "step",      [REPORT_LOSS] = "loss",
-    [REPORT_VAL] = "val_loss",   [REPORT_LR] = "lr",
-    [REPORT_NORM] = "grad_norm", [REPORT_SKIPPED] = "skipped",
-    [REPORT_TOKENS] = "tokens",  [REPORT_SPEED] = "tokens_per_s",
-    [REPORT_MS] = "ms_per_step", [REPORT_WAIT] = "data_wait_ms",
-    [REPORT_MFU] = "mfu",        [REPORT_PEAK] = "peak_bytes"};
+static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
+                                                  [REPORT_LOSS] = "loss",
+                                                  [REPORT_VAL] = "val_loss",
+                                                  [REPORT_BITS] = "val_bits_per_byte",
+                                                  [REPORT_LR] = "lr",
+                                                  [REPORT_NORM] = "grad_norm",
+                                                  [REPORT_SKIPPED] = "skipped",
+                                                  [REPORT_TOKENS] = "tokens",
+                                                  [REPORT_SPEED] = "tokens_per_s",
+                                                  [REPORT_MS] = "ms_per_step",
+                                                  [REPORT_WAIT] = "data_wait_ms",
+                                                  [REPORT_MFU] = "mfu",
+                                                  [REPORT_PEAK] = "peak_bytes"};
 
 /* Read a line to buf, without its newline; a line longer than LINE bytes is cut. Returns 1, or 0 at
  * the end of the file. *whole: whether the line had a newline. */

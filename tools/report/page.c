@@ -19,16 +19,16 @@ char *report_loss(char *buf, size_t n, const report_run *run)
 
 /* ---- headline numbers ---- */
 
-typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
+typedef enum figure { LOSS, VAL, BITS, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
-static const char *const figure_names[FIGURES] = {"Final loss",     "Validation loss", "Tokens",
-                                                  "Time in steps",  "Tokens/s",        "MFU",
-                                                  "Memory in steps"};
+static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Bits per byte",
+                                                  "Tokens",     "Time in steps",   "Tokens/s",
+                                                  "MFU",        "Memory in steps"};
 
 static double figure_of(const report_run *run, figure f)
 {
-    const double all[FIGURES] = {run->loss,  run->val_loss, run->tokens, run->seconds,
-                                 run->speed, run->mfu,      run->peak};
+    const double all[FIGURES] = {run->loss,    run->val_loss, run->val_bits, run->tokens,
+                                 run->seconds, run->speed,    run->mfu,      run->peak};
     return all[f];
 }
 
@@ -37,7 +37,7 @@ static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
     double x = figure_of(run, f);
     if (isnan(x)) snprintf(buf, n, "\u2013");
     else if (f == LOSS) report_loss(buf, n, run);
-    else if (f == VAL) snprintf(buf, n, "%.4f", x);
+    else if (f == VAL || f == BITS) snprintf(buf, n, "%.4f", x);
     else if (f == TIME) report_time(buf, n, x);
     else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);
     else if (f == PEAK) sgt_format_bytes(buf, n, (uint64_t)x);
@@ -62,8 +62,10 @@ static char *steps_text(char *buf, size_t n, const report_run *run)
 /* Write the small print below a headline number. */
 static void put_more(FILE *page, const report_run *run, figure f)
 {
-    static const char *const fixed[FIGURES] = {
-        [VAL] = "lower is better", [SPEED] = "higher is better", [MFU] = "of the peak speed"};
+    static const char *const fixed[FIGURES] = {[VAL] = "lower is better",
+                                               [BITS] = "of validation; lower is better",
+                                               [SPEED] = "higher is better",
+                                               [MFU] = "of the peak speed"};
     char text[48], noise[32] = "";
     if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1) {
         fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
@@ -90,7 +92,7 @@ static void put_strip(FILE *page, const report_run *run)
     fputs("<dl class=\"strip\">\n", page);
     for (int f = 0; f < FIGURES; f++) {
         double x = figure_of(run, (figure)f);
-        if (f == VAL && isnan(x)) continue;
+        if ((f == VAL || f == BITS) && isnan(x)) continue;
         int broken = f == LOSS && isnan(x) && run->steps > 0;
         fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f],
                 broken ? "not a number" : figure_text(text, sizeof text, (figure)f, run));
@@ -107,9 +109,17 @@ static double best_of(const report *r, figure f)
     for (size_t i = 0; i < r->count; i++) {
         double x = figure_of(&r->runs[i], f);
         if (f == TOKENS || f == TIME || f == PEAK || isnan(x)) continue;
-        if (!(f == LOSS || f == VAL ? x >= best : x <= best)) best = x;
+        if (!(f <= BITS ? x >= best : x <= best)) best = x;
     }
     return best;
+}
+
+/* Return whether the table has this column. Older logs have no bits per byte. */
+static int has_column(const report *r, figure f)
+{
+    int known = f != BITS;
+    for (size_t i = 0; i < r->count; i++) known |= !isnan(figure_of(&r->runs[i], f));
+    return known;
 }
 
 static void put_runs(FILE *page, const report *r)
@@ -121,7 +131,8 @@ static void put_runs(FILE *page, const report *r)
           "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th>"
           "<th scope=\"col\">Steps</th>",
           page);
-    for (int f = 0; f < FIGURES; f++) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
+    for (int f = 0; f < FIGURES; f++)
+        if (has_column(r, (figure)f)) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
     fputs("</tr></thead>\n<tbody>\n", page);
     for (size_t i = 0; i < r->count; i++) {
         const report_run *run = &r->runs[i];
@@ -131,6 +142,7 @@ static void put_runs(FILE *page, const report *r)
         sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps);
         fprintf(page, "</th><td>%s</td>", text);
         for (int f = 0; f < FIGURES; f++) {
+            if (!has_column(r, (figure)f)) continue;
             int best = comparable && figure_of(run, (figure)f) == best_of(r, (figure)f);
             fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "",
                     figure_text(text, sizeof text, (figure)f, run), best ? "</strong>" : "");

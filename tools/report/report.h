@@ -30,6 +30,7 @@ enum {
     REPORT_STEP,
     REPORT_LOSS,
     REPORT_VAL,
+    REPORT_BITS,
     REPORT_LR,
     REPORT_NORM,
     REPORT_SKIPPED,
@@ -123,8 +124,9 @@ typedef struct report_run {
     /* standard error of `loss`, which is the mean over the last loss_steps steps */
     double loss_noise;
     size_t loss_steps;
-    double steps, loss, val_loss, best_val, best_step, tokens, seconds, speed, mfu, skipped, wait,
-        peak;
+    /* val_bits: val_loss in bits per byte of text */
+    double steps, loss, val_loss, val_bits, best_val, best_step, tokens, seconds, speed, mfu,
+        skipped, wait, peak;
     int broken; /* 1: a loss or a gradient norm was not a number */
     char *advice[REPORT_ADVICE];
     size_t advice_count;

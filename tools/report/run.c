@@ -160,14 +160,17 @@ static void sum_up(report_run *r)
 {
     const report_log *l = &r->log;
     double before = NAN, wait = 0, flops = 0, mfu_time = 0;
-    r->steps = r->loss = r->val_loss = r->best_val = r->best_step = r->tokens = r->mfu =
-        r->skipped = r->peak = NAN;
+    r->steps = r->loss = r->val_loss = r->val_bits = r->best_val = r->best_step = r->tokens =
+        r->mfu = r->skipped = r->peak = NAN;
     r->seconds = r->speed = r->wait = r->loss_noise = NAN;
     for (size_t i = 0; i < l->count; i++) {
         const double *v = l->rows[i].v;
         double ms = v[REPORT_MS];
         r->broken |= isnan(v[REPORT_LOSS]);
-        if (!isnan(v[REPORT_VAL])) r->val_loss = v[REPORT_VAL];
+        if (!isnan(v[REPORT_VAL])) {
+            r->val_loss = v[REPORT_VAL];
+            r->val_bits = v[REPORT_BITS];
+        }
         if (!isnan(v[REPORT_VAL]) && !(v[REPORT_VAL] >= r->best_val)) {
             r->best_val = v[REPORT_VAL];
             r->best_step = v[REPORT_STEP] + 1;

@@ -243,6 +243,7 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, err);
     if (fd < 0) return fd;
     close(fd);
+    t->fingerprint = h.fingerprint;
     if (h.revision >= 1) t->eot = h.eot;
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
     if (t->s->document_mask && t->eot < 0 && !t->info.documents)
@@ -270,9 +271,28 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         if (set.path && !path) rc = sgt_fail_memory(err, set.path);
         if (path && !sgt_file_gone(path))
             rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
-        free(path);
+        if (t->tokenizer) t->tokenizer_path = path;
+        else free(path);
     }
     return rc;
+}
+
+/* Find the bytes of each id's text, for validation in bits per byte. If the vocabulary is unknown,
+ * validation is in nats alone. */
+static int find_text_bytes(sgt_trainer *t, sgt_error *err)
+{
+    sgt_error why;
+    if (!t->o->text_bytes || !t->eval_batches) return SGT_OK;
+    t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes);
+    if (!t->text_bytes) return sgt_fail_memory(err, t->s->data);
+    int rc =
+        t->o->text_bytes(t->tokenizer_path, t->fingerprint, t->text_bytes, t->info.vocab, &why);
+    if (rc == SGT_OK) return SGT_OK;
+    free(t->text_bytes);
+    t->text_bytes = NULL;
+    if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
+    sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
+    return SGT_OK;
 }
 
 static sgt_loader_options loader_options(const sgt_trainer *t)
@@ -440,5 +460,6 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
         return rc;
     if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
         return sgt_fail_memory(err, t->s->data);
-    return open_validation(t, err);
+    rc = open_validation(t, err);
+    return rc < 0 ? rc : find_text_bytes(t, err);
 }

@@ -99,7 +99,7 @@ static void put_value(message *m, const sgt_metric *metric)
     put_bytes(&value, VALUE_TAG, metric->name, strlen(metric->name));
     put_key(&value, VALUE_NUMBER, FIXED32);
     put_little_endian(&value, bits, 4);
-    put_bytes(m, SUMMARY_VALUE, bytes, value.n); /* names have at most 13 letters */
+    put_bytes(m, SUMMARY_VALUE, bytes, value.n); /* names have at most 17 letters */
 }
 
 /* ---- records ---- */

@@ -34,6 +34,8 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
 #define METRIC(...) list[n++] = (sgt_metric){__VA_ARGS__}
     METRIC("loss", m->loss, 9);
     if (m->evaluated) METRIC("val_loss", m->val_loss, 9);
+    if (m->evaluated && m->val_bits_per_byte > 0)
+        METRIC("val_bits_per_byte", m->val_bits_per_byte, 9);
     METRIC("lr", m->lr, 9);
     METRIC("grad_norm", m->grad_norm, 9);
     METRIC("loss_scale", m->loss_scale, 9);
@@ -74,6 +76,11 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
     if (m->advice) put_advice(&t, m->advice);
     put(&t, "}");
     return buf;
+}
+
+double sgt_bits_per_byte(const sgt_text_loss *s)
+{
+    return s->bytes > 0 ? s->nats / log(2) / s->bytes : 0;
 }
 
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq)

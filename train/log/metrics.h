@@ -15,9 +15,10 @@ typedef struct sgt_metrics {
     uint64_t spikes;   /* updates skipped so far because of a spike */
     int skipping;      /* 1: --skip-spikes is on */
     double val_loss;
-    int evaluated;   /* 1: val_loss was measured after this step */
-    uint64_t tokens; /* tokens trained on, including this step */
-    double epoch;    /* passes over the data, including this step */
+    double val_bits_per_byte; /* the same in bits per byte of text; 0: the bytes are unknown */
+    int evaluated;            /* 1: val_loss was measured after this step */
+    uint64_t tokens;          /* tokens trained on, including this step */
+    double epoch;             /* passes over the data, including this step */
     double ms_per_step, tokens_per_s, data_wait_ms;
     /* speed as a fraction of the measured peak, and of the datasheet's peak (sgt_mfu); 0:
      * unknown */
@@ -41,6 +42,25 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
 /* Write m to buf as one JSON object without a newline; numbers that are not finite become null.
  * Return buf. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
+
+/* A sum of losses over targets that stand for text, and the bytes of that text. Bits per byte can
+ * be compared between models of different vocabularies. Targets without a text, such as the end of
+ * text, do not count. */
+typedef struct sgt_text_loss {
+    double nats, bytes;
+} sgt_text_loss;
+
+/* Add a target's loss. text_bytes: bytes of each id's text, 0 for none. */
+static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_bytes, int32_t target,
+                                     float loss)
+{
+    uint32_t bytes = text_bytes[target];
+    if (bytes) s->nats += (double)loss;
+    s->bytes += bytes;
+}
+
+/* Return the loss in bits per byte; 0: there was no text. */
+double sgt_bits_per_byte(const sgt_text_loss *s);
 
 /* Return the floating-point operations per token of a training step, counted as in appendix B of
  * PaLM (Chowdhery et al., 2022): 6 for each weight of a matrix product, including the head, and 12
