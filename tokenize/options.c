@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "tokenize/input/json_line.h"
+#include "tokenize/input/kept.h"
 #include "loader/shards/shard.h"
 
 int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
@@ -41,7 +42,12 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
                         "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)",
                         o->ranks->rank, o->ranks->size);
     sgt_json_path path;
-    return sgt_json_path_set(&path, o->field ? o->field : "text", err);
+    sgt_kept_names kept;
+    int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
+    if (rc < 0) return rc;
+    rc = sgt_kept_names_set(&kept, o->keep_fields, err);
+    sgt_kept_names_free(&kept);
+    return rc;
 }
 
 int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err)

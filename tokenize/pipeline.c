@@ -268,7 +268,8 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
     sgt_record *r;
-    int rc = sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), o->dedup, err);
+    int rc =
+        sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), o->dedup, o->keep_fields, err);
     if (rc < 0) return rc;
     rc = run(o, c, v, &from, r, err);
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;

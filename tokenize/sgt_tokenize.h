@@ -205,7 +205,9 @@ typedef struct sgt_tokenize_options {
     sgt_binary_files binary; /* what to do with files that are not text */
     /* read names that begin with a dot, below a folder too; default: skip them */
     int hidden;
-    sgt_layout layout; /* files of OUT; not SGT_LAYOUT_SGT: shard_tokens must be 0 */
+    /* fields of JSONL, or columns of Parquet, that sources.jsonl keeps of each document: names with
+     * commas between them, "url,date"; NULL: none */
+    const char *keep_fields;
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {

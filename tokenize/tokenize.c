@@ -50,6 +50,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
     if (o->shuffle)
         bad |= json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
     if (o->dedup) bad |= json_object_set_new(j, "dedup", json_true());
+    if (o->keep_fields) bad |= json_object_set_new(j, "keep_fields", json_string(o->keep_fields));
     char *text = j && !bad ? sgt_json_dumps(j, 0) : NULL;
     json_decref(j);
     return text;

@@ -21,8 +21,8 @@
 #include "tools/tokenize/train_vocab.h"
 
 static struct {
-    const char *vocab, *pattern, *field, *cpu;
-    int format, special, invalid_utf8, normalize, binary, layout; /* indices of the chosen words */
+    const char *vocab, *pattern, *field, *keep_fields, *cpu;
+    int format, special, invalid_utf8, normalize, binary; /* indices of the chosen words */
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
@@ -44,6 +44,9 @@ static const sgt_option table[] = {
      .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad,
      .help = "skip lines or rows without that field, and count them"},
+    {"keep-fields", 0, SGT_OPT_TEXT, &o.keep_fields, "NAME,...",
+     "fields of JSONL, or columns of Parquet, to keep of each document in sources.jsonl",
+     .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &o.invalid_utf8, "keep|replace|fail",
      "what to do with bytes that are not UTF-8: keep them, replace them by U+FFFD, or fail",
      .def = "keep"},
@@ -299,7 +302,7 @@ static void check_train_vocab(void)
                         : o.shard_tokens_given ? "--shard-tokens"
                         : o.shuffle            ? "--shuffle"
                         : o.dedup              ? "--dedup"
-                        : o.layout             ? "--shards"
+                        : o.keep_fields        ? "--keep-fields"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
@@ -422,6 +425,7 @@ int main(int argc, char **argv)
                                     .threads = (int)o.threads,
                                     .format = (sgt_format)o.format,
                                     .field = o.field,
+                                    .keep_fields = o.keep_fields,
                                     .skip_bad = o.skip_bad,
                                     .filters = o.filters.items,
                                     .filter_count = o.filters.count,

@@ -39,8 +39,16 @@ is none --field plain_none rows.data
 run 0 sgt-tokenize "$data/empty.parquet" empty
 stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
 
-# Everything that works with JSONL works here: an estimate, ranks, an order, duplicates, a
-# vocabulary, a resumed run.
+# Pages of more rows than are decoded at once, which threads share; their rows, by tests/data/make_parquet.py.
+awk 'BEGIN { for (i = 0; i < 40000; i++) print "{\"text\": \"row " i % 7 "\"}" }' > long.jsonl
+awk 'NR % 3 != 2' long.jsonl > long-some.jsonl
+for texts in long long-some; do run 0 sgt-tokenize --quiet $texts.jsonl want-$texts; done
+for encoding in plain dict length delta; do
+    is long --threads 3 --field ${encoding}_none "$data/long.parquet"
+    is long-some --threads 2 --field ${encoding}_some "$data/long.parquet"
+done
+
+# All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done
 both() { # OPTION...: the same shards
@@ -63,6 +71,33 @@ run 0 sgt-tokenize --quiet --field dict_none --train-vocab 300 rows vocab-a
 run 0 sgt-tokenize --quiet --train-vocab 300 lines vocab-b
 same vocab-a/merges.txt vocab-b/merges.txt
 both --shard-tokens 500
+# A file is divided among ranks between its row groups, with others around it: OUT is that of one rank, also if ranks
+# are killed and start again.
+mkdir mixed
+cp "$data/zstd-v1.parquet" mixed/b.parquet
+cp none.jsonl mixed/a.jsonl
+cp none.jsonl mixed/c.jsonl
+some='--quiet --field plain_none --shard-tokens 500 --split 20%'
+for input in "$data/zstd-v1.parquet" mixed; do
+    sed 's/"text"/"plain_none"/' none.jsonl > mixed/a.jsonl
+    cp mixed/a.jsonl mixed/c.jsonl
+    rm -rf one
+    run 0 sgt-tokenize $some "$input" one
+    for ranks in 2 3 5; do
+        rm -rf divided
+        rank=$ranks
+        while [ $rank -gt 0 ]; do
+            rank=$((rank - 1))
+            run 0 sgt-tokenize $some --rank $rank --ranks $ranks "$input" divided
+            [ $ranks -ne 3 ] || [ $rank -eq 0 ] || exists divided/.work/part-00000$rank/manifest.json
+        done
+        same_folders divided one
+    done
+done
+run 1 sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
+stderr_is "sgt-tokenize: $data/zstd-v1.parquet: row 26: the field is null (--field NAME says which has the text, \
+--skip-bad leaves such rows out)"
+rm -rf no
 eight='rows rows rows rows rows rows rows rows'
 for wait in .01 .02 .04 .08; do # killed at some point, or already complete
     sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut > .stdout 2> .stderr &
@@ -74,6 +109,19 @@ done
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight whole
 for f in whole/*.bin whole/*.idx; do same "$f" "cut/${f#whole/}"; done
+rm -rf cut
+for rank in 0 1 2; do
+    part="--quiet --field dict_none --shard-tokens 500 --rank $rank --ranks 3 $eight cut"
+    for wait in .01 .02 .04; do
+        sgt-tokenize $part > .stdout 2> .stderr &
+        pid=$!
+        sleep $wait
+        kill -KILL $pid 2> .kill
+        wait $pid 2> .wait
+    done
+    run 0 sgt-tokenize $part
+done
+same_folders cut whole
 
 # ---- refused files; the message names the reason ----
 refused() { # MESSAGE OPTION... FILE
@@ -83,15 +131,17 @@ refused() { # MESSAGE OPTION... FILE
     stderr_is "sgt-tokenize: $message"
     absent no
 }
-cp "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
+cp "$data/encrypted.parquet" "$data/encrypted-column.parquet" "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
 refused 'brotli.parquet: column "text" is packed by brotli (write it with zstd or snappy, or --filter reads it '\
 'through a command)' brotli.parquet
+refused 'encrypted.parquet: encrypted (write it without encryption)' encrypted.parquet
+refused 'encrypted-column.parquet: column "text" is encrypted (write it without encryption)' encrypted-column.parquet
 refused 'bytes.parquet: row 2: byte 5: not UTF-8 (--skip-bad leaves such rows out)' bytes.parquet
 refused 'zstd-v1.parquet: row 2: the field is null (--field NAME says which has the text, --skip-bad leaves such '\
 'rows out)' --field plain_some zstd-v1.parquet
 refused 'bytes.parquet: no column "page" (--field NAME says which has the text: text)' --field page bytes.parquet
-refused 'nested.parquet: column "id" does not hold strings (--field NAME says which has the text: no column here '\
-'holds any)' --field id nested.parquet
+refused 'nested.parquet: column "id" does not hold strings (--field NAME says which has the text: page.url, '\
+'page.in.text)' --field id nested.parquet
 refused 'nested.parquet: column "list.list.element" holds lists or groups, not one string a row (--field A.B names '\
 "a column in a group; --filter 'parquet=jsonl:COMMAND' can join its strings)" --field list.list.element nested.parquet
 

@@ -9,12 +9,14 @@ of nulls: `none` (no row is null, and the column is not nullable), `some` (every
 `all` (all rows but the first). The rows are in several row groups and pages.
 """
 
+import base64
 import json
 import pathlib
 import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 
 OUT = pathlib.Path(__file__).parent / "parquet"
 ENCODINGS = {"plain": "PLAIN", "dict": None, "length": "DELTA_LENGTH_BYTE_ARRAY", "delta": "DELTA_BYTE_ARRAY"}
@@ -46,6 +48,53 @@ def columns(rows):
     return pa.table(arrays, pa.schema(fields)), encodings
 
 
+def write_long():
+    """Pages of 40,000 rows, more than our reader decodes at once."""
+    table, encodings = columns([f"row {i % 7}" for i in range(40000)])
+    few = [c for c in table.column_names if not c.endswith("_all")]
+    dictionary = [c for c in few if c not in encodings]
+    encodings = {c: e for c, e in encodings.items() if c in few}
+    pq.write_table(table.select(few), OUT / "long.parquet", compression="zstd", use_dictionary=dictionary,
+                   column_encoding=encodings, max_rows_per_page=1 << 20, write_batch_size=1 << 20)
+
+
+def write_web():
+    """Documents with columns beside them, and the same as JSONL."""
+    random.seed(2)
+    words = (OUT / "texts.jsonl").read_text().split()
+    rows = [{"url": f"http://a.b/{i}?q=\"é\"", "text": " ".join(random.choices(words, k=random.randrange(60))),
+             "date": f"2025-01-{i % 28 + 1:02}" if i % 4 else None, "score": i / 8, "count": i * 10**9, "small": -i}
+            for i in range(100)]
+    (OUT / "web.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    names = [*rows[0]]
+    types = [pa.string(), pa.string(), pa.string(), pa.float64(), pa.int64(), pa.int32()]
+    table = pa.table([pa.array([row[name] for row in rows], t) for name, t in zip(names, types)], names)
+    pq.write_table(table, OUT / "web.parquet", compression="zstd", **{**PAGES, "row_group_size": 25})
+
+
+class Keys(pe.KmsClient):
+    """Keys that are not secret."""
+
+    def __init__(self, config):
+        pe.KmsClient.__init__(self)
+
+    def wrap_key(self, key_bytes, master_key_identifier):
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key, master_key_identifier):
+        return base64.b64decode(wrapped_key)
+
+
+def write_encrypted(table):
+    """Two files, with the metadata encrypted and with only a column."""
+    factory = pe.CryptoFactory(Keys)
+    for name, plaintext in ("encrypted", False), ("encrypted-column", True):
+        config = pe.EncryptionConfiguration(footer_key="footer", column_keys={"key": ["text"]}, plaintext_footer=plaintext)
+        properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), config)
+        with pq.ParquetWriter(OUT / f"{name}.parquet", table.schema, encryption_properties=properties) as writer:
+            writer.write_table(table)
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     rows = texts()
@@ -65,6 +114,9 @@ def main():
                    compression="snappy", **PAGES)
     few = pa.table({"text": rows[:4]})
     pq.write_table(few, OUT / "brotli.parquet", compression="brotli")
+    write_encrypted(few)
+    write_long()
+    write_web()
     pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
     pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")
 

@@ -34,7 +34,17 @@ static void try_line(const uint8_t *data, size_t n)
     if (n) memcpy(line, data, n);
     line[n] = '\n';
     memset(line + n + 1, '"', SGT_JSON_PAD);
-    const char *why = sgt_json_line(&path, line, scratch, &t);
+    size_t at, length;
+    const char *why = sgt_json_value(&path, line, scratch, &at, &length);
+    must(!memcmp(line, data, n), "looking for a value leaves the line as it is");
+    if (json_is_object(j)) {
+        json_t *got =
+            json_loadb((const char *)line + at, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        must(!why && (want ? json_equal(got, want) : !length),
+             "the value is the one that jansson finds");
+        json_decref(got);
+    }
+    why = sgt_json_line(&path, line, scratch, &t);
     if (j || !beyond_jansson(&e)) {
         must(!why == json_is_string(want), "a line is good where jansson finds a string");
         must(why || (t.length == json_string_length(want) &&

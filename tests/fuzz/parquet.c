@@ -1,11 +1,12 @@
-/* parquet.c: a Parquet file is refused with a message of one line, or gives the same texts however
- * its rows are divided into units of work. The first byte of the input chooses the column; the rest
- * is the file. */
+/* parquet.c: a Parquet file is refused with one line, or gives the same texts however its rows are
+ * divided into units of work. The input is the file, behind one byte that chooses the column. */
+#include <jansson.h>
 #include <xxhash.h>
 
 #include "tests/fuzz/files.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_parts.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/vocab/vocab.h"
 
 static const char *const columns[] = {"text",        "plain_some", "dict_some",
@@ -60,6 +61,33 @@ static result read_all(const char *path, const char *column, size_t piece)
     return got;
 }
 
+#define MOST_KEPT 5000 /* rows */
+
+/* Columns beside the text give a JSON object a row, or one error. */
+static void read_kept(const char *path, const char *list)
+{
+    const sgt_corpus_request r = {.inputs = &path, .count = 1, .out = "no/such/folder"};
+    sgt_corpus *c = NULL;
+    sgt_kept_names names;
+    sgt_kept_rows *rows = NULL;
+    sgt_error err = {0};
+    int rc = sgt_corpus_list(&c, &r, &err);
+    must(sgt_kept_names_set(&names, list, NULL) == 0, "the names are good");
+    if (rc == 0 && c->files[0].rows) rc = sgt_kept_rows_open(&rows, &names, &c->files[0], 0, &err);
+    for (uint64_t row = 0; rc == 0 && rows && row < MOST_KEPT; row++) {
+        const char *json;
+        size_t n;
+        rc = sgt_kept_rows_get(rows, row, &json, &n, &err);
+        json_t *j = rc == 0 ? json_loadb(json, n, JSON_ALLOW_NUL, NULL) : NULL;
+        must(rc < 0 || json_object_size(j) == names.count, "a row is an object of these fields");
+        json_decref(j);
+    }
+    if (rc < 0) must_say(rc, &err);
+    sgt_kept_rows_close(rows);
+    sgt_kept_names_free(&names);
+    sgt_corpus_free(c);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *column = columns[size ? data[0] % (sizeof columns / sizeof *columns) : 0];
@@ -68,5 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must((whole.rc < 0) == (parts.rc < 0), "it fails in every division or in none");
     must(whole.rc < 0 || (whole.rows == parts.rows && whole.hash == parts.hash),
          "the texts are the same");
+    read_kept(path, size && data[0] & 8 ? "id,page.url" : column);
     return 0;
 }

@@ -12,8 +12,8 @@
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/buckets.h"
+#include "tokenize/parts/divide.h"
 #include "tokenize/parts/order.h"
-#include "tokenize/parts/parts.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_sets, .init = enter_scratch, .fini = leave_scratch);
@@ -257,7 +257,8 @@ Test(pipeline_sets, files_are_divided)
     for (int round = 0; round < 200; round++) {
         sgt_corpus_file files[50] = {{0}};
         sgt_corpus c = {.files = files, .count = 1 + (size_t)(round % 50)};
-        size_t first[65];
+        sgt_cut cuts[65];
+        sgt_error err;
         uint32_t ranks = 1 + (uint32_t)(round * 7 % 64);
         uint64_t largest = 0;
         for (size_t i = 0; i < c.count; i++) {
@@ -266,12 +267,13 @@ Test(pipeline_sets, files_are_divided)
             c.bytes += files[i].size;
             if (files[i].size > largest) largest = files[i].size;
         }
-        sgt_parts_divide(&c, ranks, first);
-        cr_assert(first[0] == 0 && first[ranks] == c.count);
+        cr_assert_eq(sgt_divide(&c, NULL, ranks, cuts, NULL, &err), 0);
+        cr_assert(cuts[0].file == 0 && cuts[ranks].file == c.count);
         for (uint32_t i = 0; i < ranks; i++) {
             uint64_t bytes = 0;
-            cr_assert_leq(first[i], first[i + 1]);
-            for (size_t k = first[i]; k < first[i + 1]; k++) bytes += files[k].size + 4096;
+            cr_assert_leq(cuts[i].file, cuts[i + 1].file);
+            cr_assert(!cuts[i].row && sgt_divide_any(cuts, i) == (cuts[i].file < cuts[i + 1].file));
+            for (size_t k = cuts[i].file; k < cuts[i + 1].file; k++) bytes += files[k].size + 4096;
             cr_assert_leq(bytes, (c.bytes + c.count * 4096) / ranks + largest + 4096 + 1);
         }
     }

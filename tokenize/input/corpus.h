@@ -46,7 +46,11 @@ typedef struct sgt_corpus_file {
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
     /* 1: JSONL, one document per line; otherwise the file is one document of text */
     int lines;
-    int rows; /* 1: Parquet, one document per row */
+    int rows; /* Parquet, one document per row */
+    /* rows to read, from_row ... end_row - 1, of a Parquet file that ranks divide; end_row 0: to
+     * its end */
+    uint64_t from_row, end_row;
+    uint64_t share; /* about how many bytes of the file these rows take; 0: all */
     /* a text file that goes to the val split whatever its hash says (sgt_text_feed_choose) */
     int val;
 } sgt_corpus_file;
@@ -95,6 +99,12 @@ static inline int sgt_corpus_sought(const sgt_corpus_file *f)
     return !sgt_corpus_made(f) && !f->rows;
 }
 
+/* Return the bytes of the file that are to be read, for progress. */
+static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
+{
+    return f->share ? f->share : f->size;
+}
+
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
 /* List the inputs that options of sgt_tokenize name. */
 int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err);
@@ -110,7 +120,21 @@ void sgt_corpus_free(sgt_corpus *c);
 char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
 
 /* Return the line of sources.jsonl for file i up to its time stamp, {"path": ..., "size": N,
- * malloc'd; NULL: out of memory. */
+ * malloc'd; NULL: out of memory. A file of which only some rows are read also has "rows". */
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
+
+/* What sources.jsonl says of a file beyond its name and size. */
+typedef struct sgt_corpus_counts {
+    int64_t mtime;
+    uint64_t documents, bytes, tokens;
+} sgt_corpus_counts;
+
+/* Return the whole line of sources.jsonl for file i, with its newline, malloc'd; NULL: out of
+ * memory. */
+char *sgt_corpus_source(const sgt_corpus *c, size_t i, uint64_t size, const sgt_corpus_counts *n);
+
+/* Return whether a line of sources.jsonl, of which at least the beginning is given, is about a
+ * document (kept.h), and not about a file. */
+int sgt_corpus_is_document(const char *line);
 
 #endif

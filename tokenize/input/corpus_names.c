@@ -46,8 +46,30 @@ done:
 
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
 {
-    char *line = NULL, *name = sgt_corpus_json_name(c, i);
-    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",", name, size) < 0) line = NULL;
+    const sgt_corpus_file *f = &c->files[i];
+    char *line = NULL, *name = sgt_corpus_json_name(c, i), rows[80] = "";
+    if (f->from_row || f->end_row)
+        snprintf(rows, sizeof rows, " \"rows\": [%" PRIu64 ", %" PRIu64 "],", f->from_row,
+                 f->end_row);
+    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",%s", name, size, rows) < 0) line = NULL;
     free(name);
     return line;
+}
+
+char *sgt_corpus_source(const sgt_corpus *c, size_t i, uint64_t size, const sgt_corpus_counts *n)
+{
+    char *line = NULL, *begin = sgt_corpus_describe(c, i, size);
+    if (begin && asprintf(&line,
+                          "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64
+                          ", \"bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 "}\n",
+                          begin, n->mtime, n->documents, n->bytes, n->tokens) < 0)
+        line = NULL;
+    free(begin);
+    return line;
+}
+
+int sgt_corpus_is_document(const char *line)
+{
+    static const char begin[] = "{\"document\": ";
+    return !strncmp(line, begin, sizeof begin - 1);
 }

@@ -59,6 +59,13 @@ void sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
     least->val = 1;
 }
 
+/* Begin with file number `file`. */
+static void begin_file(sgt_text_feed *f, uint64_t file)
+{
+    f->file = file;
+    f->offset = file < f->o.corpus->count ? f->o.corpus->files[file].from_row : 0;
+}
+
 static const sgt_corpus_file *current(const sgt_text_feed *f)
 {
     return &f->o.corpus->files[f->file];
@@ -96,8 +103,11 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
     if (s->rows) {
-        const sgt_parquet_request r = {s, f->o.field ? f->o.field : "text", f->offset, f->o.stop,
-                                       f->o.cancel};
+        const sgt_parquet_request r = {.file = s,
+                                       .field = f->o.field ? f->o.field : "text",
+                                       .row = f->offset,
+                                       .stop = f->o.stop,
+                                       .cancel = f->o.cancel};
         const int opened = sgt_parquet_open(&f->rows, &r, err);
         f->opened = opened == 0;
         return opened;
@@ -155,8 +165,7 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (!closes) return;
     close_file(f);
-    f->file++;
-    f->offset = 0;
+    begin_file(f, f->file + 1);
 }
 
 static int is_ascii(const uint8_t *text, size_t n)
@@ -288,8 +297,7 @@ static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             (size_t)((double)page->head.unpacked * (double)rows / (double)page->head.rows);
     if (!ended) return u->unpacked >= f->o.piece;
     close_file(f);
-    f->file++;
-    f->offset = 0;
+    begin_file(f, f->file + 1);
     return 0;
 }
 
@@ -299,8 +307,8 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
     sgt_text_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
-    f->file = o->from.file;
-    f->offset = o->from.offset;
+    begin_file(f, o->from.file);
+    if (f->offset < o->from.offset) f->offset = o->from.offset;
     int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail_memory(err, "reading inputs");
     if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
     if (rc < 0) sgt_text_feed_close(f);

@@ -82,7 +82,9 @@ typedef struct scan {
     size_t matched;
     found found;     /* kind of the field's value */
     uint8_t *text, *text_end;
-    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit per open container; 1: an object, 0: an array */
+    uint8_t *value, *value_end; /* the field's value, of any kind; NULL: not there, or not ended */
+    size_t value_depth;
+    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit for each open container: it is an object */
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -172,10 +174,9 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Decode the escapes of text[n], which has been checked, and return the new length. The result is
- * never longer. It goes through `scratch`, because copying 16 bytes at a time does not work in
- * place. */
-static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
+/* Decode the escapes of text[n], which has been checked, into scratch, and return the new length.
+ * It is never longer. */
+static size_t unescape_into(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
     uint8_t *out = scratch;
@@ -193,7 +194,13 @@ static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surr
             s += 2;
         }
     }
-    n = (size_t)(out - scratch);
+    return (size_t)(out - scratch);
+}
+
+/* Do the same in place. Copying 16 bytes at a time works only through scratch. */
+static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
+{
+    n = unescape_into(scratch, text, n, surrogates);
     memcpy(text, scratch, n);
     return n;
 }
@@ -274,17 +281,26 @@ static int read_name(scan *c)
     c->s++;
     if (c->matched != c->depth) return 0;
     size_t n = (size_t)(end - name);
-    if (escaped) n = unescape(name, n, c->scratch, &surrogates);
+    if (escaped) {
+        n = unescape_into(c->scratch, name, n, &surrogates);
+        name = c->scratch;
+    }
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value. Of an object or array, read only the opening bracket and return 1. */
-static int read_value(scan *c, int on_path)
+/* Read a value, within the field or without. For a container, read only its opening and return
+ * 1. */
+static int read_any(scan *c, int on_path)
 {
     size_t depth = c->depth;
     int is_field = on_path && depth == c->path->count, escaped;
     uint8_t *text, *end;
-    if (on_path) c->found = is_field ? NO_STRING : NOTHING;
+    if (on_path) {
+        c->found = is_field ? NO_STRING : NOTHING;
+        c->value = is_field ? c->s : NULL;
+        c->value_end = NULL;
+        c->value_depth = depth;
+    }
     switch (*c->s) {
     case '{':
         if (open_container(c, 1) < 0) return -1;
@@ -305,6 +321,14 @@ static int read_value(scan *c, int on_path)
     }
 }
 
+/* Do the same, and note where the field's value ends, if this was all of it. */
+static int read_value(scan *c, int on_path)
+{
+    const int opened = read_any(c, on_path);
+    if (!opened && on_path) c->value_end = c->s;
+    return opened;
+}
+
 static int read_object(scan *c)
 {
     skip_space(c);
@@ -316,6 +340,7 @@ static int read_object(scan *c)
         skip_space(c);
         if (*c->s == (object ? '}' : ']')) {
             close_container(c);
+            if (c->value && !c->value_end && c->depth == c->value_depth) c->value_end = c->s;
             opened = 0;
             continue;
         }
@@ -332,18 +357,35 @@ static int read_object(scan *c)
     return *c->s == '\n' ? 0 : wrong(c, "something after the object");
 }
 
+static void begin(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch)
+{
+    c->s = line;
+    c->scratch = scratch;
+    c->path = p;
+    c->why = NULL;
+    c->depth = c->matched = c->value_depth = 0;
+    c->found = NOTHING;
+    c->text = c->text_end = line;
+    c->value = c->value_end = NULL;
+}
+
+const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
+                           size_t *n)
+{
+    scan c;
+    begin(&c, p, line, scratch);
+    *at = *n = 0;
+    if (read_object(&c) < 0) return c.why;
+    if (!c.value) return NULL;
+    *at = (size_t)(c.value - line);
+    *n = (size_t)(c.value_end - c.value);
+    return NULL;
+}
+
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
 {
-    /* the member `objects` is not initialized: it has 8 KiB, and only bits that were set are
-     * read */
-    scan c;
-    c.s = line;
-    c.scratch = scratch;
-    c.path = p;
-    c.why = NULL;
-    c.depth = c.matched = 0;
-    c.found = NOTHING;
-    c.text = c.text_end = line;
+    scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
+    begin(&c, p, line, scratch);
     *t = (sgt_json_text){.at = SGT_JSON_NOWHERE};
     if (read_object(&c) < 0) {
         t->at = (size_t)(c.s - line);

@@ -6,6 +6,7 @@
 
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/parquet_parts.h"
 #include "tokenize/text/utf8.h"
@@ -15,7 +16,8 @@ typedef struct unfolding {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
     sgt_json_path path;
-    int valid;     /* 1: the whole part is known to be UTF-8 */
+    sgt_kept_names kept;
+    int valid;     /* the whole part is known to be UTF-8 */
     sgt_part next; /* the lines after the last document, until one of them holds a document */
 } unfolding;
 
@@ -24,7 +26,7 @@ static void begin_next(sgt_part *next)
 {
     next->offset = next->end;
     next->line = next->bad = next->surrogates = 0;
-    next->length = 0;
+    next->length = next->kept_length = 0;
     next->first = next->last = 0;
 }
 
@@ -54,6 +56,12 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
     sgt_json_text t;
     const char *why;
     if (is_blank(line)) return 0;
+    /* before the text, which is decoded in place */
+    const size_t kept = f->u->kept_used;
+    if (f->kept.count) {
+        const int rc = sgt_kept_line(&f->kept, line, f->u, next, err);
+        if (rc < 0) return rc;
+    }
     if (!(why = read_document(f, line, n - bom, &t))) {
         next->at = (size_t)(line - f->u->text) + t.at;
         next->length = t.length;
@@ -63,6 +71,8 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
             sgt_text_feed_split(f->corpus->files[next->file].name, position, f->o->val_fraction);
         return sgt_unit_add_part(f->u, next, err);
     }
+    f->u->kept_used = kept;
+    next->kept_length = 0;
     if (f->o->skip_bad) {
         next->bad++;
         return 0;
@@ -120,8 +130,10 @@ int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options 
     }
     if (!any) return SGT_OK;
     int rc = sgt_json_path_set(&f.path, o->field ? o->field : "text", err);
+    u->kept_used = 0;
+    if (!rc) rc = sgt_kept_names_set(&f.kept, o->keep_fields, err);
     if (!rc) rc = sgt_unit_reserve_scratch(u, longest, err);
-    if (rc < 0) return rc;
+    if (rc < 0) goto done;
     sgt_part *read = u->parts;
     u->parts = u->folded;
     u->part_room = u->folded_room;
@@ -130,5 +142,7 @@ int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options 
     u->count = 0;
     for (size_t i = 0; i < count && !rc; i++) rc = unfold_part(&f, &u->folded[i], err);
     sgt_parquet_pages_drop(u);
+done:
+    sgt_kept_names_free(&f.kept);
     return rc < 0 ? rc : SGT_OK;
 }

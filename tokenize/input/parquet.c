@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/input/parquet_body.h"
 #include "tokenize/input/parquet_meta.h"
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/raw.h"
@@ -22,11 +23,13 @@ struct sgt_parquet {
     sgt_raw raw;
     sgt_parquet_meta meta;
     size_t group;   /* the current row group */
-    uint64_t at;    /* file offset of its next page */
+    uint64_t begun; /* where the share of the file begins, in bytes, for progress */
+    uint64_t at;    /* where its next page begins */
     uint64_t row;   /* the first row of that page */
     uint64_t taken; /* rows of that page that are done */
     sgt_parquet_dictionary *dictionary;
-    uint8_t *window; /* the bytes of the file from window_at on */
+    sgt_parquet_body *body; /* of that page, if it is shared */
+    uint8_t *window;        /* the bytes of the file from window_at on */
     size_t window_room, window_size;
     uint64_t window_at;
 };
@@ -97,7 +100,7 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     if (rc < 0) return rc;
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, p->r.file->path);
-    const sgt_parquet_where w = {p->r.file->path, p->r.file->size, at, p->r.field};
+    const sgt_parquet_where w = {p->r.file->path, p->r.file->size, at, p->r.field, p->r.kept};
     if ((rc = read_at(p, at, bytes, n, err)) == 0)
         rc = sgt_parquet_meta_read(&p->meta, bytes, n, &w, err);
     free(bytes);
@@ -133,9 +136,13 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
                       "%s: has %" PRIu64 " rows, and the run that is resumed had read %" PRIu64
                       " (--force starts over)",
                       r->file->path, p->meta.rows, r->row);
+    if (p->r.row < r->file->from_row) p->r.row = r->file->from_row;
     while (!rc && p->group < p->meta.count &&
-           p->meta.groups[p->group].row + p->meta.groups[p->group].rows <= r->row)
+           p->meta.groups[p->group].row + p->meta.groups[p->group].rows <= p->r.row) {
+        if (p->meta.groups[p->group].row < r->file->from_row)
+            p->begun = p->meta.groups[p->group].end;
         p->group++;
+    }
     if (rc < 0) sgt_parquet_close(p);
     else {
         begin_group(p);
@@ -149,16 +156,33 @@ void sgt_parquet_close(sgt_parquet *p)
     if (!p) return;
     sgt_raw_close(&p->raw);
     sgt_parquet_dictionary_drop(p->dictionary);
+    sgt_parquet_body_drop(p->body);
     sgt_parquet_meta_free(&p->meta);
     free(p->window);
     free(p);
 }
 
 uint64_t sgt_parquet_rows(const sgt_parquet *p) { return p->meta.rows; }
+size_t sgt_parquet_groups(const sgt_parquet *p) { return p->meta.count; }
+
+void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes)
+{
+    *row = i < p->meta.count ? p->meta.groups[i].row : p->meta.rows;
+    *bytes = 0;
+    for (size_t g = 0; g < i; g++) *bytes += p->meta.groups[g].end - p->meta.groups[g].at;
+}
+
+/* Return whether all groups that are to be read are done. */
+static int ended(const sgt_parquet *p)
+{
+    const uint64_t end = p->r.file->end_row;
+    return p->group == p->meta.count || (end && p->meta.groups[p->group].row >= end);
+}
 
 uint64_t sgt_parquet_raw(const sgt_parquet *p)
 {
-    return p->group == p->meta.count ? p->r.file->size : p->at;
+    const uint64_t all = sgt_corpus_share(p->r.file), done = p->at - p->begun;
+    return ended(p) || done > all ? all : done;
 }
 
 /* ---- pages ---- */
@@ -219,33 +243,48 @@ static int take_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
     if (!packed) return sgt_fail_memory(err, p->r.file->path);
     int rc = copy_bytes(p, p->at + h->size, h->packed, packed, err);
     if (!rc)
-        rc = sgt_parquet_dictionary_new(&p->dictionary, h, p->meta.groups[p->group].codec, packed,
-                                        p->at, err);
+        rc = sgt_parquet_dictionary_new(&p->dictionary, h, p->meta.groups[p->group].codec,
+                                        p->meta.type, packed, p->at, err);
     if (rc < 0) free(packed);
     return rc;
+}
+
+/* Read the packed bytes of a page: into a body that all its rows share, or behind u's text. */
+static int take_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u, sgt_error *err)
+{
+    const sgt_parquet_head *h = &page->head;
+    uint8_t *to = NULL;
+    int rc = SGT_OK;
+    if (p->body) return SGT_OK;
+    if (h->rows > SGT_PARQUET_ROWS) rc = sgt_parquet_body_new(&p->body, page, &to, err);
+    else {
+        rc = sgt_unit_reserve(u, page->at + h->packed, err);
+        to = u->text + page->at;
+        u->used = page->at + h->packed;
+    }
+    return rc < 0 ? rc : copy_bytes(p, p->at + h->size, h->packed, to, err);
 }
 
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
-    const uint64_t left = h->rows - p->taken;
-    const size_t at = u->used;
-    int rc = sgt_unit_reserve(u, at + h->packed, err);
-    if (!rc) rc = copy_bytes(p, p->at + h->size, h->packed, u->text + at, err);
-    if (!rc) rc = sgt_unit_reserve_page(u, err);
+    const uint64_t left = h->rows - p->taken, n = left < SGT_PARQUET_ROWS ? left : SGT_PARQUET_ROWS;
+    sgt_parquet_page page = {.head = *h,
+                             .offset = p->at,
+                             .first = p->taken,
+                             .count = n,
+                             .at = u->used,
+                             .codec = p->meta.groups[p->group].codec,
+                             .type = p->meta.type,
+                             .levels = p->meta.levels,
+                             .dictionary = p->dictionary};
+    int rc = sgt_unit_reserve_page(u, err);
+    if (!rc) rc = take_bytes(p, &page, u, err);
     if (rc < 0) return rc;
-    *rows = left < SGT_PARQUET_ROWS ? left : SGT_PARQUET_ROWS;
-    u->pages[u->page_count++] =
-        (sgt_parquet_page){.head = *h,
-                           .offset = p->at,
-                           .first = p->taken,
-                           .count = *rows,
-                           .at = at,
-                           .codec = p->meta.groups[p->group].codec,
-                           .levels = p->meta.levels,
-                           .dictionary = sgt_parquet_dictionary_use(p->dictionary)};
-    u->used = at + h->packed;
-    p->taken += *rows;
+    page.body = sgt_parquet_body_use(p->body);
+    sgt_parquet_dictionary_use(p->dictionary);
+    u->pages[u->page_count++] = page;
+    p->taken += *rows = n;
     return SGT_OK;
 }
 
@@ -255,6 +294,8 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     p->at += h->size + h->packed;
     p->row += rows;
     p->taken = 0;
+    sgt_parquet_body_drop(p->body);
+    p->body = NULL;
 }
 
 /* Read the page at p->at. Return 1 if it gives rows. */
@@ -289,7 +330,7 @@ static int finish(sgt_parquet *p, sgt_error *err)
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
 {
     *rows = 0;
-    while (p->group < p->meta.count) {
+    while (!ended(p)) {
         const sgt_parquet_group *g = &p->meta.groups[p->group];
         if (p->row < g->row + g->rows && p->at < g->end) {
             int rc = read_page(p, g, u, rows, err);

@@ -6,9 +6,10 @@
  *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
  *     sgt_parquet_close(p);
  *
- * It reads data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings. Pages may
- * be packed by snappy, zstd, gzip or lz4_raw. The column may lie in groups ("page.text"), but not
- * in lists. A position in a file is the number of a row, so a run can begin at any row. Memory: the
+ * Read are data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings, packed by
+ * snappy, zstd, gzip, lz4_raw or nothing. The column may lie in groups ("page.text"), but not in
+ * lists. A position in a file is the number of a row, so a run can begin at any row. If the file
+ * has from_row and end_row, which lie between row groups, only these rows are read. Memory: the
  * metadata (at most 256 MiB), a dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
@@ -24,8 +25,9 @@ typedef struct sgt_parquet sgt_parquet;
 typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
     const char *field; /* "text", or "a.b" in a group */
-    uint64_t row;      /* first row to read */
+    uint64_t row;      /* first row to read, if it is after the file's from_row */
     const sgt_stop *stop, *cancel;
+    int kept; /* the column is kept beside the text (kept.h), and may hold numbers */
 } sgt_parquet_request;
 
 /* The file and the field must outlive the reader. */
@@ -33,12 +35,16 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
 void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 
 uint64_t sgt_parquet_rows(const sgt_parquet *p); /* in the whole file */
+size_t sgt_parquet_groups(const sgt_parquet *p); /* row groups in the whole file */
+/* Set *row to the first row of group i, and *bytes to the column's bytes in the groups before it. i
+ * may be the number of groups. */
+void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes);
 
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
  * their number. Return 0; 1 at the end; or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
-/* Return the bytes of the file up to the last page read. */
+/* Return about how many bytes of the file's share are read (sgt_corpus_share). */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 #endif

@@ -10,7 +10,6 @@
 #include "tokenize/input/parquet_thrift.h"
 
 #define DEPTH 64      /* maximum nesting of the schema */
-#define BYTE_ARRAY 6  /* the physical type of strings */
 #define LISTED 240    /* bytes of column names in a message */
 #define NONE SIZE_MAX /* no such column */
 #define OPTIONAL 1
@@ -37,6 +36,8 @@ typedef struct walk {
     int list, group;
     char names[LISTED]; /* columns of strings, for a message */
     size_t used;
+    char above[LISTED]; /* names of the groups that the walk is in, each with a dot */
+    size_t above_used;
 } walk;
 
 static element read_element(walk *w)
@@ -54,14 +55,42 @@ static element read_element(walk *w)
     return e;
 }
 
+/* Add the column e, whose groups are named in w->above, to those that a message lists. */
 static void list_name(walk *w, const element *e)
 {
-    const size_t comma = w->used ? 2 : 0;
-    if (e->type != BYTE_ARRAY || w->used + comma + e->length + 1 > LISTED) return;
+    const size_t comma = w->used ? 2 : 0, above = w->above_used;
+    if (e->type != SGT_PARQUET_BYTES || w->used + comma + above + e->length + 1 > LISTED) return;
     if (comma) memcpy(w->names + w->used, ", ", 2);
-    if (e->name) memcpy(w->names + w->used + comma, e->name, e->length);
-    w->used += comma + e->length;
+    if (above) memcpy(w->names + w->used + comma, w->above, above);
+    if (e->name) memcpy(w->names + w->used + comma + above, e->name, e->length);
+    w->used += comma + above + e->length;
     w->names[w->used] = 0;
+}
+
+/* Add "NAME." to w->above, or fill it up, so that columns with longer names are not listed. Return
+ * its length before. */
+static size_t enter_group(walk *w, const element *e)
+{
+    const size_t before = w->above_used;
+    if (before + e->length + 1 > LISTED) w->above_used = LISTED;
+    else {
+        if (e->name) memcpy(w->above + before, e->name, e->length);
+        w->above[before + e->length] = '.';
+        w->above_used += e->length + 1;
+    }
+    return before;
+}
+
+static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int list);
+
+static void read_children(walk *w, const element *e, size_t depth, unsigned levels, int matches,
+                          int list)
+{
+    const size_t before = depth ? enter_group(w, e) : 0;
+    w->group |= depth && matches && depth == w->path->count;
+    for (int64_t i = 0; i < e->children && !w->t->wrong && !w->t->cut; i++)
+        read_tree(w, depth + 1, levels, matches, list);
+    w->above_used = before;
 }
 
 /* Read the element at `depth` and all below it. levels: definition level of its parent; matches:
@@ -80,12 +109,10 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int l
         list |= e.repetition == REPEATED;
     }
     if (e.children > 0 || !depth) {
-        w->group |= depth && matches && depth == path->count;
-        for (int64_t i = 0; i < e.children && !w->t->wrong && !w->t->cut; i++)
-            read_tree(w, depth + 1, levels, matches, list);
+        read_children(w, &e, depth, levels, matches, list);
         return;
     }
-    if (depth == 1) list_name(w, &e);
+    if (!list) list_name(w, &e);
     if (matches && depth == path->count && w->column == NONE) {
         w->column = w->leaf;
         w->type = e.type;
@@ -101,8 +128,15 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     w->left = sgt_thrift_list(w->t, &type);
     if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 1, 0);
-    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
-    if (w->column != NONE && !w->list && w->type == BYTE_ARRAY) return SGT_OK;
+    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller tells */
+    const int good =
+        w->type == SGT_PARQUET_BYTES || (from->kept && sgt_parquet_width((int)w->type));
+    if (w->column != NONE && !w->list && good) return SGT_OK;
+    if (from->kept)
+        return sgt_fail(
+            err, SGT_EFORMAT, "%s: --keep-fields: column \"%s\" %s", from->path, from->field,
+            w->column == NONE && !w->group ? "is missing"
+                                           : "holds neither strings nor numbers, one a row");
     if (w->group || (w->column != NONE && w->list))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: column \"%s\" holds lists or groups, not one string a row (--field "
@@ -160,7 +194,9 @@ static chunk read_chunk(sgt_thrift *t)
     return c;
 }
 
-static int check_chunk(const chunk *c, const sgt_parquet_where *w, size_t group, sgt_error *err)
+/* type: the column's, by the schema */
+static int check_chunk(const chunk *c, int type, const sgt_parquet_where *w, size_t group,
+                       sgt_error *err)
 {
     const char *todo;
     if (c->encrypted)
@@ -177,7 +213,7 @@ static int check_chunk(const chunk *c, const sgt_parquet_where *w, size_t group,
                         w->field, codec, todo);
     /* a dictionary offset of 0 means there is none, or that it is the first page */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
-    if (!c->there || codec || c->type != BYTE_ARRAY || at < 4 || c->bytes < 0 ||
+    if (!c->there || codec || c->type != type || at < 4 || c->bytes < 0 ||
         (uint64_t)at > w->offset || (uint64_t)c->bytes > w->offset - (uint64_t)at)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64
@@ -189,8 +225,8 @@ static int check_chunk(const chunk *c, const sgt_parquet_where *w, size_t group,
 static int add_group(sgt_parquet_meta *m, const chunk *c, int64_t rows, size_t *room,
                      const sgt_parquet_where *w, sgt_error *err)
 {
-    if (!rows) return SGT_OK; /* an empty row group may have no bytes */
-    int rc = check_chunk(c, w, m->count, err);
+    if (!rows) return SGT_OK; /* an empty group may have no bytes */
+    int rc = check_chunk(c, m->type, w, m->count, err);
     if (rc < 0) return rc;
     if (rows < 0 || (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)
         return sgt_fail(err, SGT_EFORMAT,
@@ -253,6 +289,7 @@ int sgt_parquet_meta_read(sgt_parquet_meta *m, const uint8_t *bytes, size_t n,
     if (!bad) rc = find_column(&found, w, err);
     bad |= schema.cut || schema.wrong;
     m->levels = found.levels;
+    m->type = (int)found.type;
     if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
     bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
     if (!rc && bad)

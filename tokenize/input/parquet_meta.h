@@ -19,8 +19,8 @@ typedef struct sgt_parquet_meta {
     sgt_parquet_group *groups;
     size_t count;
     uint64_t rows;
-    /* definition level of a string; a lower level is a null row; 0: no row is null */
-    unsigned levels;
+    int type;        /* SGT_PARQUET_BYTES, or that of numbers */
+    unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
 } sgt_parquet_meta;
 
 /* The file that the metadata come from, for messages and checks. */
@@ -29,7 +29,25 @@ typedef struct sgt_parquet_where {
     uint64_t size;   /* size of the file in bytes */
     uint64_t offset; /* offset of the metadata in the file */
     const char *field;
+    int kept; /* the column may hold numbers, too */
 } sgt_parquet_where;
+
+/* Physical types, by parquet.thrift's numbers. */
+enum {
+    SGT_PARQUET_INT32 = 1,
+    SGT_PARQUET_INT64 = 2,
+    SGT_PARQUET_FLOAT = 4,
+    SGT_PARQUET_DOUBLE = 5,
+    SGT_PARQUET_BYTES = 6
+};
+
+/* Return the bytes of a number of the type; 0: it is not one that we read. */
+static inline unsigned sgt_parquet_width(int type)
+{
+    return type == SGT_PARQUET_INT32 || type == SGT_PARQUET_FLOAT    ? 4
+           : type == SGT_PARQUET_INT64 || type == SGT_PARQUET_DOUBLE ? 8
+                                                                     : 0;
+}
 
 /* Read the metadata, bytes[n]. Return SGT_EFORMAT for a file that is damaged, or whose column is
  * missing, encrypted, packed by another codec, or no single string per row. */

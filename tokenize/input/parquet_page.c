@@ -1,7 +1,8 @@
 /* parquet_page.c: unpack a page, then read levels and strings from it.
  *
  * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of a dictionary
- * and of DELTA_BYTE_ARRAY are copied behind them. */
+ * and of DELTA_BYTE_ARRAY are copied behind them. The lengths between strings of PLAIN become zeros
+ * once they are read, so that all strings of a page can be checked as one text. */
 #include "tokenize/input/parquet_page.h"
 
 #include <inttypes.h>
@@ -11,7 +12,9 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "tokenize/input/parquet_body.h"
 #include "tokenize/input/parquet_codec.h"
+#include "tokenize/input/parquet_meta.h"
 #include "tokenize/input/parquet_runs.h"
 
 #define BATCH 256
@@ -26,6 +29,8 @@ enum {
 };
 
 static const char ended[] = "its strings end too early";
+static const char other_encoding[] = "an encoding of numbers that is not read";
+static const char too_long[] = "more than 1 GiB of text in its rows";
 
 static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
 {
@@ -48,7 +53,7 @@ struct sgt_parquet_dictionary {
     pthread_mutex_t lock; /* guards all below until it is unpacked */
     sgt_parquet_head head;
     uint64_t offset;
-    int codec;
+    int codec, type;
     uint8_t *packed;
     uint8_t *text;               /* its page, unpacked */
     sgt_parquet_string *strings; /* in `text`; NULL: not unpacked yet */
@@ -56,7 +61,7 @@ struct sgt_parquet_dictionary {
 };
 
 int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
-                               uint8_t *packed, uint64_t offset, sgt_error *err)
+                               int type, uint8_t *packed, uint64_t offset, sgt_error *err)
 {
     sgt_parquet_dictionary *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail_memory(err, "a dictionary");
@@ -64,6 +69,7 @@ int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_h
     d->head = *h;
     d->offset = offset;
     d->codec = codec;
+    d->type = type;
     d->packed = packed;
     pthread_mutex_init(&d->lock, NULL);
     *out = d;
@@ -86,9 +92,8 @@ void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
     free(d);
 }
 
-/* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
- * `text`. */
-static const char *take_plain(const uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
+/* Find n strings of PLAIN, from *at on, in text[end]. Positions are counted from `text`. */
+static const char *take_plain(uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
                               size_t n)
 {
     size_t p = *at;
@@ -96,6 +101,7 @@ static const char *take_plain(const uint8_t *text, size_t *at, size_t end, sgt_p
         uint32_t length;
         if (end - p < sizeof length) return ended;
         memcpy(&length, text + p, sizeof length);
+        memset(text + p, 0, sizeof length);
         p += sizeof length;
         if (length > end - p) return ended;
         out[i] = (sgt_parquet_string){p, length};
@@ -103,6 +109,23 @@ static const char *take_plain(const uint8_t *text, size_t *at, size_t end, sgt_p
     }
     *at = p;
     return NULL;
+}
+
+/* Find n numbers of `width` bytes, likewise. */
+static const char *take_numbers(unsigned width, size_t *at, size_t end, sgt_parquet_string *out,
+                                size_t n)
+{
+    if ((end - *at) / width < n) return ended;
+    for (size_t i = 0; i < n; i++, *at += width) out[i] = (sgt_parquet_string){*at, width};
+    return NULL;
+}
+
+/* Find n values of PLAIN, of any type. */
+static const char *take_values(int type, uint8_t *text, size_t *at, size_t end,
+                               sgt_parquet_string *out, size_t n)
+{
+    const unsigned width = sgt_parquet_width(type);
+    return width ? take_numbers(width, at, end, out, n) : take_plain(text, at, end, out, n);
 }
 
 static const char *unpack_dictionary(sgt_parquet_dictionary *d)
@@ -120,7 +143,7 @@ static const char *unpack_dictionary(sgt_parquet_dictionary *d)
     sgt_parquet_string *strings = calloc(h->rows + 1, sizeof *strings);
     if (!d->text || !strings) why = "out of memory for its dictionary";
     if (!why) why = sgt_parquet_unpack(d->codec, d->packed, h->packed, d->text, h->unpacked);
-    if (!why) why = take_plain(d->text, &at, h->unpacked, strings, (size_t)h->rows);
+    if (!why) why = take_values(d->type, d->text, &at, h->unpacked, strings, (size_t)h->rows);
     if (why) free(strings);
     else d->strings = strings;
     free(d->packed);
@@ -170,8 +193,12 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
         return *p > 32 ? "indices of more than 32 bits" : NULL;
     }
     case DELTA_LENGTH:
-    case DELTA_STRINGS: break;
-    default: return "an encoding that strings do not have";
+    case DELTA_STRINGS:
+        if (d->p->type == SGT_PARQUET_BYTES) break;
+        return other_encoding;
+    default:
+        return d->p->type == SGT_PARQUET_BYTES ? "an encoding that strings do not have"
+                                               : other_encoding;
     }
     if (at == end) return NULL;
     if (d->p->head.encoding == DELTA_STRINGS) {
@@ -236,8 +263,7 @@ static const char *make_room(decoder *d, size_t n)
     sgt_unit *u = d->u;
     const size_t used = u->used + d->made;
     const uint8_t *was = u->text;
-    if (n > SGT_PARQUET_PAGE || d->made + n > SGT_PARQUET_PAGE)
-        return "more than 1 GiB of text in its rows";
+    if (n > SGT_PARQUET_PAGE || d->made + n > SGT_PARQUET_PAGE) return too_long;
     if (used + n <= u->room) return NULL;
     if (sgt_unit_reserve(u, used + n + used / 2, NULL) < 0) return "out of memory for its text";
     move_all(d, u->text - was);
@@ -271,7 +297,7 @@ static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     if (!n) return NULL;
     switch (d->p->head.encoding) {
-    case PLAIN: return take_plain(d->u->text, &d->at, d->end, out, n);
+    case PLAIN: return take_values(d->p->type, d->u->text, &d->at, d->end, out, n);
     case DELTA_LENGTH: return take_lengths(d, out, n);
     case DELTA_STRINGS: return take_prefixed(d, out, n);
     default: return take_indexed(d, out, n);
@@ -303,22 +329,6 @@ static const char *take_rows(decoder *d, sgt_parquet_string *rows, size_t n)
     return why;
 }
 
-/* Copy the strings of a dictionary behind the unpacked page. */
-static const char *copy_strings(decoder *d, sgt_parquet_string *rows, size_t n)
-{
-    size_t all = 0;
-    for (size_t i = 0; i < n && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
-    const char *why = make_room(d, all);
-    for (size_t i = 0; i < n && !why; i++) {
-        if (rows[i].at == SGT_PARQUET_NULL) continue;
-        const size_t to = d->u->used + d->made;
-        memcpy(d->u->text + to, d->dictionary->text + rows[i].at, rows[i].length);
-        rows[i].at = to;
-        d->made += rows[i].length;
-    }
-    return why;
-}
-
 static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
                           sgt_parquet_string *rows)
 {
@@ -332,14 +342,13 @@ static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
         n = left < BATCH ? left : BATCH;
         why = take_rows(d, i < p->first ? passed : rows + (i - p->first), (size_t)n);
     }
-    if (!why && d->dictionary) why = copy_strings(d, rows, (size_t)p->count);
     return why;
 }
 
 /* ---- pages ---- */
 
-/* Unpack the page behind the unit's text. Set *at and *end to its bytes, and *levels to the bytes of
- * its levels, which come first. */
+/* Unpack the page behind the unit's text; bytes that are not packed stay where they are. Set *at
+ * and *end to the page, and *levels to the bytes of its levels, which come first. */
 static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *end, sgt_error *err)
 {
     const sgt_parquet_page *p = d->p;
@@ -349,15 +358,19 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     const char *why = check_crc(h, d->u->text + p->at);
     if (why) return why;
     if (h->repeats) return "it has repetition levels, and its column has one string a row";
-    *at = d->u->used;
+    *at = codec == SGT_PARQUET_PLAIN ? p->at : d->u->used;
     *end = *at + h->unpacked;
     *levels = apart;
     if (!sgt_parquet_codec_may(codec, d->u->text + p->at + apart, packed, size))
         return "its packed bytes are damaged";
-    if (sgt_unit_reserve(d->u, *end, err) < 0) return "out of memory for its text";
-    uint8_t *text = d->u->text, *from = text + p->at;
-    if (apart) memcpy(text + *at, from, apart);
-    why = sgt_parquet_unpack(codec, from + apart, packed, text + *at + apart, size);
+    if (codec != SGT_PARQUET_PLAIN) {
+        if (sgt_unit_reserve(d->u, *end, err) < 0) return "out of memory for its text";
+        uint8_t *to = d->u->text + *at, *from = d->u->text + p->at;
+        if (apart) memcpy(to, from, apart);
+        why = sgt_parquet_unpack(codec, from + apart, packed, to + apart, size);
+        d->u->used = *end;
+    }
+    const uint8_t *text = d->u->text;
     if (why || h->kind == SGT_PARQUET_DATA2 || !p->levels) return why;
     uint32_t n;
     if (h->level_encoding != RLE) return "its levels are of BIT_PACKED, which Parquet has given up";
@@ -368,22 +381,52 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     return n > *end - *at ? "its levels end too early" : NULL;
 }
 
-int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
-                            const char *path, sgt_error *err)
+int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                             const uint8_t **strings, const char *path, sgt_error *err)
 {
     decoder d = {.p = p, .u = u};
     size_t at, levels, end;
     const char *why = unpack_page(&d, &at, &levels, &end, err);
     if (!why) {
-        u->used = end;
         why = decode(&d, at, levels, end, rows);
         u->used += d.made;
     }
+    *strings = d.dictionary ? d.dictionary->text : u->text;
     return why ? fail(err, path, p->offset, why) : SGT_OK;
+}
+
+int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
+                          const uint8_t *strings, const char *path, uint64_t offset, sgt_error *err)
+{
+    size_t all = 0;
+    for (uint64_t i = 0; i < count && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
+    if (all > SGT_PARQUET_PAGE) return fail(err, path, offset, too_long);
+    int rc = sgt_unit_reserve(u, u->used + all, err);
+    if (rc < 0) return rc;
+    for (uint64_t i = 0; i < count; i++) {
+        if (rows[i].at == SGT_PARQUET_NULL) continue;
+        memcpy(u->text + u->used, strings + rows[i].at, rows[i].length);
+        rows[i].at = u->used;
+        u->used += rows[i].length;
+    }
+    return SGT_OK;
+}
+
+int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                            const char *path, sgt_error *err)
+{
+    const uint8_t *strings;
+    if (p->body) return sgt_parquet_body_rows(p->body, p->first, p->count, u, rows, path, err);
+    int rc = sgt_parquet_page_strings(p, u, rows, &strings, path, err);
+    if (rc < 0 || strings == u->text) return rc;
+    return sgt_parquet_rows_copy(u, rows, p->count, strings, path, p->offset, err);
 }
 
 void sgt_parquet_pages_drop(sgt_unit *u)
 {
-    for (size_t i = 0; i < u->page_count; i++) sgt_parquet_dictionary_drop(u->pages[i].dictionary);
+    for (size_t i = 0; i < u->page_count; i++) {
+        sgt_parquet_dictionary_drop(u->pages[i].dictionary);
+        sgt_parquet_body_drop(u->pages[i].body);
+    }
     u->page_count = 0;
 }

@@ -12,7 +12,7 @@
 /* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
-/* rows of a page that are decoded at once; a longer page is decoded several times */
+/* rows of a page that become documents at once; a page of more rows is shared (parquet_body.h) */
 #define SGT_PARQUET_ROWS 16384
 
 /* What the head of a page says. */
@@ -49,19 +49,23 @@ typedef struct sgt_parquet_dictionary sgt_parquet_dictionary;
 /* Make a dictionary from a page. It takes ownership of the malloc'd `packed` bytes. offset: the
  * page's offset in the file. */
 int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
-                               uint8_t *packed, uint64_t offset, sgt_error *err);
+                               int type, uint8_t *packed, uint64_t offset, sgt_error *err);
 sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d); /* NULL is allowed */
 void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d);                   /* NULL is allowed */
 
-/* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text. */
+typedef struct sgt_parquet_body sgt_parquet_body; /* parquet_body.h */
+
+/* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text, or in
+ * `body`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
-    size_t at; /* offset of the packed bytes in the unit's text */
-    int codec;
+    size_t at;       /* in the unit's text */
+    int codec, type; /* type: parquet_meta.h; of numbers, a "string" is the number's bytes */
     unsigned levels; /* definition level of a string */
     sgt_parquet_dictionary *dictionary;
+    sgt_parquet_body *body; /* NULL: the page has no more rows than SGT_PARQUET_ROWS */
 } sgt_parquet_page;
 
 /* A string in the unit's text; a row that is null is at SGT_PARQUET_NULL. */
@@ -70,13 +74,24 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the page's rows: write their positions to rows[p->count], and their bytes into u's text
- * after u->used. path: the file's, for errors. Any number of threads may call this, each with its
- * own unit. */
+/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used, in
+ * order. Bytes between the strings are ASCII. path: of the file, for errors. Any number of threads
+ * may call this, each with its own unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Release the unit's pages, so that the unit can be filled again. */
+/* Do the same without p->body, and leave strings of a dictionary there. Positions are in *strings:
+ * u's text, or that of the dictionary, which lives as long as it is used. */
+int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                             const uint8_t **strings, const char *path, sgt_error *err);
+
+/* Copy the strings of rows[count], whose positions are in `strings`, into u's text after u->used,
+ * and set the positions to those in u's text. path, offset: of the page, for errors. */
+int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
+                          const uint8_t *strings, const char *path, uint64_t offset,
+                          sgt_error *err);
+
+/* Let go of the unit's pages; the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);
 
 #endif

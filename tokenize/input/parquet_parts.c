@@ -7,12 +7,27 @@
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
-/* Return why the row is not a document, and set *byte to the byte of its string that is wrong; NULL
- * if it is one. */
-static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, uint64_t *byte)
+/* Return whether all strings are UTF-8, in one look: they follow each other in the unit's text,
+ * with only ASCII between them (sgt_parquet_page_decode), and none begins within a character. */
+static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
+{
+    size_t from = SIZE_MAX, to = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (rows[i].at == SGT_PARQUET_NULL || !rows[i].length) continue;
+        if ((u->text[rows[i].at] & 0xC0) == 0x80) return 0;
+        if (from == SIZE_MAX) from = rows[i].at;
+        to = rows[i].at + rows[i].length;
+    }
+    return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
+}
+
+/* Return why the row is no document, and the byte; NULL if it is one. valid: it is UTF-8. */
+static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
+                           uint64_t *byte)
 {
     *byte = 0;
     if (s->at == SGT_PARQUET_NULL) return "the field is null";
+    if (valid) return NULL;
     const size_t good = sgt_utf8_valid(u->text + s->at, s->length);
     if (good == s->length) return NULL;
     *byte = good + 1;
@@ -23,6 +38,7 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
                     const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
 {
     const char *name = c->files[p->file].name, *why = NULL;
+    const int valid = all_valid(u, rows, count);
     sgt_part next = *p;
     uint64_t byte;
     int rc = SGT_OK;
@@ -32,7 +48,7 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
     next.end = p->offset;
     next.line = next.length = 0;
     for (uint64_t i = 0; i < count && !rc; i++) {
-        if ((why = bad_row(u, &rows[i], &byte)) && !o->skip_bad) break;
+        if ((why = bad_row(u, &rows[i], valid, &byte)) && !o->skip_bad) break;
         next.end = p->offset + i + 1;
         next.line++;
         next.bad += why != NULL;

@@ -28,6 +28,7 @@ void sgt_unit_free(sgt_unit *u)
     free(u->folded);
     free(u->ids);
     free(u->scratch);
+    free(u->kept);
     sgt_normalizer_free(&u->normal);
     *u = (sgt_unit){0};
 }
@@ -104,6 +105,11 @@ void sgt_unit_trim(sgt_unit *u, size_t bytes)
         free(u->scratch);
         u->scratch = NULL;
         u->scratch_room = 0;
+    }
+    if (u->kept_room > 4 * bytes) {
+        free(u->kept);
+        u->kept = NULL;
+        u->kept_room = 0;
     }
     if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
 }

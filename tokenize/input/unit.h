@@ -43,8 +43,9 @@ typedef struct sgt_part {
     /* 1 for the first and last part of a document; a part with neither flag and no text stands for
      * no document */
     int first, last;
-    int closes;  /* 1: it is the last part of its file */
-    int folded;  /* 1: it holds lines of JSONL, or a page of Parquet, as they were read */
+    int closes;               /* it is the last part of its file */
+    int folded;               /* it holds lines of JSONL, or a page of Parquet, as they were read */
+    size_t kept, kept_length; /* JSONL: extent of the fields to keep, in the unit's `kept` */
     size_t page; /* of a page of Parquet: 1 + its index in the unit's pages; 0: no page */
     int split;   /* 0 train, 1 val */
 } sgt_part;
@@ -77,9 +78,10 @@ typedef struct sgt_unit {
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
     uint8_t *scratch;
     size_t scratch_room;
-    sgt_normalizer normal;                      /* holds the text in the requested normal form */
-    /* places of the first ill-formed UTF-8 in this unit, in order */
-    sgt_invalid_at invalid[SGT_INVALID_LISTED];
+    char *kept; /* fields to keep of lines of JSONL (kept.h) */
+    size_t kept_used, kept_room;
+    sgt_normalizer normal;                      /* the text in the normal form asked for */
+    sgt_invalid_at invalid[SGT_INVALID_LISTED]; /* the first ones in this unit, in order */
     size_t invalid_count;
     sgt_bad_line bad;
 } sgt_unit;

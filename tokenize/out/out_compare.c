@@ -234,7 +234,8 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     else if ((rc = sgt_file_lines(&f, path, &why)) < 0)
         sgt_fail(err, rc, "%s (--force starts over)", why.text);
     while (!rc && sgt_file_line(line, SGT_CORPUS_LINE, f) > 0)
-        rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
+        if (!sgt_corpus_is_document(line))
+            rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
     if (!rc && touched)

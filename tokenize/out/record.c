@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/out/digests.h"
 #include "tokenize/out/writer.h"
 
@@ -30,12 +31,14 @@ struct sgt_record {
     char *sources_path;
     sgt_checkpoint now;
     uint64_t tokens;       /* tokens in all shards and splits */
-    uint64_t done;         /* bytes on disk of all files recorded to their end */
-    uint64_t reading;      /* bytes read from disk of the current file */
-    sgt_digests *digests;  /* NULL: digests are not wanted */
-    sgt_checkpoint begun;  /* value of `now` at the start of the current document */
-    uint64_t begun_tokens; /* tokens of the current document in parts already recorded */
-    int inside;            /* 1: a document has begun and not ended */
+    uint64_t done;         /* bytes on disk of the files that are done */
+    uint64_t reading;      /* bytes read of the current file */
+    sgt_digests *digests;  /* NULL: none are taken */
+    sgt_checkpoint begun;  /* value of `now` before the current document */
+    uint64_t begun_tokens; /* tokens of it in parts that are already recorded */
+    int inside;            /* a document is being recorded */
+    sgt_kept_names kept;
+    sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };
 
 static int open_sources(sgt_record *r, sgt_error *err)
@@ -50,13 +53,14 @@ static int open_sources(sgt_record *r, sgt_error *err)
 }
 
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
-                    uint64_t shard_tokens, int digests, sgt_error *err)
+                    uint64_t shard_tokens, int digests, const char *keep_fields, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
     sgt_record *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, o->path);
     *r = (sgt_record){.o = o, .corpus = c, .shard_tokens = shard_tokens, .now = j->now};
-    int rc = open_sources(r, err);
+    int rc = sgt_kept_names_set(&r->kept, keep_fields, err);
+    if (!rc) rc = open_sources(r, err);
     if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {o->work, sgt_split_names[s], shard_tokens, v};
@@ -65,7 +69,10 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
         r->tokens += j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
-    for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
+    for (size_t i = 0; i < r->now.file && i < c->count; i++)
+        r->done += sgt_corpus_share(&c->files[i]);
+    if (r->now.file < c->count && r->now.offset < c->files[r->now.file].from_row)
+        r->now.offset = r->now.line = c->files[r->now.file].from_row;
     if (r->now.file < c->count && sgt_corpus_sought(&c->files[r->now.file]))
         r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
@@ -79,6 +86,8 @@ void sgt_record_close(sgt_record *r)
     for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
     sgt_digests_close(r->digests);
     if (r->sources) fclose(r->sources);
+    sgt_kept_rows_close(r->kept_rows);
+    sgt_kept_names_free(&r->kept);
     free(r->sources_path);
     free(r);
 }
@@ -128,23 +137,58 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 
 int sgt_record_save(sgt_record *r, sgt_error *err) { return checkpoint(r, 0, err); }
 
+static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *err)
+{
+    if (fwrite(text, 1, n, r->sources) < n)
+        return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
+    r->now.sources += n;
+    return SGT_OK;
+}
+
+/* Write the line of sources.jsonl for the document of this part, which has been counted: the number
+ * of its line or row, its split, and the fields to keep. */
+static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
+{
+    const sgt_corpus_file *f = &r->corpus->files[p->file];
+    const char *json = NULL;
+    char begin[96];
+    size_t n = p->kept_length;
+    int rc = SGT_OK;
+    if (!f->rows && !f->lines) return SGT_OK;
+    if (f->lines) json = u->kept + p->kept;
+    else {
+        const uint64_t row = p->end - 1;
+        if (!r->kept_rows) rc = sgt_kept_rows_open(&r->kept_rows, &r->kept, f, row, err);
+        if (!rc) rc = sgt_kept_rows_get(r->kept_rows, row, &json, &n, err);
+        if (rc < 0) return rc;
+    }
+    const int size =
+        snprintf(begin, sizeof begin,
+                 "{\"document\": %" PRIu64 ", \"split\": \"%s\", \"fields\": ", r->now.line,
+                 sgt_split_names[p->split]);
+    rc = write_source(r, begin, (size_t)size, err);
+    if (!rc) rc = write_source(r, json, n, err);
+    return rc < 0 ? rc : write_source(r, "}\n", 2, err);
+}
+
 /* Write the line of sources.jsonl for the file that ended. */
 static int record_source(sgt_record *r, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
-    char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
+    const sgt_corpus_counts counts = {f->mtime, r->now.file_documents, r->now.file_bytes,
+                                      r->now.file_tokens};
+    char *line =
+        sgt_corpus_source(r->corpus, r->now.file, f->stream ? r->now.offset : f->size, &counts);
     if (!line) return sgt_fail_memory(err, r->o->path);
-    int n = fprintf(r->sources,
-                    "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
-                    ", \"tokens\": %" PRIu64 "}\n",
-                    line, f->mtime, r->now.file_documents, r->now.file_bytes, r->now.file_tokens);
+    const int rc = write_source(r, line, strlen(line), err);
     free(line);
-    if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
-    r->now.sources += (uint64_t)n;
+    if (rc < 0) return rc;
+    sgt_kept_rows_close(r->kept_rows);
+    r->kept_rows = NULL;
     r->now.file++;
     r->now.offset = r->now.hashed = r->now.hash = r->now.line = 0;
     r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
-    r->done += f->size;
+    r->done += sgt_corpus_share(f);
     r->reading = 0;
     return SGT_OK;
 }
@@ -198,6 +242,7 @@ static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
     int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
     if (rc < 0) return rc;
     count_part(r, p);
+    if (p->first && r->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
     r->begun_tokens += p->ids;
     if (p->last) r->inside = 0;
     if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;

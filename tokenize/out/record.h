@@ -8,10 +8,11 @@
 
 typedef struct sgt_record sgt_record;
 
-/* Open a record that continues from the last state of o->journal. o, c and v must outlive it.
- * digests: 1 to also write documents.sgt, which dedup.h needs. */
+/* Continue from the state of o->journal. o, corpus and vocab must outlive the record. digests: also
+ * write the record of each document that dedup.h needs. keep_fields: fields of documents to keep in
+ * sources.jsonl (kept.h); NULL: none. */
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
-                    uint64_t shard_tokens, int digests, sgt_error *err);
+                    uint64_t shard_tokens, int digests, const char *keep_fields, sgt_error *err);
 void sgt_record_close(sgt_record *r); /* NULL is allowed */
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err);

@@ -15,17 +15,18 @@
 #include "tokenize/parts/assemble.h"
 #include "loader/base/file.h"
 #include "tokenize/parts/dedup.h"
+#include "tokenize/parts/divide.h"
 #include "tokenize/parts/order.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/out_compare.h"
 #include "tokenize/pipeline.h"
 #include "tokenize/parts/made.h"
+#include "tokenize/parts/sources.h"
 #include "loader/shards/json_dumps.h"
 #include "tokenize/vocab/vocab.h"
 
-#define FILE_COST 4096 /* opening a file is counted as so many bytes of text */
-#define SUMS 4         /* number of sums over ranks that each rank takes part in */
-/* longest wait for another machine's files to appear on a shared file system */
+#define SUMS 4 /* number of sums over ranks that each rank takes part in */
+/* maximum delay until another machine's files appear on a shared file system */
 #define APPEAR_SECONDS 120
 
 typedef struct parts {
@@ -33,7 +34,7 @@ typedef struct parts {
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
     uint32_t rank, ranks;
-    size_t *first; /* files of rank i: first[i] ... first[i + 1] - 1 */
+    sgt_cut *cuts; /* rank i reads what lies from cuts[i] to cuts[i + 1] */
     sgt_out out;
     sgt_made **sets; /* sets of the parts that have files, in order */
     char **paths;
@@ -49,21 +50,6 @@ typedef struct parts {
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
     return sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup;
-}
-
-void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
-{
-    /* A file goes to the rank in whose share its middle falls. long double holds 64 bits. */
-    long double all = (long double)c->bytes + (long double)c->count * FILE_COST, before = 0;
-    uint32_t rank = 0;
-    first[0] = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        long double cost = (long double)c->files[i].size + FILE_COST;
-        uint32_t whose = (uint32_t)((before + cost / 2) * ranks / all);
-        before += cost;
-        while (rank < whose && rank + 1 < ranks) first[++rank] = i;
-    }
-    while (rank < ranks) first[++rank] = c->count;
 }
 
 /* ---- one progress bar for both passes, by the bytes that they read ---- */
@@ -131,26 +117,24 @@ static char *part_path(const parts *p, uint32_t rank)
 
 static int make_part(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
-    size_t from = p->first[p->rank], to = p->first[p->rank + 1];
-    if (from == to) return SGT_OK;
-    sgt_corpus mine = *p->corpus;
-    mine.files += from;
-    mine.count = to - from;
-    mine.bytes = mine.line_files = 0;
-    mine.skipped = 0; /* files skipped are counted for OUT as a whole */
-    for (size_t i = 0; i < mine.count; i++) {
-        mine.bytes += mine.files[i].size;
-        mine.line_files += mine.files[i].lines || mine.files[i].rows;
-    }
+    sgt_corpus mine;
     sgt_tokenize_options o = *p->o;
-    char *path = part_path(p, p->rank);
-    if (!path) return sgt_fail_memory(err, p->o->out);
+    char *path;
+    int rc;
+    if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
+    if ((rc = sgt_divide_take(&mine, p->corpus, p->cuts, p->rank, err)) < 0) return rc;
+    mine.skipped = 0; /* files skipped are counted for OUT as a whole */
+    if (!(path = part_path(p, p->rank))) {
+        free(mine.files);
+        return sgt_fail_memory(err, p->o->out);
+    }
     o.out = path;
     o.progress = first_pass;
     o.progress_ctx = p;
     p->read_bytes = mine.bytes; /* set even if the part is complete already */
-    int rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
+    rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
     free(path);
+    free(mine.files);
     return rc;
 }
 
@@ -172,7 +156,7 @@ static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 {
     *missing = 0;
     for (uint32_t i = 0; i < p->ranks; i++) {
-        int rc = p->first[i] == p->first[i + 1] || i == p->rank ? 1 : is_whole(p, i, err);
+        int rc = !sgt_divide_any(p->cuts, i) || i == p->rank ? 1 : is_whole(p, i, err);
         if (rc < 0) return rc;
         *missing += !rc;
     }
@@ -189,7 +173,7 @@ static int open_sets(parts *p, sgt_error *err)
     p->paths = calloc(p->ranks, sizeof(char *));
     if (!p->sets || !p->paths) return sgt_fail_memory(err, p->o->out);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
-        if (p->first[i] == p->first[i + 1]) continue;
+        if (!sgt_divide_any(p->cuts, i)) continue;
         char *path = part_path(p, i);
         rc = path ? sgt_made_open(&p->sets[p->count], path, err) : sgt_fail_memory(err, p->o->out);
         if (rc < 0) free(path);
@@ -211,30 +195,18 @@ static void close_sets(parts *p)
     p->count = 0;
 }
 
-static int append_file(FILE *to, const char *path, sgt_error *err)
-{
-    char buffer[1 << 14];
-    size_t n;
-    FILE *from = fopen(path, "re");
-    if (!from) return sgt_fail_errno(err, "%s", path);
-    while ((n = fread(buffer, 1, sizeof buffer, from)) && fwrite(buffer, 1, n, to) == n) {
-    }
-    int rc = ferror(from) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
-    fclose(from);
-    return rc;
-}
-
 /* Concatenate the parts' sources.jsonl. */
 static int join_sources(const parts *p, sgt_error *err)
 {
     char *path = sgt_join(p->out.work, "sources.jsonl");
     FILE *f = path ? sgt_file_stream(path, 0) : NULL;
     int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, p->o->out);
+    sgt_part_sources all = {.corpus = p->corpus, .cuts = p->cuts, .to = f};
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
-        if (p->first[i] == p->first[i + 1]) continue;
+        if (!sgt_divide_any(p->cuts, i)) continue;
         char *part = part_path(p, i), *sources = part ? sgt_join(part, "sources.jsonl") : NULL;
         if (!sources) rc = sgt_fail_memory(err, p->o->out);
-        else rc = append_file(f, sources, err);
+        else rc = sgt_part_sources_add(&all, i, sources, err);
         free(sources);
         free(part);
     }
@@ -314,11 +286,11 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     for (size_t i = 0; i < p->count; i++) {
         const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
         m.bytes += part->bytes;
-        m.files += part->files;
         m.invalid_utf8 += part->invalid_utf8;
         m.bad_lines += part->bad_lines;
         m.lone_surrogates += part->lone_surrogates;
     }
+    m.files = p->corpus->count;
     m.skipped = p->corpus->skipped;
     if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
@@ -438,14 +410,16 @@ static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *resul
     return rc < 0 ? rc : sum(p, &none, err);
 }
 
-/* Return the options, including the number of parts of OUT, malloc'd. */
-static char *with_ranks(const char *options, uint32_t ranks)
+/* Return the options, including what divides OUT into parts, malloc'd. */
+static char *with_ranks(const parts *p, const char *options)
 {
     char *text;
     size_t n = strlen(options) - 1; /* without its closing brace */
-    if (ranks < 2) return strdup(options);
-    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, ranks) < 0 ? NULL
-                                                                                        : text;
+    if (p->ranks < 2) return strdup(options);
+    const char *cuts = sgt_divide_cuts(p->cuts, p->ranks) ? ", \"row_groups\": true" : "";
+    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "%s}", (int)n, options, p->ranks, cuts) < 0
+               ? NULL
+               : text;
 }
 
 static int check(const parts *p, sgt_error *err)
@@ -475,13 +449,13 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     char *divided = NULL;
     int rc = check(&p, err);
     if (rc < 0) return rc;
-    divided = with_ranks(options, p.ranks);
-    p.first = calloc(p.ranks + 1u, sizeof *p.first);
-    if (!divided || !p.first) {
+    p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
+    if (!p.cuts) return sgt_fail_memory(err, p.o->out);
+    if ((rc = sgt_divide(c, o->field, p.ranks, p.cuts, o->stop, err)) < 0) goto done;
+    if (!(divided = with_ranks(&p, options))) {
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
-    sgt_parts_divide(c, p.ranks, p.first);
     sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         rc = make_part(&p, divided, result, err);
@@ -494,7 +468,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     }
 done:
     close_sets(&p);
-    free(p.first);
+    free(p.cuts);
     free(divided);
     return rc;
 }

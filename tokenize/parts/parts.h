@@ -1,8 +1,9 @@
 /* parts.h: make OUT with several ranks. The input files, in order, are divided among the ranks by
- * their bytes. Rank i makes a set of its share in OUT/.work/part-00000i, like a whole OUT, with its
- * own journal from which it resumes. Ranks need only a common file system. The last rank to
- * complete its part takes OUT alone, assembles the shards (assemble.h) and removes the parts. After
- * a rank has died, the same command continues. Complete parts and shards of OUT are not made again.
+ * their bytes (divide.h). Rank i makes a set of its share in OUT/.work/part-00000i, like a whole
+ * OUT, with its own journal from which it resumes. Ranks need only a common file system. The last
+ * rank to complete its part takes OUT alone, assembles the shards (assemble.h) and removes the
+ * parts. After a rank has died, the same command continues. Complete parts and shards of OUT are
+ * not made again.
  *
  * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made by parts even with
  * one rank: these steps need all documents, so they happen during assembly.
@@ -21,9 +22,5 @@ int sgt_parts_wanted(const sgt_tokenize_options *o);
 /* Make OUT as sgt_tokenize does, by parts. `options`: JSON text for the manifest. */
 int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                    const char *options, sgt_tokenize_result *result, sgt_error *err);
-
-/* Divide the files among the ranks: rank i has files first[i] ... first[i + 1] - 1, perhaps none.
- * `first` has ranks + 1 elements. */
-void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first);
 
 #endif

@@ -69,7 +69,7 @@ def tokenize(
     normalize: str = "as-vocab",
     format: str = "auto",
     field: Optional[str] = None,
-    shards: str = "sgt",
+    keep_fields: Union[str, Sequence[str], None] = None,
     shard_tokens: int = 0,
     threads: int = 0,
     shuffle: Optional[int] = None,
@@ -84,12 +84,13 @@ def tokenize(
 
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
-    order, or None for none. `shards` names the files' layout: sgt, or another trainer's: megatron,
-    nanogpt or npy. progress=True draws one line on stderr; a function gets the
+    order, or None for none. `keep_fields` are kept of each document in sources.jsonl. progress=True draws one line on stderr; a function gets the
     bytes done, the bytes in all (0: unknown) and the tokens, from another thread.
     """
     several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
+    is_list = keep_fields is not None and not isinstance(keep_fields, str)
+    kept = ",".join(keep_fields) if is_list else keep_fields
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
     error, result = ErrorText(), TokenizeResult()
@@ -106,6 +107,7 @@ def tokenize(
         threads=threads,
         format=_index(FORMATS, format, "format"),
         field=None if field is None else field.encode(),
+        keep_fields=None if kept is None else kept.encode(),
         skip_bad=skip_bad,
         special_eot=special_eot,
         invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),

@@ -1,0 +1,44 @@
+/* kept.h: fields of a document that sources.jsonl keeps beside its text (--keep-fields). Of JSONL
+ * they are values of the line, and of Parquet the row's strings and numbers in other columns. */
+#ifndef SGT_KEPT_H
+#define SGT_KEPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/base/error.h"
+#include "tokenize/input/corpus.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/input/unit.h"
+
+#define SGT_KEPT_NAMES 16 /* maximum number of fields */
+
+typedef struct sgt_kept_names {
+    char *names[SGT_KEPT_NAMES]; /* "url", or "a.b" for a nested one */
+    sgt_json_path paths[SGT_KEPT_NAMES];
+    size_t count;
+} sgt_kept_names;
+
+/* Parse "url,date"; NULL names nothing. Return SGT_EUSAGE for too many names, and for one that is
+ * empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control character. Free with sgt_kept_names_free, which may be called after a failure, too. */
+int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
+void sgt_kept_names_free(sgt_kept_names *k);
+
+/* Append the fields of a line of JSONL to u->kept as a JSON object, {"url": ..., "date": null}, and
+ * set p->kept and p->kept_length. A field that is missing is null. A line that is no JSON object
+ * gives any text. Uses the unit's scratch, with room for the line. */
+int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
+
+/* The same fields of the rows of a Parquet file. One thread at a time. */
+typedef struct sgt_kept_rows sgt_kept_rows;
+
+/* k and f must outlive *out. Return SGT_EFORMAT for a column that is missing, or that holds neither
+ * strings nor numbers. */
+int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
+                       uint64_t row, sgt_error *err);
+void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
+/* Return the object of a row in *json[*n], until the next call. Rows must be asked for in
+ * ascending order. */
+int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* kept_rows.c: columns beside the text's, each read by a reader of its own: their pages end at other
+ * rows than the text's. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenize/input/kept.h"
+#include "tokenize/input/parquet.h"
+#include "tokenize/input/parquet_meta.h"
+#include "tokenize/input/parquet_page.h"
+#include "tokenize/text/utf8.h"
+
+typedef struct column {
+    sgt_parquet *reader;
+    sgt_unit unit;            /* the page at hand */
+    sgt_parquet_string *rows; /* its rows, first ... first + count - 1 */
+    uint64_t first, count, room;
+} column;
+
+struct sgt_kept_rows {
+    const sgt_kept_names *names;
+    const sgt_corpus_file *file;
+    column columns[SGT_KEPT_NAMES];
+    FILE *to; /* writes text[size], the row's object */
+    char *text;
+    size_t size;
+    uint8_t *clean; /* a string with U+FFFD in place of what is not UTF-8 */
+    size_t clean_room;
+};
+
+int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
+                       uint64_t row, sgt_error *err)
+{
+    sgt_kept_rows *r = calloc(1, sizeof *r);
+    if (!r) return sgt_fail_memory(err, f->path);
+    r->names = k;
+    r->file = f;
+    int rc = (r->to = open_memstream(&r->text, &r->size)) ? SGT_OK : sgt_fail_memory(err, f->path);
+    for (size_t i = 0; i < k->count && !rc; i++) {
+        const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
+        r->columns[i].first = row;
+        rc = sgt_parquet_open(&r->columns[i].reader, &q, err);
+    }
+    if (rc < 0) sgt_kept_rows_close(r);
+    else *out = r;
+    return rc;
+}
+
+void sgt_kept_rows_close(sgt_kept_rows *r)
+{
+    if (!r) return;
+    for (size_t i = 0; i < r->names->count; i++) {
+        sgt_parquet_close(r->columns[i].reader);
+        sgt_unit_free(&r->columns[i].unit);
+        free(r->columns[i].rows);
+    }
+    if (r->to) fclose(r->to);
+    free(r->text);
+    free(r->clean);
+    free(r);
+}
+
+/* Go to the page that has the row. */
+static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
+{
+    while (row >= c->first + c->count) {
+        uint64_t n;
+        c->unit.used = 0;
+        sgt_parquet_pages_drop(&c->unit);
+        c->first += c->count;
+        c->count = 0;
+        int rc = sgt_parquet_next(c->reader, &c->unit, &n, err);
+        if (rc == 1)
+            return sgt_fail(err, SGT_EFORMAT, "%s: row %" PRIu64 " is missing", f->path, row);
+        if (rc < 0) return rc;
+        if (n > c->room) {
+            free(c->rows);
+            c->room = 0;
+            c->rows = calloc((size_t)n, sizeof *c->rows);
+            if (!c->rows) return sgt_fail_memory(err, f->path);
+            c->room = n;
+        }
+        rc = sgt_parquet_page_decode(&c->unit.pages[0], &c->unit, c->rows, f->path, err);
+        if (rc < 0) return rc;
+        c->count = n;
+    }
+    return SGT_OK;
+}
+
+/* Write a number, which may be any bits. JSON has no infinity. */
+static void put_number(FILE *to, int type, const uint8_t *p)
+{
+    int32_t i;
+    int64_t l;
+    float f;
+    double d;
+    switch (type) {
+    case SGT_PARQUET_INT32: fprintf(to, "%" PRId32, (memcpy(&i, p, sizeof i), i)); return;
+    case SGT_PARQUET_INT64: fprintf(to, "%" PRId64, (memcpy(&l, p, sizeof l), l)); return;
+    case SGT_PARQUET_FLOAT:
+        memcpy(&f, p, sizeof f);
+        if (isfinite(f)) fprintf(to, "%.9g", (double)f);
+        else fputs("null", to);
+        return;
+    default:
+        memcpy(&d, p, sizeof d);
+        if (isfinite(d)) fprintf(to, "%.17g", d);
+        else fputs("null", to);
+    }
+}
+
+static void put_string(FILE *to, const uint8_t *s, size_t n)
+{
+    fputc('"', to);
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '"' || s[i] == '\\') fputc('\\', to);
+        if (s[i] < 0x20) fprintf(to, "\\u%04x", s[i]);
+        else fputc(s[i], to);
+    }
+    fputc('"', to);
+}
+
+static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error *err)
+{
+    const sgt_parquet_string at = c->rows[row - c->first];
+    const int type = c->unit.pages[0].type;
+    const uint8_t *s = c->unit.text + at.at;
+    size_t n = at.length;
+    if (at.at == SGT_PARQUET_NULL) {
+        fputs("null", r->to);
+        return SGT_OK;
+    }
+    if (type != SGT_PARQUET_BYTES) {
+        put_number(r->to, type, s);
+        return SGT_OK;
+    }
+    if (sgt_utf8_valid(s, n) < n) {
+        if (3 * n > r->clean_room) {
+            free(r->clean);
+            r->clean_room = 0;
+            if (!(r->clean = malloc(3 * n))) return sgt_fail_memory(err, r->file->path);
+            r->clean_room = 3 * n;
+        }
+        n = sgt_utf8_replace(r->clean, s, n);
+        s = r->clean;
+    }
+    put_string(r->to, s, n);
+    return SGT_OK;
+}
+
+int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
+{
+    int rc = SGT_OK;
+    rewind(r->to);
+    for (size_t i = 0; i < r->names->count && !rc; i++) {
+        rc = go_to(&r->columns[i], r->file, row, err);
+        fprintf(r->to, "%s\"%s\": ", i ? ", " : "{", r->names->names[i]);
+        if (!rc) rc = put_value(r, &r->columns[i], row, err);
+    }
+    fputc('}', r->to);
+    if (!rc && (fflush(r->to) != 0 || ferror(r->to))) rc = sgt_fail_memory(err, r->file->path);
+    *json = r->text;
+    *n = r->size;
+    return rc;
+}
