@@ -134,5 +134,8 @@ typedef struct sgt_train_estimate {
  * data, and no device if s names one. On return, settings that depend on the device are decided. */
 int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
+/* Return the bytes in an estimate that grow with the batch: activations and their gradients, logits
+ * and data. */
+uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e);
 
 #endif

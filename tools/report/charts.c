@@ -1,20 +1,17 @@
-/* charts.c: makes the page's charts: curves over steps, tokens and time, for all runs together. The
- * charts of memory are in occupancy.c. */
+/* charts.c: makes the page's charts over steps, for all runs together, and the curves that losses.c
+ * draws, too. The charts of memory are in occupancy.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/talk.h"
-#include "tools/report/figures.h"
-
-/* percentage of all losses that the chart of losses always shows, besides each run's first loss */
-#define MOST_SHOWN 98
+#include "tools/report/charts.h"
 
 /* Return where a bin is on the x axis `x`: in completed steps, tokens, or seconds. */
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
 /* Add a column of a run as a curve. */
-static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color,
+int report_add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color,
                      const char *name, int x, int column, int band, sgt_error *err)
 {
     report_point *p = report_chart_add(c, kind, color, b->count);
@@ -28,15 +25,15 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
 }
 
 /* Add a noisy column as a faint line and a smooth line over it. */
-static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column,
+int report_add_smooth(report_chart *c, const report *r, size_t run, int x, int column,
                       sgt_error *err)
 {
     const report_bins *b = &r->runs[run].bins;
     const char *name = r->count > 1 ? r->runs[run].name : "value";
     unsigned color = (unsigned)run;
     if (b->count < REPORT_SMOOTH_LEAST)
-        return add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
-    int rc = add_curve(c, b, REPORT_RAW, color, name, x, column, 1, err);
+        return report_add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
+    int rc = report_add_curve(c, b, REPORT_RAW, color, name, x, column, 1, err);
     report_point *p = rc == SGT_OK ? report_chart_add(c, REPORT_LINE, color, b->count) : NULL;
     if (!p) return rc < 0 ? rc : sgt_fail_memory(err, "a picture");
     report_smooth(p, c->series[c->count - 2].points, b->count, c->log_y);
@@ -45,7 +42,7 @@ static int add_smooth(report_chart *c, const report *r, size_t run, int x, int c
 }
 
 /* Return where the longest run ended on the x axis `x`. */
-static double end_of(const report *r, int x)
+double report_end_of(const report *r, int x)
 {
     double end = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -79,29 +76,23 @@ static char *says_time(char *buf, size_t n, double v)
     return buf;
 }
 
-static void label_x(report_chart *c, int x)
+void report_label_x(report_chart *c, int x)
 {
     c->x_says = x == REPORT_STEP ? says_step : x == REPORT_TOKENS ? says_tokens : says_time;
     snprintf(c->x_label, sizeof c->x_label, "%s", x == REPORT_STEP ? "steps" : "tokens");
 }
 
-static int add_curves(report_chart *c, const report *r, int x, int column, int noisy,
+int report_add_curves(report_chart *c, const report *r, int x, int column, int noisy,
                       sgt_error *err)
 {
     int rc = SGT_OK;
-    c->x_end = end_of(r, x);
-    label_x(c, x);
+    c->x_end = report_end_of(r, x);
+    report_label_x(c, x);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
-        rc = noisy ? add_smooth(c, r, i, x, column, err)
-                   : add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i,
-                               r->count > 1 ? r->runs[i].name : "value", x, column, 0, err);
+        rc = noisy ? report_add_smooth(c, r, i, x, column, err)
+                   : report_add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i,
+                                      r->count > 1 ? r->runs[i].name : "value", x, column, 0, err);
     return rc;
-}
-
-static char *says_nats(char *buf, size_t n, double v)
-{
-    snprintf(buf, n, "%.4g nats", v);
-    return buf;
 }
 
 static char *says_number(char *buf, size_t n, double v)
@@ -125,7 +116,7 @@ static char *says_percent(char *buf, size_t n, double v)
 
 /* Append to the caption how steps were averaged, as in "Each point is the mean of 12 steps, the
  * shade behind it reaches from the lowest to the highest of them." */
-static void say_thinning(report_figure *g, const report *r, int band)
+void report_say_thinning(report_figure *g, const report *r, int band)
 {
     uint64_t least = UINT64_MAX, most = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -150,152 +141,17 @@ static void say_thinning(report_figure *g, const report *r, int band)
                            : ".");
 }
 
-static void say_evaluations(report_figure *g, const report *r)
-{
-    uint64_t most = 0;
-    for (size_t i = 0; i < r->count; i++)
-        if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
-    if (most > 1)
-        report_figure_say(g, " A dot is the mean of up to %llu evaluations.",
-                          (unsigned long long)most);
-}
-
-/* ---- loss ---- */
-
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Set the upper limit of the chart: above the first losses and nearly all others, so that one
- * diverged curve does not flatten the rest. *above: how many losses are higher. */
-static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
-{
-    size_t n = 0;
-    double *all = malloc(sizeof *all * REPORT_RUNS * REPORT_BINS), most = 0;
-    if (!all) return sgt_fail_memory(err, "a picture");
-    for (size_t i = 0; i < r->count; i++) {
-        const report_bins *b = &r->runs[i].bins;
-        if (b->count && b->at[0].mean.v[REPORT_LOSS] > most) most = b->at[0].high.v[REPORT_LOSS];
-        for (size_t k = 0; k < b->count; k++)
-            if (!isnan(b->at[k].mean.v[REPORT_LOSS])) all[n++] = b->at[k].mean.v[REPORT_LOSS];
-    }
-    qsort(all, n, sizeof *all, rising);
-    if (n && all[n * MOST_SHOWN / 100] > most) most = all[n * MOST_SHOWN / 100];
-    *above = 0;
-    for (size_t i = 0; i < n; i++) *above += all[i] > most;
-    c->y_most = most;
-    free(all);
-    return SGT_OK;
-}
-
-static int add_losses(report_chart *c, const report *r, int x, sgt_error *err)
-{
-    int rc = add_curves(c, r, x, REPORT_LOSS, 1, err);
-    for (size_t i = 0; i < c->count && r->count == 1 && rc == SGT_OK; i++)
-        if (!c->series[i].color && c->series[i].kind != REPORT_LINE) c->series[i].name = "training";
-    for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
-        rc = add_curve(c, &r->runs[i].evaluations, REPORT_MARKS, r->count > 1 ? (unsigned)i : 1,
-                       r->count > 1 ? r->runs[i].validation : "validation", x, REPORT_VAL, 0, err);
-    c->y_says = says_nats;
-    snprintf(c->y_label, sizeof c->y_label, "nats per token");
-    return rc;
-}
-
-static int any_evaluation(const report *r)
-{
-    for (size_t i = 0; i < r->count; i++)
-        if (r->runs[i].evaluations.count) return 1;
-    return 0;
-}
-
-static void loss_keys(report_figure *g, const report *r)
-{
-    g->of_runs = 1;
-    if (r->count == 1) report_figure_key(g, "line", 0, "training");
-    if (r->count == 1 && any_evaluation(r)) report_figure_key(g, "dots", 1, "validation");
-    if (r->count > 1 && any_evaluation(r))
-        report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
-}
-
-/* Return the unit for the x axis of times, in seconds, and set its name. */
-static double time_unit(const report *r, const char **name)
-{
-    static const struct {
-        double seconds;
-        const char *name;
-    } units[] = {{86400, "days"}, {3600, "hours"}, {60, "minutes"}, {1, "seconds"}};
-    double most = 0;
-    size_t i = 0;
-    for (size_t k = 0; k < r->count; k++)
-        if (r->runs[k].seconds > most) most = r->runs[k].seconds;
-    while (i + 1 < sizeof units / sizeof *units && most < 3 * units[i].seconds) i++;
-    *name = units[i].name;
-    return units[i].seconds;
-}
-
-static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
-{
-    report_figure g = {.large = x == REPORT_STEP};
-    size_t above = 0;
-    int rc = find_most(&g.chart, r, &above, err);
-    if (rc == SGT_OK) rc = add_losses(&g.chart, r, x, err);
-    if (x == REPORT_STEP) {
-        g.id = "loss-steps";
-        snprintf(g.title, sizeof g.title, "Loss over steps");
-        loss_keys(&g, r);
-        report_figure_say(&g, "Lower is better. The loss is in nats per token (1 nat is 1.44 "
-                              "bits): a model that gives every next token a probability of 1/n has "
-                              "a loss of ln n, 10.8 for GPT-2's 50,257.");
-        say_thinning(&g, r, 1);
-        say_evaluations(&g, r);
-        if (above)
-            report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
-        if (!any_evaluation(r)) report_figure_say(&g, " Nothing was evaluated.");
-    } else if (x == REPORT_TOKENS) {
-        g.id = "loss-tokens";
-        snprintf(g.title, sizeof g.title, "Loss over tokens");
-        report_figure_say(&g, "Lower is better: what the model learns from so much text, however "
-                              "large its steps are.");
-    } else {
-        const char *name;
-        g.id = "loss-time";
-        g.chart.x_unit = time_unit(r, &name);
-        snprintf(g.title, sizeof g.title, "Loss over time");
-        snprintf(g.chart.x_label, sizeof g.chart.x_label, "%s", name);
-        report_figure_say(&g, "Lower is better. Time within steps: without evaluations, "
-                              "checkpoints and interruptions.");
-    }
-    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
-    report_chart_free(&g.chart);
-    return rc;
-}
-
-int report_put_loss(FILE *page, const report *r, sgt_error *err)
-{
-    static const int over[] = {REPORT_STEP, REPORT_TOKENS, REPORT_SECONDS};
-    int rc = SGT_OK;
-    fputs("<section class=\"figures\" aria-labelledby=\"loss\">\n<h2 id=\"loss\">Loss</h2>\n",
-          page);
-    for (size_t i = 0; i < sizeof over / sizeof *over && rc == SGT_OK; i++)
-        rc = put_loss_over(page, r, over[i], err);
-    fputs("</section>\n", page);
-    return rc;
-}
-
 /* ---- optimizer ---- */
 
-/* Write the factor of an axis's numbers, such as "× 10⁻⁴"; or "learning rate" if the factor is
- * 1. */
-static void label_power(char *buf, size_t n, int power)
+char *report_label_power(char *buf, size_t n, int power)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
                                          "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
     int p = -power;
+    *buf = 0;
     if (p)
         snprintf(buf, n, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "", digits[p % 10]);
-    else snprintf(buf, n, "learning rate");
+    return buf;
 }
 
 static int put_rate(FILE *page, const report *r, sgt_error *err)
@@ -310,9 +166,10 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     g.chart.y_unit = pow(10, power);
     snprintf(g.title, sizeof g.title, "Learning rate");
     g.chart.y_says = says_number;
-    label_power(g.chart.y_label, sizeof g.chart.y_label, power);
+    if (!*report_label_power(g.chart.y_label, sizeof g.chart.y_label, power))
+        snprintf(g.chart.y_label, sizeof g.chart.y_label, "learning rate");
     report_figure_say(&g, "What the schedule gave each step.");
-    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_LR, 0, err);
+    int rc = report_add_curves(&g.chart, r, REPORT_STEP, REPORT_LR, 0, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;
@@ -376,7 +233,7 @@ static int put_norm(FILE *page, const report *r, sgt_error *err)
     snprintf(g.title, sizeof g.title, "Gradient norm");
     snprintf(g.chart.y_label, sizeof g.chart.y_label, "norm before clipping (log scale)");
     g.chart.y_says = says_number;
-    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_NORM, 1, err);
+    int rc = report_add_curves(&g.chart, r, REPORT_STEP, REPORT_NORM, 1, err);
     if (rc == SGT_OK && clip > 0)
         rc = add_limit(&g.chart, r, clip, REPORT_RUNS, "clipped to", 0, r->count, err);
     if (rc == SGT_OK) rc = add_skips(&g, r, err);
@@ -396,8 +253,8 @@ static int put_speed(FILE *page, const report *r, sgt_error *err)
                        .of_runs = 1,
                        .chart = {.zero = 1, .y_label = "tokens per second", .y_says = says_speed}};
     report_figure_say(&g, "Higher is better.");
-    say_thinning(&g, r, 1);
-    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_SPEED, 1, err);
+    report_say_thinning(&g, r, 1);
+    int rc = report_add_curves(&g.chart, r, REPORT_STEP, REPORT_SPEED, 1, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;
@@ -413,7 +270,7 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
             .zero = 1, .y_unit = .01, .y_label = "% of the peak speed", .y_says = says_percent}};
     report_figure_say(&g, "Higher is better. Model FLOPs utilization: the share of the device's "
                           "measured peak speed that goes into the model's own arithmetic.");
-    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
+    int rc = report_add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;
@@ -433,13 +290,13 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
                                  .y_says = says_percent}};
     double most = 0;
     int rc = SGT_OK;
-    g.chart.x_end = end_of(r, REPORT_STEP);
-    label_x(&g.chart, REPORT_STEP);
+    g.chart.x_end = report_end_of(r, REPORT_STEP);
+    report_label_x(&g.chart, REPORT_STEP);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_bins *b = &r->runs[i].bins;
         const char *name = r->count > 1 ? r->runs[i].name : "value";
-        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, name, REPORT_STEP, REPORT_WAIT, 0,
-                       err);
+        rc = report_add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, name, REPORT_STEP, REPORT_WAIT,
+                              0, err);
         for (size_t k = 0; k < b->count && rc == SGT_OK; k++) {
             g.chart.series[i].points[k].y /= b->at[k].mean.v[REPORT_MS];
             if (b->at[k].high.v[REPORT_WAIT] > most) most = b->at[k].high.v[REPORT_WAIT];
@@ -461,7 +318,7 @@ static int put_peak(FILE *page, const report *r, sgt_error *err)
     report_figure g = {.id = "peak", .of_runs = 1, .chart = {.zero = 1}};
     const char *unit;
     double most = 0;
-    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_PEAK, 0, err), estimated = 0;
+    int rc = report_add_curves(&g.chart, r, REPORT_STEP, REPORT_PEAK, 0, err), estimated = 0;
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_run *run = &r->runs[i];
         if (run->peak > most) most = run->peak;

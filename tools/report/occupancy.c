@@ -222,6 +222,7 @@ static int put_card(FILE *page, const report *r, const report_run *run, sgt_erro
 static int put_alone(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
     int rc = run->memory.count ? put_picture(page, r, run, err) : SGT_OK;
+    if (rc == SGT_OK) rc = report_put_estimates(page, r, run, err);
     if (rc < 0) return rc;
     fputs("<div class=\"card\">\n", page);
     put_table(page, run);

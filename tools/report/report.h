@@ -2,9 +2,10 @@
  * memory.jsonl. thin.c reduces a log to a few hundred points, smooth.c smooths them, sample.c lets
  * the checkpoint generate a few words, and advice.c gives advice on the numbers. chart.c lays out
  * and draws a chart, hover.c adds its tooltips, and figures.c its caption. charts.c lists the
- * charts (occupancy.c those of memory), head.c describes the runs, options.c makes the table of
- * options, and page.c the whole page. tools/page has the style, and tools/page/svg.h the shapes.
- * All functions that return int return 0 or a negative SGT_E* with *err filled in. */
+ * charts (losses.c those of the loss, occupancy.c and estimates.c those of memory), head.c
+ * describes the runs, options.c makes the table of options, and page.c the whole page. tools/page
+ * has the style, and tools/page/svg.h the shapes. All functions that return int return 0 or a
+ * negative SGT_E* with *err filled in. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
 
@@ -134,6 +135,18 @@ typedef struct report_run {
     int grave[REPORT_ADVICE];
 } report_run;
 
+/* ---- estimates.c: the memory of the run's steps, if they had other batch sizes ---- */
+
+#define REPORT_ESTIMATES 8
+
+typedef struct report_estimate {
+    uint64_t batch, activations, total;
+} report_estimate;
+
+/* Estimate for batch sizes from an eighth of the run's to four times as many. Return how many there
+ * are, in rising order; 0: the run has no estimate. */
+size_t report_estimates(const report_run *r, report_estimate e[REPORT_ESTIMATES]);
+
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
 void report_read_starts(report_run *r); /* read starts.jsonl */
 
@@ -262,6 +275,8 @@ int report_same_data(const report *r);
 int report_put_loss(FILE *page, const report *r, sgt_error *err);
 int report_put_steps(FILE *page, const report *r, sgt_error *err);
 int report_put_memory(FILE *page, const report *r, sgt_error *err);
+/* Write the chart of a run's estimates by batch size, if there are at least two. */
+int report_put_estimates(FILE *page, const report *r, const report_run *run, sgt_error *err);
 int report_put_page(FILE *page, const report *r, sgt_error *err);
 
 void report_put_options(FILE *page, const report *r);

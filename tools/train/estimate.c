@@ -92,22 +92,12 @@ static json_t *document(const sgt_settings *s, const sgt_train_estimate *e)
 
 /* ---- several ---- */
 
-/* Return the bytes that grow with the batch: activations and their gradients, logits and data. */
-static uint64_t activations(const sgt_train_estimate *e)
-{
-    static const char *const names[] = {"activations", "activation gradients", "head"};
-    uint64_t sum = 0;
-    for (size_t i = 0; i < e->count; i++)
-        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            if (strcmp(e->kinds[i].name, names[n]) == 0) sum += e->kinds[i].bytes;
-    return sum;
-}
-
 static void print_line(const sgt_settings *s, const sgt_train_estimate *e)
 {
     char a[32], b[32];
     printf("  %5llu %14s %12s  %s\n", (unsigned long long)s->batch,
-           sgt_format_bytes(a, sizeof a, activations(e)), sgt_format_bytes(b, sizeof b, e->total),
+           sgt_format_bytes(a, sizeof a, sgt_train_estimate_activations(e)),
+           sgt_format_bytes(b, sizeof b, e->total),
            e->available == UINT64_MAX ? "free memory is not known"
            : e->total <= e->available ? "fits"
                                       : "does not fit: try --recompute block or --grad-accum");
