@@ -11,10 +11,11 @@
 
 static const sgt_option none[] = {{0}};
 
-static const sgt_command *const commands[] = {
-    &bench_loader_command,    &bench_tokenize_command, &bench_gemm_command,
-    &bench_attention_command, &bench_step_command,     &bench_ablation_command,
-    &bench_sample_command,    &bench_all_command,      NULL};
+static const sgt_command *const commands[] = {&bench_loader_command, &bench_tokenize_command,
+                                              &bench_gemm_command,   &bench_attention_command,
+                                              &bench_step_command,   &bench_ablation_command,
+                                              &bench_memory_command, &bench_sample_command,
+                                              &bench_all_command,    NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -28,6 +29,7 @@ static const sgt_program program = {
                 "  sgt-bench attention --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
+                "  sgt-bench memory --model 4x256x4 --batch-size 4,8,16\n"
                 "  sgt-bench sample --peer python3",
     .commands = commands};
 
