@@ -115,8 +115,9 @@ static void say_plan(const sgt_trainer *t)
     if (s->schedule != SGT_CONSTANT)
         snprintf(then, sizeof then, ", %s to %.3g", sgt_schedule_words[s->schedule], s->min_lr);
     sgt_say(&t->o->notice,
-            "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; learning rate %.3g%s%s%s", steps,
-            accum, s->batch, s->seq, epochs, s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
+            "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; %slearning rate %.3g%s%s%s", steps,
+            accum, s->batch, s->seq, epochs, s->optimizer == SGT_MUON ? "Muon and AdamW, " : "",
+            s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
     sgt_say(&t->o->detail,
             "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
             sgt_pf_days(n, tokens), (double)n, tokens);

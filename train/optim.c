@@ -27,6 +27,12 @@ sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double g
     };
 }
 
+sgt_muon_update sgt_optim_muon(const sgt_optim *o, double lr, double grad_scale)
+{
+    return (sgt_muon_update){
+        .lr = (float)lr, .decay = o->weight_decay, .grad_scale = (float)grad_scale};
+}
+
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay)
 {
     return (sgt_sgd){

@@ -5,12 +5,14 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "kernels/muon.h"
 
-typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD } sgt_optim_kind;
+/* SGT_MUON: Muon for the matrices of blocks (kernels/muon.h), AdamW for all other tensors */
+typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD, SGT_MUON } sgt_optim_kind;
 
 typedef struct sgt_optim {
     sgt_optim_kind kind;
-    float beta1, beta2, eps; /* for AdamW */
+    float beta1, beta2, eps; /* for AdamW, also beside Muon */
     int bf16_moments;        /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
     float momentum;          /* for SGD; its momentum is stored where AdamW has the first moment */
     int nesterov;
@@ -21,11 +23,11 @@ typedef struct sgt_optim {
 /* Return the factor for gradients of norm `norm` that scales them to at most o->grad_clip. */
 double sgt_optim_clip(const sgt_optim *o, double norm);
 
-/* sgt_optim_adamw and sgt_optim_sgd return the constants of an update; for AdamW, of the one after
- * `step` earlier ones. decay: whether the tensor has two dimensions, so that weight decay
- * applies. */
+/* Return the constants of an update; for AdamW, of the one after `step` earlier ones. decay:
+ * whether the tensor has two dimensions, so that weight decay applies. */
 sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale,
                           int decay);
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay);
+sgt_muon_update sgt_optim_muon(const sgt_optim *o, double lr, double grad_scale);
 
 #endif

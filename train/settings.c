@@ -160,6 +160,7 @@ static const char *lacks(const sgt_settings *s, const sgt_option *row)
     case DOCUMENTS:
         return examples || s->sampling == SGT_SAMPLING_DOCUMENTS ? NULL : "--sampling documents";
     case ADAMW: return s->optimizer == SGT_ADAMW ? NULL : "--optimizer adamw";
+    case BETAS: return s->optimizer != SGT_SGD ? NULL : "--optimizer adamw or muon";
     case SGD: return s->optimizer == SGT_SGD ? NULL : "--optimizer sgd";
     case MOMENTUM:
         if (s->optimizer != SGT_SGD) return "--optimizer sgd";
@@ -198,6 +199,8 @@ static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err)
 {
     int rc = SGT_OK;
+    if (cuda && s->optimizer == SGT_MUON)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer muon: needs --device cpu");
     for (const sgt_option *row = next(NULL); row && !cuda && rc == SGT_OK; row = next(row))
         if (row->flags & CUDA) rc = without_cuda(s, row, err);
     if (cuda && !s->variant) s->variant = "default";

@@ -11,7 +11,7 @@
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const gelus[] = {"tanh", "erf", NULL};
-static const char *const optimizers[] = {"adamw", "sgd", NULL};
+static const char *const optimizers[] = {"adamw", "sgd", "muon", NULL};
 static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
@@ -104,13 +104,16 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
     WORD(OPTIMIZER, SCHEDULE, schedule, "schedule", sgt_schedule_words, "cosine",
          "learning-rate schedule after the warm-up", 0),
     WORD(OPTIMIZER, OPTIMIZER, optimizer, "optimizer", optimizers, "adamw",
-         "optimizer that updates the parameters", 0),
+         "optimizer that updates the parameters; muon: Muon for the matrices of blocks, AdamW for "
+         "the "
+         "rest (CPU)",
+         0),
     WORD(OPTIMIZER, OPTIMIZER_STATE, optimizer_state, "optimizer-state", optimizer_states, "fp32",
          "type that AdamW's two moments are stored in; bf16 takes half the memory and is rounded "
          "at random (CPU)",
          DEVICE, .needs = ADAMW),
     TEXT(OPTIMIZER, BETAS, betas, "betas", "B1,B2", "0.9,0.95",
-         "decay rates of AdamW's two moments", 0, .needs = ADAMW),
+         "decay rates of AdamW's two moments", 0, .needs = BETAS),
     REAL(OPTIMIZER, MOMENTUM, momentum, "momentum", "X", 0, 1, "0.9", "SGD's momentum", 0,
          .below = 1, .needs = SGD),
     FLAG(OPTIMIZER, NESTEROV, nesterov, "nesterov", "SGD with Nesterov momentum", 0,

@@ -14,6 +14,6 @@ enum {
     LATER = 32 /* undecided by default; without this flag, the default is `def`, up to a colon */
 };
 /* values of `needs`: what the option requires to have an effect */
-enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, SGD, MOMENTUM, FP16 };
+enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 #endif

@@ -27,6 +27,9 @@ for technique in --no-graphs --no-overlap --sync-metrics; do
     same again/step-00000004/model.safetensors whole-bf16/step-00000004/model.safetensors
 done
 
+run 1 sgt-train --quiet $cuda --optimizer muon --run muon
+stderr_is 'sgt-train: --optimizer muon: needs --device cpu'
+
 # ---- stopped and resumed ----
 for precision in bf16 fp16; do
     run 0 sgt-train --quiet $cuda --precision $precision --run cut --force --steps 2

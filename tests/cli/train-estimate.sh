@@ -41,6 +41,7 @@ total --batch-size 16 && [ "$total" -gt "$eight" ] || fail 'twice the rows need 
 total --batch-size 8 --recompute gelu && gelu=$total && [ "$gelu" -lt "$eight" ] || fail 'gelu should keep less'
 total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'block should keep less still'
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
+total --batch-size 8 --optimizer muon && [ "$total" -lt "$eight" ] || fail 'Muon has one moment for most parameters'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
 # The copy that a checkpoint is written from in the background has the parameters and both moments,

@@ -31,6 +31,7 @@ changes '"ignore-index": 10' --ignore-index 10
 changes '"optimizer": "sgd"' --optimizer sgd
 changes '"momentum": 0.5' --optimizer sgd --momentum 0.5
 changes '"nesterov": true' --optimizer sgd --nesterov
+changes '"optimizer": "muon"' --optimizer muon
 changes '"no-tie": true' --no-tie
 changes '"document-mask": true' --document-mask
 keeps '"recompute": "gelu"' --recompute gelu
@@ -122,6 +123,7 @@ run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 
 # Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
+    '--optimizer muon --grad-accum 2' '--optimizer muon --precision bf16' \
     '--document-mask --dropout 0.1'; do
     rm -rf whole half
     run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options

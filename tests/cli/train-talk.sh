@@ -42,7 +42,11 @@ run 0 sgt-train $small --steps 2 --eval-every 1 --run blind
 stderr_lines 4
 stderr_matches '^sgt-train: data: d, 153,601 tokens in 1 shard; d has no validation shards: no evaluation$'
 
-# Epochs that take no time are not all reported.
+run 0 sgt-train $small --steps 1 --optimizer muon --run muon
+stderr_has ' tokens; Muon and AdamW, learning rate 0.001'
+rm -r muon
+
+# epochs that take no time are not all reported
 shard few.bin $(seq 65)
 run 0 sgt-train $small --data few.bin --steps 60 --run passes
 grep -c '^Epoch ' .stderr > epochs

@@ -30,7 +30,7 @@ run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' 
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas 0.9
 run_usage '--precision fp8: must be one of fp32|tf32|bf16|fp16' sgt-train --data d --precision fp8
-run_usage '--optimizer lion: must be one of adamw|sgd' sgt-train --data d --optimizer lion
+run_usage '--optimizer lion: must be one of adamw|sgd|muon' sgt-train --data d --optimizer lion
 run_usage '--recompute some: must be one of none|gelu|block|auto' sgt-train --data d --recompute some
 run_usage '--attention flash: must be one of auto|own|cudnn|naive' sgt-train --data d --attention flash
 run_usage '--batching fast: must be one of simd|scalar' sgt-train --data d --batching fast
@@ -46,7 +46,8 @@ run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
 run_usage '--nesterov: needs --optimizer sgd' sgt-train --data d --nesterov
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
-run_usage '--betas: needs --optimizer adamw' sgt-train --data d --optimizer sgd --betas 0.9,0.99
+run_usage '--betas: needs --optimizer adamw or muon' sgt-train --data d --optimizer sgd --betas 0.9,0.99
+run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --optimizer muon --momentum 0.9
 run_usage '--loss-scale: needs --precision fp16' sgt-train --data d --loss-scale 1024
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }')
 run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader fast
@@ -74,7 +75,7 @@ stderr_has 'sgt-train: c.json: not a JSON object: '
 run 1 sgt-train --data d --config nowhere.json
 stderr_is 'sgt-train: nowhere.json: No such file or directory'
 echo '{"optimizer": "lion"}' > c.json
-run_usage '--optimizer lion: must be one of adamw|sgd' sgt-train --data d --config c.json
+run_usage '--optimizer lion: must be one of adamw|sgd|muon' sgt-train --data d --config c.json
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
 run 0 sgt-train --quiet $small --config c.json --seed 5
 [ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'

@@ -73,7 +73,8 @@ static void set_options(fixture *f, const int32_t *h)
                                        .eot = h[17] - 1,
                                        .precision = (sgt_precision)h[16]};
     f->lr = 1e-3;
-    if (!h[12]) return;
+    if (h[12] == 3) f->options.optim.kind = SGT_MUON;
+    if (h[12] != 1 && h[12] != 2) return;
     f->options.optim.kind = SGT_SGD;
     f->options.optim.momentum = 0.9f;
     f->options.optim.nesterov = h[12] == 2;

@@ -67,7 +67,8 @@ static void check_gradients(const fixture *f, sgt_backend *b)
 /* Return the bound of the parameters' error after the steps, if the gradient, whose norm is clipped
  * to 1, has an error of gradient_bound. AdamW's first steps have length lr whatever a gradient's
  * size, so a gradient near 0 may move a parameter by lr/5. SGD's three steps multiply a gradient by
- * at most 8 lr in all, and each step rounds a parameter below 2. */
+ * at most 8 lr in all, and each step rounds a parameter below 2. Muon multiplies an error of a
+ * gradient's smallest singular values by 485, and moves a parameter by less than lr. */
 static double parameter_bound(const fixture *f)
 {
     return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23
@@ -126,6 +127,11 @@ Test(options, sgd_and_an_ignored_id_as_pytorch_in_float64) { against_reference("
 Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
 {
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
+}
+
+Test(options, muon_as_pytorch_in_float64)
+{
+    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_muon", micro);
 }
 
 /* Documents begin within tiles, next to each other, and at both ends of a row. There is dropout

@@ -29,7 +29,8 @@ static int left_out(size_t name, size_t levels)
 }
 
 static const char *const names[] = {"options_dropout", "options_sgd",  "options_untied",
-                                    "options_bf16",    "options_fp16", "options_documents"};
+                                    "options_bf16",    "options_fp16", "options_documents",
+                                    "options_muon"};
 
 Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {

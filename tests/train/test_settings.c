@@ -167,7 +167,7 @@ Test(settings, every_wrong_value_names_its_option)
          "--sampling : must be one of shuffle|random|block|sequential|documents|packed"},
         {"{\"pad-id\": 65536}", "--pad-id 65536: must be from 0 to 65535"},
         {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
-        {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},
+        {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd|muon"},
         {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},
         {"{\"recompute\": \"some\"}", "--recompute some: must be one of none|gelu|block|auto"},
         {"{\"attention\": \"flash\"}", "--attention flash: must be one of auto|own|cudnn|naive"},
@@ -298,6 +298,18 @@ Test(settings, whose_shape_came_from_elsewhere)
     sgt_settings_free(&s);
 }
 
+Test(settings, muon_is_refused_on_cuda)
+{
+    sgt_settings s;
+    sgt_error err;
+    sgt_settings_default(&s);
+    s.optimizer = SGT_MUON;
+    cr_expect_eq(sgt_settings_take_device(&s, 0, 0, &err), 0);
+    cr_expect_eq(sgt_settings_take_device(&s, 1, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "--optimizer muon: needs --device cpu");
+    sgt_settings_free(&s);
+}
+
 /* A run may be resumed on another device. Then options that only one of the devices has may differ,
  * and no others. */
 Test(settings, which_may_differ_on_another_device)
@@ -376,7 +388,11 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         {"{\"nesterov\": true}", "--nesterov: needs --optimizer sgd"},
         {"{\"nesterov\": true, \"optimizer\": \"sgd\", \"momentum\": 0}",
          "--nesterov: needs a --momentum above 0"},
-        {"{\"betas\": \"0.9,0.99\", \"optimizer\": \"sgd\"}", "--betas: needs --optimizer adamw"},
+        {"{\"betas\": \"0.9,0.99\", \"optimizer\": \"sgd\"}",
+         "--betas: needs --optimizer adamw or muon"},
+        {"{\"momentum\": 0.5, \"optimizer\": \"muon\"}", "--momentum: needs --optimizer sgd"},
+        {"{\"optimizer-state\": \"bf16\", \"optimizer\": \"muon\"}",
+         "--optimizer-state: needs --optimizer adamw"},
         {"{\"loss-scale\": 1024}", "--loss-scale: needs --precision fp16"},
         {"{\"loss-scale\": 1024, \"precision\": \"bf16\"}", "--loss-scale: needs --precision fp16"},
         {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
@@ -396,7 +412,7 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
         cr_expect_eq(sgt_settings_check_together(&again, &err), 0, "%s: %s", text, err.text);
         if (!given[i].why)
-            cr_expect(strstr(text, i == 6 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
+            cr_expect(strstr(text, i == 8 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
                       text);
         free(text);
         sgt_settings_free(&s);

@@ -10,7 +10,8 @@
 #include "tests/train/ranks_fixture.h"
 
 static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_untied",
-                                    "options_bf16", "options_fp16", "options_dropout"};
+                                    "options_bf16", "options_fp16", "options_dropout",
+                                    "options_muon"};
 
 static void step(const fixture *f, sgt_backend *b, uint64_t s)
 {

@@ -16,6 +16,7 @@ void sgt_cpu_close(sgt_backend *b)
         sgt_gemm_free(c->linear[i].dw[0]);
         sgt_gemm_free(c->linear[i].dw[1]);
     }
+    for (int i = 0; i < SGT_LINEAR_BLOCK; i++) sgt_muon_free(c->muon[i]);
     sgt_cpu_ranks_close(c);
     sgt_arena_unmap(&c->buf.arena);
     sgt_live_free(&c->report.live);
@@ -28,8 +29,9 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* A range of a tensor's parameters, moments or gradients. */
 typedef struct state_part {
-    void *flat; /* the flat array that holds the range: float, or bfloat16 if `half` */
-    size_t at;  /* index of its first element there */
+    void *flat;     /* the flat array that holds it: float, or bfloat16 if `half` */
+    size_t at;      /* its place there, in elements */
+    size_t element; /* its place in the model's flat layout */
     int half;
 } state_part;
 
@@ -46,7 +48,11 @@ static int find_state(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t 
                             [SGT_MOMENT2] = b->v,
                             [SGT_GRADIENTS] = b->grads};
     int moment = what == SGT_MOMENT1 || what == SGT_MOMENT2;
-    *part = (state_part){arrays[what], t.offset + first, moment && c->shape.optim.bf16_moments};
+    *part = (state_part){.flat = arrays[what],
+                         .at = what == SGT_MOMENT2 ? sgt_cpu_second(&c->shape, tensor) + first
+                                                   : t.offset + first,
+                         .element = t.offset + first,
+                         .half = moment && c->shape.optim.bf16_moments};
     return SGT_OK;
 }
 
@@ -59,18 +65,18 @@ static void read_floats(float *to, const state_part *p, size_t n)
     }
 }
 
-/* Return whether the optimizer lacks this state. SGD has no second moment: it reads as zeros, and
- * writes to it are ignored. */
-static int is_nothing(const sgt_optim *o, sgt_state what)
+/* Return whether the optimizer lacks this state. SGD and Muon have no second moment: it reads as
+ * zeros, and writes to it are ignored. */
+static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
-    return what == SGT_MOMENT2 && o->kind == SGT_SGD;
+    return what == SGT_MOMENT2 && (s->optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);
 }
 
 static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                const float *from, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (is_nothing(&c->shape.optim, what)) return SGT_OK;
+    if (is_nothing(&c->shape, what, tensor)) return SGT_OK;
     state_part p = {0};
     int rc = find_state(c, what, tensor, first, count, &p, err);
     if (rc < 0) return rc;
@@ -91,7 +97,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
                sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (is_nothing(&c->shape.optim, what)) {
+    if (is_nothing(&c->shape, what, tensor)) {
         memset(to, 0, count * sizeof *to);
         return SGT_OK;
     }
@@ -102,7 +108,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     rc = sgt_cpu_ranks_failed(c, err);
     if (rc < 0 || (rc = sgt_cpu_ranks_await_puts(c, err)) < 0) return rc;
     read_floats(to, &p, count);
-    return sgt_cpu_ranks_get(c, what, p.at, count, to, err);
+    return sgt_cpu_ranks_get(c, what, p.element, count, to, err);
 }
 
 static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])

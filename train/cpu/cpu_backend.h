@@ -21,6 +21,7 @@
 
 #include "train/backend.h"
 #include "loader/base/arena.h"
+#include "kernels/muon.h"
 #include "train/log/trace.h"
 #include "train/memory/live.h"
 
@@ -61,8 +62,9 @@ enum {
     SGT_LINEAR_PROJ,
     SGT_LINEAR_FC,
     SGT_LINEAR_FCPROJ,
-    SGT_LINEAR_HEAD,
-    SGT_LINEAR_HEAD_LAST, /* the head of the last chunk of rows, if it is shorter than the rest */
+    SGT_LINEAR_BLOCK, /* number of the products of a block */
+    SGT_LINEAR_HEAD = SGT_LINEAR_BLOCK,
+    SGT_LINEAR_HEAD_LAST, /* the last chunk of rows, if it is shorter than the rest */
     SGT_LINEARS
 };
 
@@ -105,7 +107,9 @@ typedef struct sgt_cpu_buffers {
     sgt_arena arena;
     sgt_arena common;      /* parameters, moments and all gradients, if ranks share memory */
     float *params, *grads; /* flat arrays of all tensors */
-    void *m, *v;   /* first and second moments: float, or with optim.bf16_moments bfloat16 */
+    /* their moments: float, or with optim.bf16_moments bfloat16; v lacks what has no second moment
+     * (sgt_cpu_second) */
+    void *m, *v;
     void *weights; /* params as products read them: params itself, rounded, or in bfloat16 */
     int32_t *ids, *targets;     /* (N), (N) */
     int32_t *start;             /* (N): where in its row each position's document begins; or NULL */
@@ -121,6 +125,7 @@ typedef struct sgt_cpu_buffers {
     double *grown;   /* (tasks of the embeddings' gradients): growth of the sum of squares */
     double *squares; /* (pieces): sums of squares of gradients */
     void *products;  /* scratch of the products, which run one at a time */
+    void *muon;      /* Muon's work on one matrix at a time; NULL: another optimizer */
 } sgt_cpu_buffers;
 
 /* State of the current step. */
@@ -143,11 +148,15 @@ typedef struct sgt_cpu_step {
 
 typedef struct sgt_cpu_piece {
     size_t offset, count; /* extent in the flat arrays, in floats */
-    int decay;            /* 1: weight decay applies */
-    int squared;          /* 1: its gradients' squares are summed where they are computed */
+    size_t second;        /* place in buf.v */
+    int decay;
+    int squared; /* matrices and wte: squares are summed where the gradient is computed */
+    int muon;    /* Muon updates the matrix that this is a part of */
+    int first;   /* the tensor's first piece */
+    int linear;  /* with `muon`: SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The optimizer's pass over the parameters (update.c). */
+/* The optimizer's pass over the parameters (update.c), which leaves out Muon's (muon.c). */
 typedef struct sgt_cpu_update {
     sgt_cpu_piece *pieces;    /* the pieces that this rank updates: all, if it is alone */
     size_t piece_count, turn; /* turn: where a pass begins, to end with the token embedding */
@@ -182,8 +191,9 @@ typedef struct sgt_cpu_backend {
      * the shared memory when the backward pass begins. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
-    sgt_head head;        /* used if own_head */
-    sgt_cpu_group *group; /* the other ranks (ranks.h); NULL with one rank */
+    sgt_head head;                    /* used if own_head */
+    sgt_muon *muon[SGT_LINEAR_BLOCK]; /* one for each shape; NULL: another optimizer */
+    sgt_cpu_group *group;             /* the other ranks (ranks.h); NULL with one rank */
 } sgt_cpu_backend;
 
 extern const sgt_backend sgt_cpu_calls; /* the backend's functions */
@@ -247,8 +257,9 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
     return !c->shape.scrub && !c->shape.no_overlap &&
            (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
-/* Return a token's embedding with the pending update applied. It is in wte if no update is pending,
- * else in p. p, m and v are memory for C floats each. */
+
+/* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
+ * for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
 /* Return the bytes of a moment. */
@@ -293,5 +304,20 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
     *rows = s->N - first < s->tile ? s->N - first : s->tile;
     return first;
 }
+
+/* ---- muon.c ---- */
+
+/* Return the number SGT_LINEAR_* of a tensor that Muon updates, or -1. */
+int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
+/* Return the place in buf.v of the first tensor from `tensor` on that has second moments, or the
+ * number of floats in buf.v. Matrices that Muon updates have none. */
+size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor);
+/* Return the bytes of buf.muon. */
+size_t sgt_cpu_muon_memory(const sgt_cpu_shape *s);
+/* Plan the updates, once memory is laid out. Nothing is to be done for another optimizer. */
+int sgt_cpu_muon_plan(sgt_cpu_backend *c, sgt_error *err);
+/* Update the matrices in this rank's pieces, at once: deferred updates run beside products, and
+ * these consist of products. */
+void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
 
 #endif

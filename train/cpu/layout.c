@@ -98,7 +98,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
         kind(c, s->bf16 ? "16-bit copies" : "rounded weights");
     }
     c->buf.m = common(c, flat, sgt_cpu_moment_bytes(s));
-    if (s->optim.kind == SGT_ADAMW) c->buf.v = common(c, flat, sgt_cpu_moment_bytes(s));
+    if (s->optim.kind != SGT_SGD)
+        c->buf.v = common(c, sgt_cpu_second(s, SIZE_MAX), sgt_cpu_moment_bytes(s));
     kind(c, "moments");
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);
@@ -122,6 +123,10 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     kind(c, "attention");
     c->buf.products = take(c, sgt_gemm_scratch(s->threads), 1);
     kind(c, "products");
+    if (s->optim.kind == SGT_MUON) {
+        c->buf.muon = take(c, sgt_cpu_muon_memory(s), 1);
+        kind(c, "Muon");
+    }
     if (s->own_head) c->head.memory = take(c, sgt_head_memory(&c->head), 1);
     else c->buf.logits = floats(c, s->head_rows * s->ldv);
     c->head.scratch = c->buf.products;

@@ -113,6 +113,9 @@ void sgt_cpu_live(sgt_cpu_backend *c)
     sgt_live_during(&c->report.live, c->buf.start, 0, sgt_part_backward(L, 0));
     sgt_live_during(&c->report.live, c->buf.grown, sgt_part_embeddings(L), sgt_part_embeddings(L));
     sgt_live_during(&c->report.live, c->buf.squares, sgt_part_update(L), sgt_part_update(L));
+    if (!c->buf.muon) return;
+    sgt_live_during(&c->report.live, c->buf.muon, sgt_part_update(L), sgt_part_update(L));
+    sgt_live_during(&c->report.live, products(c), sgt_part_update(L), sgt_part_update(L));
 }
 
 static int is_gradient(const sgt_cpu_backend *c, const sgt_live_buffer *b)

@@ -67,20 +67,27 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
 }
 
 /* Cut every tensor into pieces, the optimizer's tasks, so that each has a single weight decay. */
-static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
+static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
+    const sgt_model *m = &s->model;
     size_t n = 0;
     if (!(u->pieces = calloc(u->piece_count, sizeof *u->pieces)))
         return sgt_fail_memory(err, "backend");
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
+        size_t second = sgt_cpu_second(s, i);
+        int linear = sgt_cpu_by_muon(s, i);
         for (size_t at = 0; at < t.count; at += SGT_PIECE)
             u->pieces[n++] =
                 (sgt_cpu_piece){.offset = t.offset + at,
                                 .count = t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE,
+                                .second = second + at,
                                 .decay = t.dims > 1,
-                                .squared = t.dims > 1 && i != 1};
+                                .squared = t.dims > 1 && i != 1,
+                                .muon = linear >= 0,
+                                .first = at == 0,
+                                .linear = linear};
     }
     return SGT_OK;
 }
@@ -446,10 +453,9 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, o, err)) < 0 ||
-        (rc = cut_pieces(&c->update, &c->shape.model, err)) < 0 ||
+    if ((rc = check_memory(c, o, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0 || (rc = map_arena(c, err)) < 0 ||
-        (rc = plan_products(c, err)) < 0)
+        (rc = plan_products(c, err)) < 0 || (rc = sgt_cpu_muon_plan(c, err)) < 0)
         goto fail;
     count_shares(c);
     name_level(c, &o->notice);

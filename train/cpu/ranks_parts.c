@@ -18,7 +18,8 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks as evenly as possible. Every part begins where a piece begins. */
+/* Divide a bucket among the ranks as evenly as possible, with every part beginning at a piece, and
+ * none within a matrix that Muon updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -32,7 +33,7 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     part[0] = begin;
     for (size_t i = u->piece_count; i-- > 0;) {
         size_t at = u->pieces[i].offset;
-        if (at < begin || at >= end) continue;
+        if (at < begin || at >= end || (u->pieces[i].muon && !u->pieces[i].first)) continue;
         for (size_t r = 1; r <= (at - begin) * ranks / (end - begin); r++)
             if (part[r] > at) part[r] = at;
     }

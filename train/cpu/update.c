@@ -25,21 +25,21 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update piece i of a pass. If the kernel makes no rounded copies, update it in parts, each still
- * in the first-level cache when its copies are made. */
+/* Update a piece, unless Muon has. If the kernel makes no rounded copies, work in parts that are
+ * still in the first-level cache when the copies are made. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
     const sgt_cpu_buffers *b = &c->buf;
     const sgt_cpu_update *u = &c->update;
     const sgt_cpu_piece *p = u->pieces + (u->turn + i) % u->piece_count;
-    int at_once = c->shape.bf16 && c->shape.optim.kind == SGT_ADAMW;
+    int at_once = c->shape.bf16 && c->shape.optim.kind != SGT_SGD;
     size_t most = at_once ? p->count : SGT_UPDATE_FLOATS;
-    for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
+    for (size_t at = p->offset, end = p->muon ? at : at + p->count, n; at < end; at += n) {
         n = end - at < most ? end - at : most;
-        optimize(c, at, b->params + at, sgt_cpu_moment(&c->shape, b->m, at),
-                 b->v ? sgt_cpu_moment(&c->shape, b->v, at) : NULL, b->grads + at, n, p->decay,
-                 at_once ? (uint16_t *)b->weights + at : NULL);
+        void *v = b->v ? sgt_cpu_moment(&c->shape, b->v, p->second + (at - p->offset)) : NULL;
+        optimize(c, at, b->params + at, sgt_cpu_moment(&c->shape, b->m, at), v, b->grads + at, n,
+                 p->decay, at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
     /* with more threads, earlier pieces may still be incomplete */
@@ -70,6 +70,7 @@ static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double
         u->sgd[decay] = sgt_optim_sgd(o, lr, scale, decay);
     }
     u->draw = sgt_moments_draw(updates);
+    sgt_cpu_muon_update(c, lr, scale);
     u->pending = (sgt_beside){
         .share = update_piece, .of = c, .count = u->piece_count, .rank = (unsigned)c->shape.rank};
     if ((u->behind = sgt_cpu_defers(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
@@ -85,6 +86,7 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
+    /* wte comes first, so its place in v is that in m */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     /* two ranks may each own a part of the row */
     for (size_t i = 0, n = C; i < C; i += n, n = C - i) {

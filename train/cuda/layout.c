@@ -76,6 +76,8 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
                         o->batch, o->seq, MOST_POSITIONS);
     if (o->optim.bf16_moments)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer-state bf16: needs --device cpu");
+    if (o->optim.kind == SGT_MUON)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer muon: needs --device cpu");
     if (o->model.channels > 12672)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "model: %u channels, CUDA's LayerNorm takes at most 12672",
