@@ -208,6 +208,7 @@ typedef struct sgt_tokenize_options {
     /* fields of JSONL, or columns of Parquet, that sources.jsonl keeps of each document: names with
      * commas between them, "url,date"; NULL: none */
     const char *keep_fields;
+    sgt_layout layout; /* files of OUT; not SGT_LAYOUT_SGT: shard_tokens must be 0 */
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {

@@ -22,7 +22,7 @@
 
 static struct {
     const char *vocab, *pattern, *field, *keep_fields, *cpu;
-    int format, special, invalid_utf8, normalize, binary; /* indices of the chosen words */
+    int format, special, invalid_utf8, normalize, binary, layout; /* indices of the chosen words */
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
@@ -303,6 +303,7 @@ static void check_train_vocab(void)
                         : o.shuffle            ? "--shuffle"
                         : o.dedup              ? "--dedup"
                         : o.keep_fields        ? "--keep-fields"
+                        : o.layout             ? "--shards"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";

@@ -21,7 +21,8 @@ same_run() { # RUN RUN
 
 # ---- the same losses, up to 2e-5, with all that is divided: dropout, tensors, norms, ignored targets ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
-    '--optimizer muon' '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask'; do
+    '--optimizer muon' '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask' \
+    '--sampling packed --document-mask'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
     two 0 sgt-train $options --precision fp32 $variant --run two --force
     stderr_is ''

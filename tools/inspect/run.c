@@ -256,18 +256,19 @@ static const char *loss_text(char text[32], const json_t *line, const char *name
 static void show_log(FILE *to, const run *r)
 {
     char steps[32], a[32], b[32], bits[64] = "";
-    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
+    fprintf(to, "  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
            r->logged == 1 ? "" : "s");
     if (r->logged)
-        printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
+        fprintf(to, ", loss %s to %s", loss_text(a, r->first, "loss"),
+                loss_text(b, r->last, "loss"));
     if (json_object_get(r->evaluated, "val_bits_per_byte"))
         snprintf(bits, sizeof bits, " (%s bits per byte)",
                  loss_text(a, r->evaluated, "val_bits_per_byte"));
     if (r->evaluated)
-        printf(", validation %s%s after step %" JSON_INTEGER_FORMAT,
+        fprintf(to, ", validation %s%s after step %" JSON_INTEGER_FORMAT,
                loss_text(b, r->evaluated, "val_loss"), bits,
                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
-    printf("\n");
+    fprintf(to, "\n");
 }
 
 static void show_run(FILE *to, const inspect *o, const run *r)

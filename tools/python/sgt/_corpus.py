@@ -70,6 +70,7 @@ def tokenize(
     format: str = "auto",
     field: Optional[str] = None,
     keep_fields: Union[str, Sequence[str], None] = None,
+    shards: str = "sgt",
     shard_tokens: int = 0,
     threads: int = 0,
     shuffle: Optional[int] = None,
@@ -84,8 +85,10 @@ def tokenize(
 
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
-    order, or None for none. `keep_fields` are kept of each document in sources.jsonl. progress=True draws one line on stderr; a function gets the
-    bytes done, the bytes in all (0: unknown) and the tokens, from another thread.
+    order, or None for none. `keep_fields` are kept of each document in sources.jsonl. `shards`
+    names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy. progress=True
+    draws one line on stderr; a function gets the bytes done, the bytes in all (0: unknown) and the
+    tokens, from another thread.
     """
     several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])

@@ -107,7 +107,7 @@ class TokenizeOptions(Structure):  # sgt_tokenize_options
         ("invalid_utf8", c_int), ("shuffle", c_int), ("shuffle_seed", c_uint64),
         ("dedup", c_int), ("ranks", c_void_p), ("force", c_int), ("notice", Notice),
         ("stop", POINTER(c_int)), ("progress", PROGRESS), ("progress_ctx", c_void_p),
-        ("binary", c_int), ("hidden", c_int), ("keep_fields", c_char_p),
+        ("binary", c_int), ("hidden", c_int), ("keep_fields", c_char_p), ("layout", c_int),
     ]  # fmt: skip
 
 
