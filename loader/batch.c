@@ -7,7 +7,8 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Allocate what sampling by documents needs in addition, for n rows. */
+/* Allocate the additional arrays that sampling by documents needs, for n rows. Return 0 if out of
+ * memory. */
 static int open_rows(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -181,7 +182,8 @@ int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, u
            !(c->end && *index >= c->end);
 }
 
-/* Fill c->windows with the windows of batch `index`. */
+/* Set c->windows to the windows of batch `index`: those announced to the reader, if it was
+ * announced, else newly drawn ones. */
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     sgt_cursor_steer(c, index);
@@ -256,7 +258,8 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
  * were verified in `gather`, so only other rows are verified here. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    /* it checks ids */
+    /* search the ids for starts only now: in a shard without an .idx file, the tokens themselves
+     * mark documents */
     if (c->starts && l->documents.unlisted_count && !c->packed) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }

@@ -58,7 +58,7 @@ struct sgt_cursor {
 
     /* for sampling documents, (local_batch) each; else NULL */
     uint32_t *lengths, *left; /* real tokens of each row; those not fetched yet */
-    sgt_window *pieces;       /* pieces of rows to fetch together */
+    sgt_window *pieces;       /* pieces of rows that one call of the reader fetches */
     /* (local_batch, T+1): the rows, for sampling documents and packed */
     uint16_t *gathered;
     struct sgt_packed *packed; /* for sampling packed */
@@ -87,8 +87,8 @@ void sgt_cursor_steer(sgt_cursor *c, uint64_t index);
 int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, uint32_t known,
                       uint64_t *index);
 
-/* starts.c: allocate the last three fields for n rows (returns 0 if out of memory), free them, and
- * fill them in for the windows of the current batch. */
+/* Implemented in starts.c. Allocate starts_first, starts and begun for n rows (return 0 if out of
+ * memory), free them, and fill them in for the current batch. */
 int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
 void sgt_cursor_close_starts(sgt_cursor *c);
 void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);

@@ -75,7 +75,7 @@ static inline int sgt_sampling_of_documents(sgt_sampling s)
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* T+1; fewer for documents and pieces of them */
+    uint32_t tokens; /* T+1; fewer for documents and their pieces */
     /* for `block`: place of its block in the order, counted through all epochs. For pieces of
      * packed rows: 1 if it begins with a document */
     uint64_t block;

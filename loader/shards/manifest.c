@@ -21,7 +21,7 @@
 /* fewest bytes of a manifest per JSON value, on average: sgt writes 21, and without white space
  * 13 */
 #define FEWEST_BYTES 12
-#define SOME_VALUES 65536               /* values, whatever the file's size */
+#define SOME_VALUES 65536               /* JSON values allowed in a file of any size */
 #define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
 
 /* ---- writing ---- */

@@ -265,7 +265,7 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
                            sgt_error *err)
 {
     uint32_t all = s->count, kept = 0, most = sgt_sampling_of_documents(o->sampling) ? 0 : o->seq;
-    sgt_set_shard longest = {0}; /* the longest of the shards that are too short */
+    sgt_set_shard longest = {0}; /* longest of the shards that are too short for a window */
     for (uint32_t i = 0; i < all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;

@@ -1,5 +1,6 @@
-/* parquet.c: a Parquet file is refused with one line, or gives the same texts however its rows are
- * divided into units of work. The input is the file, behind one byte that chooses the column. */
+/* parquet.c: a Parquet file is refused with a message of one line, or gives the same texts however
+ * its rows are divided into units of work. The first byte of the input chooses the column; the rest
+ * is the file. */
 #include <jansson.h>
 #include <xxhash.h>
 

@@ -218,7 +218,7 @@ Test(expect, pieces_of_packed_rows)
     sgt_loader_close(plain);
 }
 
-/* A stream announces every batch, from the first to the last. */
+/* A stream announces all its batches, and none beyond its end. */
 Test(expect, streams_say_it)
 {
     put_folder();

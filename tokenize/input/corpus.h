@@ -46,7 +46,7 @@ typedef struct sgt_corpus_file {
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
     /* 1: JSONL, one document per line; otherwise the file is one document of text */
     int lines;
-    int rows; /* Parquet, one document per row */
+    int rows; /* 1: Parquet, one document per row */
     /* rows to read, from_row ... end_row - 1, of a Parquet file that ranks divide; end_row 0: to
      * its end */
     uint64_t from_row, end_row;

@@ -84,7 +84,7 @@ typedef struct scan {
     uint8_t *text, *text_end;
     uint8_t *value, *value_end; /* the field's value, of any kind; NULL: not there, or not ended */
     size_t value_depth;
-    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit for each open container: it is an object */
+    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit per open container; 1: an object, 0: an array */
 } scan;
 
 static int wrong(scan *c, const char *why)

@@ -17,7 +17,7 @@ typedef struct unfolding {
     const sgt_tokenize_options *o;
     sgt_json_path path;
     sgt_kept_names kept;
-    int valid;     /* the whole part is known to be UTF-8 */
+    int valid;     /* 1: the whole part is known to be UTF-8 */
     sgt_part next; /* the lines after the last document, until one of them holds a document */
 } unfolding;
 

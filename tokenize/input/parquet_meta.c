@@ -128,7 +128,7 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     w->left = sgt_thrift_list(w->t, &type);
     if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 1, 0);
-    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller tells */
+    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
     const int good =
         w->type == SGT_PARQUET_BYTES || (from->kept && sgt_parquet_width((int)w->type));
     if (w->column != NONE && !w->list && good) return SGT_OK;
@@ -225,7 +225,7 @@ static int check_chunk(const chunk *c, int type, const sgt_parquet_where *w, siz
 static int add_group(sgt_parquet_meta *m, const chunk *c, int64_t rows, size_t *room,
                      const sgt_parquet_where *w, sgt_error *err)
 {
-    if (!rows) return SGT_OK; /* an empty group may have no bytes */
+    if (!rows) return SGT_OK; /* an empty row group may have no bytes */
     int rc = check_chunk(c, m->type, w, m->count, err);
     if (rc < 0) return rc;
     if (rows < 0 || (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)

@@ -92,7 +92,8 @@ void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
     free(d);
 }
 
-/* Find n strings of PLAIN, from *at on, in text[end]. Positions are counted from `text`. */
+/* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
+ * `text`. */
 static const char *take_plain(uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
                               size_t n)
 {

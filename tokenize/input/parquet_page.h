@@ -61,7 +61,7 @@ typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
-    size_t at;       /* in the unit's text */
+    size_t at;       /* offset of the packed bytes in the unit's text */
     int codec, type; /* type: parquet_meta.h; of numbers, a "string" is the number's bytes */
     unsigned levels; /* definition level of a string */
     sgt_parquet_dictionary *dictionary;
@@ -91,7 +91,7 @@ int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                           const uint8_t *strings, const char *path, uint64_t offset,
                           sgt_error *err);
 
-/* Let go of the unit's pages; the unit can be filled again. */
+/* Release the unit's pages, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);
 
 #endif

@@ -31,12 +31,12 @@ struct sgt_record {
     char *sources_path;
     sgt_checkpoint now;
     uint64_t tokens;       /* tokens in all shards and splits */
-    uint64_t done;         /* bytes on disk of the files that are done */
-    uint64_t reading;      /* bytes read of the current file */
-    sgt_digests *digests;  /* NULL: none are taken */
-    sgt_checkpoint begun;  /* value of `now` before the current document */
-    uint64_t begun_tokens; /* tokens of it in parts that are already recorded */
-    int inside;            /* a document is being recorded */
+    uint64_t done;         /* bytes on disk of all files recorded to their end */
+    uint64_t reading;      /* bytes read from disk of the current file */
+    sgt_digests *digests;  /* NULL: digests are not wanted */
+    sgt_checkpoint begun;  /* value of `now` at the start of the current document */
+    uint64_t begun_tokens; /* tokens of the current document in parts already recorded */
+    int inside;            /* 1: a document has begun and not ended */
     sgt_kept_names kept;
     sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };

@@ -26,7 +26,7 @@
 #include "tokenize/vocab/vocab.h"
 
 #define SUMS 4 /* number of sums over ranks that each rank takes part in */
-/* maximum delay until another machine's files appear on a shared file system */
+/* longest wait for another machine's files to appear on a shared file system */
 #define APPEAR_SECONDS 120
 
 typedef struct parts {

@@ -64,7 +64,7 @@ enum {
     SGT_LINEAR_FCPROJ,
     SGT_LINEAR_BLOCK, /* number of the products of a block */
     SGT_LINEAR_HEAD = SGT_LINEAR_BLOCK,
-    SGT_LINEAR_HEAD_LAST, /* the last chunk of rows, if it is shorter than the rest */
+    SGT_LINEAR_HEAD_LAST, /* the head of the last chunk of rows, if it is shorter than the rest */
     SGT_LINEARS
 };
 
@@ -150,7 +150,7 @@ typedef struct sgt_cpu_piece {
     size_t offset, count; /* extent in the flat arrays, in floats */
     size_t second;        /* place in buf.v */
     int decay;
-    int squared; /* matrices and wte: squares are summed where the gradient is computed */
+    int squared; /* 1: its gradients' squares are summed where they are computed */
     int muon;    /* Muon updates the matrix that this is a part of */
     int first;   /* the tensor's first piece */
     int linear;  /* with `muon`: SGT_LINEAR_* of the matrix */
@@ -258,8 +258,8 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
            (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
 
-/* Return a token's embedding with the pending update applied. The caller provides p, m and v, room
- * for C floats each. */
+/* Return a token's embedding with the pending update applied. It is in wte if no update is pending,
+ * else in p. p, m and v are memory for C floats each. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
 /* Return the bytes of a moment. */
