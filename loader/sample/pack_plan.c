@@ -262,7 +262,8 @@ static int list_epochs(sgt_pack *p)
 static void *trimmed(void *list, uint64_t count, size_t each)
 {
     void *less = reallocarray(list, count, each);
-    return less ? less : list;
+    if (less) list = less;
+    return list;
 }
 
 static void trim(sgt_pack *p)
