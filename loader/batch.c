@@ -7,8 +7,7 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Allocate the additional arrays that sampling by documents needs, for n rows. Return 0 if out of
- * memory. */
+/* Allocate what sampling by documents needs in addition, for n rows. */
 static int open_rows(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -61,19 +60,6 @@ void sgt_cursor_close(sgt_cursor *c)
 
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c) { return c->lengths; }
 
-/* ---- windows on their way from memory ---- */
-
-/* Called before row i of n is made. If row i begins a group, prefetch the windows of the next
- * group, which arrive while this group is copied. At row 0, prefetch the first two groups. */
-static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows,
-                             uint32_t i, uint32_t n)
-{
-    uint32_t group = sgt_rows_group((size_t)l->o.seq + 1);
-    if (i % group) return;
-    uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
-    for (uint32_t k = from; k < to; k++) sgt_rows_expect(c->tokens[k], windows[k].tokens);
-}
-
 /* ---- documents: rows put together from pieces ---- */
 
 /* Return the next piece of a row: as many of the `left` tokens from w on as lie in the current
@@ -95,21 +81,20 @@ static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_
         return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
     }
     c->left[i] -= w->tokens;
-    c->windows[i].shard++; /* shard of the row's next piece, if it has one */
+    c->windows[i].shard++; /* position of the next piece, if there is one */
     c->windows[i].offset = 0;
     return SGT_OK;
 }
 
-/* Check, after the tokens were copied from c->tokens, that they really were the files' tokens (see
- * `verify` in reader.h). */
+/* Return whether the tokens just read from c->tokens were the files' own (see reader.h). */
 static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n,
                   sgt_error *err)
 {
     return l->ops->verify ? l->ops->verify(c->reader_cursor, windows, n, c->tokens, err) : SGT_OK;
 }
 
-/* Fetch the first piece of every row in one call of the reader. Then fetch the pieces that continue
- * in the next shard in another call, and so on. */
+/* Fetch the first piece of every row in one round, then the pieces that continue in the next shard
+ * in another round, and so on. */
 static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err)
 {
     for (uint32_t pieces = n; pieces;) {
@@ -120,7 +105,7 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
             pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
         for (uint32_t i = 0, k = 0; k < pieces && rc == SGT_OK; i++)
             if (c->left[i]) {
-                ask_ahead(l, c, c->pieces, k, pieces);
+                sgt_cursor_ask_ahead(c, c->pieces, k, pieces);
                 rc = take_piece(l, c, i, &c->pieces[k], c->tokens[k], err);
                 k++;
             }
@@ -142,8 +127,7 @@ static int fetch_documents(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return rc;
 }
 
-/* Set row i's targets beyond its real tokens to SGT_IGNORED. Outputs without targets (rows of T+1
- * ids) are left alone. */
+/* Set row i's targets beyond its own tokens. Rows of T+1 ids have none. */
 static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
                            const sgt_batch_arrays *to)
 {
@@ -182,8 +166,7 @@ int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, u
            !(c->end && *index >= c->end);
 }
 
-/* Set c->windows to the windows of batch `index`: those announced to the reader, if it was
- * announced, else newly drawn ones. */
+/* Fill c->windows with the windows of batch `index`. */
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     sgt_cursor_steer(c, index);
@@ -203,8 +186,7 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
 {
     uint32_t n = local_batch(l);
     const sgt_window *asked = windows;
-    /* announce each row's first piece: the first fetch asks for these */
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) {
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) { /* the first pieces are fetched first */
         for (uint32_t i = 0; i < n; i++)
             c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
         asked = c->pieces;
@@ -212,7 +194,7 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
     return l->ops->expect(c->reader_cursor, asked, n);
 }
 
-/* Announce the next batches to the reader, before the rows of the fetched batch are made. */
+/* Tell the reader which batch comes next, before the rows of the fetched batch are made. */
 static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -227,7 +209,7 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- batches ---- */
 
-/* Fetch the windows of batch `index`: c->tokens[i] then points to the tokens of row i. */
+/* Fetch the windows of batch `index` into c->tokens. */
 static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -245,7 +227,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
     return rc;
 }
 
-/* Fail because row i holds an id outside the vocabulary. The message says which id, and where. */
+/* Report that row i holds an id outside the vocabulary: which one and where. */
 static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_error *err)
 {
     const uint16_t *p = c->tokens[i];
@@ -254,18 +236,17 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
-/* Called once the rows are written, while their tokens are in the caches. Gathered rows (documents)
- * were verified in `gather`, so only other rows are verified here. */
+/* The rows are complete, and their tokens are in the caches. Rows of documents were gathered, and
+ * their ids were checked then. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    /* search the ids for starts only now: in a shard without an .idx file, the tokens themselves
-     * mark documents */
+    /* it checks ids */
     if (c->starts && l->documents.unlisted_count && !c->packed) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 
-/* This is the simple method that benchmarks compare with, so keep the loop as it is. Checking every
- * id keeps the compiler from vectorizing it. */
+/* The loop must stay as the compiler makes it, because benchmarks compare this function with
+ * sgt_loader_batch_i32_scalar. Checking every id keeps the compiler from vectorizing it. */
 static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
@@ -308,14 +289,14 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
     if (rc < 0) return rc;
     if (scalar && to->output == SGT_OUTPUT_U16) return copy_scalar(l, c, to->first, err);
     for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
-        ask_ahead(l, c, c->windows, i, n);
+        sgt_cursor_ask_ahead(c, c->windows, i, n);
         if (write_row(l, c, i, to) >= l->set.vocab) return fail_id(l, c, i, err);
         ignore_padding(l, c, i, to);
     }
     return finish(l, c, err);
 }
 
-/* Advance the pointers to the arrays of the next batch. */
+/* Move to the arrays of the next batch. */
 static void advance(const sgt_loader *l, sgt_batch_arrays *to)
 {
     size_t n = local_batch(l), pair = n * l->o.seq, row = n * ((size_t)l->o.seq + 1), bytes;

@@ -303,7 +303,7 @@ static int take_turn(const sgt_loader *l, sgt_cursor *c, filling *f, const sgt_w
 {
     int rc = l->ops->fetch(c->reader_cursor, pieces, n, c->tokens, err);
     for (uint32_t k = 0; k < n && rc == SGT_OK; k++) {
-        if (k + 2 < n) sgt_rows_expect(c->tokens[k + 2], pieces[k + 2].tokens);
+        sgt_cursor_ask_ahead(c, pieces, k, n);
         rc = take_piece(l, c, f, &pieces[k], c->tokens[k], err);
     }
     if (rc == SGT_OK && l->ops->verify)
