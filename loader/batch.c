@@ -7,7 +7,8 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Allocate what sampling by documents needs in addition, for n rows. */
+/* Allocate the additional arrays that sampling by documents needs, for n rows. Return 0 if out of
+ * memory. */
 static int open_rows(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -81,20 +82,21 @@ static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_
         return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
     }
     c->left[i] -= w->tokens;
-    c->windows[i].shard++; /* position of the next piece, if there is one */
+    c->windows[i].shard++; /* shard of the row's next piece, if it has one */
     c->windows[i].offset = 0;
     return SGT_OK;
 }
 
-/* Return whether the tokens just read from c->tokens were the files' own (see reader.h). */
+/* Check, after the tokens were copied from c->tokens, that they really were the files' tokens (see
+ * `verify` in reader.h). */
 static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n,
                   sgt_error *err)
 {
     return l->ops->verify ? l->ops->verify(c->reader_cursor, windows, n, c->tokens, err) : SGT_OK;
 }
 
-/* Fetch the first piece of every row in one round, then the pieces that continue in the next shard
- * in another round, and so on. */
+/* Fetch the first piece of every row in one call of the reader. Then fetch the pieces that continue
+ * in the next shard in another call, and so on. */
 static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err)
 {
     for (uint32_t pieces = n; pieces;) {
@@ -127,7 +129,8 @@ static int fetch_documents(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return rc;
 }
 
-/* Set row i's targets beyond its own tokens. Rows of T+1 ids have none. */
+/* Set row i's targets beyond its real tokens to SGT_IGNORED. Outputs without targets (rows of T+1
+ * ids) are left alone. */
 static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
                            const sgt_batch_arrays *to)
 {
@@ -166,7 +169,8 @@ int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, u
            !(c->end && *index >= c->end);
 }
 
-/* Fill c->windows with the windows of batch `index`. */
+/* Set c->windows to the windows of batch `index`: those announced to the reader, if it was
+ * announced, else newly drawn ones. */
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     sgt_cursor_steer(c, index);
@@ -194,7 +198,7 @@ static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
     return l->ops->expect(c->reader_cursor, asked, n);
 }
 
-/* Tell the reader which batch comes next, before the rows of the fetched batch are made. */
+/* Announce the next batches to the reader, before the rows of the fetched batch are made. */
 static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -209,7 +213,7 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- batches ---- */
 
-/* Fetch the windows of batch `index` into c->tokens. */
+/* Fetch the windows of batch `index`: c->tokens[i] then points to the tokens of row i. */
 static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -227,7 +231,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
     return rc;
 }
 
-/* Report that row i holds an id outside the vocabulary: which one and where. */
+/* Fail because row i holds an id outside the vocabulary. The message says which id, and where. */
 static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_error *err)
 {
     const uint16_t *p = c->tokens[i];
@@ -236,17 +240,18 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
-/* The rows are complete, and their tokens are in the caches. Rows of documents were gathered, and
- * their ids were checked then. */
+/* Called once the rows are written, while their tokens are in the caches. Gathered rows (documents)
+ * were verified in `gather`, so only other rows are verified here. */
 static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
-    /* it checks ids */
+    /* search the ids for starts only now: in a shard without an .idx file, the tokens themselves
+     * mark documents */
     if (c->starts && l->documents.unlisted_count && !c->packed) sgt_cursor_find_starts(l, c);
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 
-/* The loop must stay as the compiler makes it, because benchmarks compare this function with
- * sgt_loader_batch_i32_scalar. Checking every id keeps the compiler from vectorizing it. */
+/* This is the simple method that benchmarks compare with, so keep the loop as it is. Checking every
+ * id keeps the compiler from vectorizing it. */
 static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
@@ -296,7 +301,7 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
     return finish(l, c, err);
 }
 
-/* Move to the arrays of the next batch. */
+/* Advance the pointers to the arrays of the next batch. */
 static void advance(const sgt_loader *l, sgt_batch_arrays *to)
 {
     size_t n = local_batch(l), pair = n * l->o.seq, row = n * ((size_t)l->o.seq + 1), bytes;

@@ -11,8 +11,8 @@
 #include "loader/shards/set.h"
 #include "loader/sgt_loader.h"
 
-/* One of the sets that a loader draws from: the values of this set alone. The shards of all sets
- * lie in one list. */
+/* One of the sets that a loader draws from. l->set lists the shards of all sets, one set after the
+ * other. */
 typedef struct sgt_loader_part {
     char *path;
     double weight;
@@ -47,8 +47,8 @@ struct sgt_cursor {
     sgt_window *drawn;
     uint32_t ahead, at, known;
     uint64_t next, stride; /* stride 0: unknown */
-    /* index of the last batch; its distance from the batch before; the stride that the caller
-     * announced, or 0 */
+    /* index of the last batch; its distance from the batch before it; the stride that
+     * sgt_cursor_set_course announced, or 0 */
     uint64_t last, step, course;
     uint64_t end; /* first batch that will not be drawn; 0: none */
 
@@ -56,12 +56,12 @@ struct sgt_cursor {
 
     /* for sampling documents, (local_batch) each; else NULL */
     uint32_t *lengths, *left; /* real tokens of each row; those not fetched yet */
-    sgt_window *pieces;       /* pieces of rows to fetch together */
+    sgt_window *pieces;       /* pieces of rows that one call of the reader fetches */
     /* (local_batch, T+1): the rows, for sampling documents and packed */
     uint16_t *gathered;
     struct sgt_packed *packed; /* for sampling packed */
 
-    /* with options.documents; else NULL */
+    /* with options.documents; else NULL. (local_batch + 1); and room for local_batch*(T+1) */
     uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */
     sgt_row_documents begun;
 };
@@ -97,8 +97,8 @@ static inline void sgt_cursor_ask_ahead(const sgt_cursor *c, const sgt_window *w
     for (uint32_t k = from; k < to; k++) sgt_rows_expect(c->tokens[k], windows[k].tokens);
 }
 
-/* starts.c: allocate the last three fields for n rows (returns 0 if out of memory), free them, and
- * fill them in for the windows of the current batch. */
+/* Implemented in starts.c. Allocate starts_first, starts and begun for n rows (return 0 if out of
+ * memory), free them, and fill them in for the current batch. */
 int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
 void sgt_cursor_close_starts(sgt_cursor *c);
 void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
@@ -108,7 +108,7 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
  * guess only costs time. */
 void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
 
-/* Where a batch is written: the caller's arrays, of the output's type. */
+/* The arrays that a batch is written to: the caller's memory, in the format `output`. */
 typedef struct sgt_batch_arrays {
     sgt_output output;
     void *first;  /* rows, or inputs */
@@ -119,14 +119,15 @@ typedef struct sgt_batch_arrays {
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
                      sgt_error *err);
 
-/* sets.c: fill in l->set and l->parts from `path` or l->o.sets. */
+/* Implemented in sets.c. Fill in l->set and l->parts from `path` or l->o.sets. */
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);
 
-/* Return where row `row` starts and, for documents, how many tokens it has. */
+/* Return where row `row` starts. For sampling documents, also return how many tokens it has. */
 sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
 
-/* Do the same for this rank's rows of batch `index`. memo must not be NULL. */
+/* Fill in `windows` for this rank's rows of batch `index`, as sgt_loader_draw returns them. memo
+ * must not be NULL. */
 void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
                            sgt_window *windows);
 
@@ -134,7 +135,7 @@ void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t ind
  * stay in the caches. */
 void sgt_cursor_set_past(sgt_cursor *c, int past);
 
-/* Open a loader as sgt_loader_open does, with faults (NULL: none). */
+/* Tests only: open a loader as sgt_loader_open does, with injected faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
                            const sgt_reader_fault *fault, sgt_error *err);
 
