@@ -1,5 +1,6 @@
 """Batches that the library's threads make ahead of time, in a ring of buffers."""
 
+import threading
 from ctypes import byref, c_void_p
 from typing import Any, List, Optional, Tuple
 
@@ -38,14 +39,24 @@ class Stream:
             first=first, output=OUTPUTS[kind.dtype][0], slots=slots, threads=threads
         )
         options.alloc = ALLOC(alloc)
-        pointer = c_void_p()
-        check(
-            library.sgt_stream_open(
-                byref(pointer), native.pointer, byref(options), byref(self._error)
-            ),
-            self._error,
-        )
-        self.handle = Handle(pointer, library.sgt_stream_close, native)
+        failed: List[Exception] = []
+
+        def open_stream() -> None:
+            pointer = c_void_p()
+            refs = byref(pointer), native.pointer, byref(options), byref(self._error)
+            try:
+                check(library.sgt_stream_open(*refs), self._error)
+                self.handle = Handle(pointer, library.sgt_stream_close, native)
+            except Exception as error:
+                failed.append(error)
+
+        # Python raises KeyboardInterrupt in the main thread only. Within `alloc` ctypes would drop
+        # it, and hand the library an undefined address.
+        thread = threading.Thread(target=open_stream)
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
 
     def take(self) -> Tuple[Any, Any]:
         """Return x and y of the next batch."""
