@@ -92,8 +92,7 @@ def tokenize(
     """
     several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
-    is_list = keep_fields is not None and not isinstance(keep_fields, str)
-    kept = ",".join(keep_fields) if is_list else keep_fields
+    kept = ",".join([keep_fields] if isinstance(keep_fields, str) else keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
     error, result = ErrorText(), TokenizeResult()
@@ -110,7 +109,7 @@ def tokenize(
         threads=threads,
         format=_index(FORMATS, format, "format"),
         field=None if field is None else field.encode(),
-        keep_fields=None if kept is None else kept.encode(),
+        keep_fields=kept.encode() or None,
         skip_bad=skip_bad,
         special_eot=special_eot,
         invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),
