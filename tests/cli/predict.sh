@@ -35,6 +35,13 @@ check 'before cuDNN 9.6 we clear it' test "$(grep -c '^fill 201326592$' adds)" -
 run 1 launches "$PWD/bad" --attention own --model 1x24x2
 stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 
+# ---- a step can be set up from the smallest model and a single token to GPT-2 XL and rows of 8,192 tokens ----
+run 0 launches "$PWD/xl" --model gpt2-xl --batch-size 1 --seq-len 8192 --precision bf16 --attention own
+check 'attention of 48 layers' test "$(grep -cE '^kernel attention_kernel<bf16,64,false> grid 25 64 1 ' xl)" -eq 48
+check 'the logits' test "$(grep -cE '^product m=8192 n=50304 k=1600 ' xl)" -eq 1
+run 0 launches "$PWD/least" --model 1x8x1 --batch-size 1 --seq-len 1 --precision bf16 --attention own
+check 'one layer' test "$(grep -cE '^kernel attention_kernel<bf16,[0-9]+,false> grid 1 1 1 ' least)" -eq 1
+
 # ---- the prediction: its rows add up to its sum, which its last line states ----
 adds_up() { # LIST
     run 0 predict "$1"
