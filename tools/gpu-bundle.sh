@@ -8,8 +8,11 @@ set -eu
 cd "$(dirname "$0")/.."
 B=$1
 out=$B/gpu-bundle
-most=$((42 << 20)) # bytes: with the tracked files below 64 MiB
-[ -z "${ALONE:-}" ] || most=$((64 << 20))
+# At most 42 MiB, and below 64 MiB with the tracked files, which go to the machine too.
+most=$((42 << 20)) all=$((64 << 20))
+tracked=$(git ls-files -z 2> /dev/null | xargs -0 -r stat -c %s 2> /dev/null | awk '{ s += $1 } END { print s + 0 }')
+[ $most -le $((all - tracked)) ] || most=$((all - tracked))
+[ -z "${ALONE:-}" ] || most=$all
 
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/link" "$out/tools" "$out/data"
