@@ -72,6 +72,8 @@ alone() { # FAULT PATH VERDICT
 }
 alone keys_kernel:wrong 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 alone queries_kernel:crash 'attention own' 'crashed  signal 11, Segmentation fault'
+alone queries_dropout_kernel:wrong 'attention own' \
+    'wrong    dq with dropout and documents in bf16 is off by 1 of its size, at most 0.027 may be'
 alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end within its limit'
 alone product_residual:wrong 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
 alone product_dw_bias:wrong 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'

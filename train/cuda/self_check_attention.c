@@ -5,15 +5,29 @@
 #include <stdlib.h>
 
 #include "train/cuda/cuda_backend.h"
+#include "kernels/dropout.h"
 #include "kernels/ref/ref.h"
 #include "train/cuda/self_check.h"
 
 /* T is not a multiple of a tile's rows, but rows of T numbers are 16-byte aligned, as matrix
  * products require. */
 enum { B = 2, T = 120, H = 2 };
+static const float RATE = 0.1f; /* of dropout */
+
+/* What to check. */
+typedef struct setting {
+    sgt_attention which;
+    uint32_t variants;
+    sgt_precision precision;
+    size_t D;          /* numbers per head */
+    int deterministic; /* 1: as with --deterministic */
+    int masked; /* 1: with dropout and several documents a row, which have kernels of their own */
+} setting;
 
 /* Arrays on the host, in one allocation that starts at qkv. */
 typedef struct numbers {
+    int masked;           /* as in `setting` */
+    int32_t *starts;      /* (B, T): start of each position's document */
     size_t D, one;        /* numbers per head; numbers in (B, T, H, D) */
     float *qkv, *dout;    /* inputs: qkv (B, T, 3, H, D), dout (B, T, H, D) */
     float *out, *dqkv;    /* results of kernels/ref */
@@ -21,12 +35,13 @@ typedef struct numbers {
     float *packed;        /* (B, T, 3, H, D) in the device's type */
 } numbers;
 
-static int numbers_new(numbers *x, size_t D, sgt_error *err)
+static int numbers_new(numbers *x, const setting *s, sgt_error *err)
 {
-    size_t scratch = sgt_ref_attention_scratch(T, D);
+    size_t D = s->D, scratch = sgt_ref_attention_scratch(T, D);
+    x->masked = s->masked;
     x->D = D;
     x->one = (size_t)B * T * H * D;
-    x->qkv = calloc(11 * x->one + (size_t)T + scratch, sizeof(float));
+    x->qkv = calloc(11 * x->one + (size_t)T + scratch + (size_t)B * T, sizeof(float));
     if (!x->qkv) return sgt_fail_memory(err, "self-check");
     x->dqkv = x->qkv + 3 * x->one;
     x->packed = x->dqkv + 3 * x->one;
@@ -35,6 +50,11 @@ static int numbers_new(numbers *x, size_t D, sgt_error *err)
     /* scratch holds doubles, so it must begin after an even number of floats */
     x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
+    x->starts = (int32_t *)(void *)(x->lse + T);
+    for (int i = 0; i < B * T; i++) { /* documents of 50 positions, and of 31 in the second row */
+        int length = i < T ? 50 : 31;
+        x->starts[i] = i % T / length * length;
+    }
     sgt_check_fill(x->qkv, 3 * x->one, 1);
     sgt_check_fill(x->dout, x->one, 2);
     return SGT_OK;
@@ -47,11 +67,16 @@ static void compute(numbers *x)
         for (size_t h = 0; h < H; h++) {
             size_t in = b * T * 3 * row + h * x->D, at = b * T * row + h * x->D;
             float scale = 1 / sqrtf((float)x->D), *q = x->qkv + in, *dq = x->dqkv + in;
+            const sgt_dropout dropout = {.draw = sgt_dropout_draw(0, 0, SGT_DROP_ATTENTION),
+                                         .first = sgt_dropout_attention_element(b, h, 0, 0, H, T),
+                                         .rate = RATE};
+            const sgt_dropout *drop = x->masked ? &dropout : NULL;
+            const int32_t *start = x->masked ? x->starts + b * T : NULL;
             sgt_ref_attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row, T, x->D,
-                              scale, NULL, NULL, x->scratch);
+                              scale, drop, start, x->scratch);
             sgt_ref_attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at,
                                        x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row,
-                                       T, x->D, scale, NULL, NULL, x->scratch);
+                                       T, x->D, scale, drop, start, x->scratch);
         }
 }
 
@@ -73,14 +98,15 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
 
 /* Return the largest allowed `distance`. Each number is a sum of terms that were rounded to the
  * type at most six times (in naive attention: scores, probabilities, out, gradients of
- * probabilities and of scores, the result). The errors have random signs, so a sum's relative error
- * is no larger than that of its terms. In float32, partial sums of up to T or D terms are rounded
- * too. */
-static double bound(const sgt_cuda_backend *c)
+ * probabilities and of scores, the result), and once more with dropout (probabilities times their
+ * factors). The errors have random signs, so a sum's relative error is no larger than that of its
+ * terms. In float32, partial sums of up to T or D terms are rounded too. */
+static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
+    int roundings = 6 + x->masked;
     /* Each product rounds its factors once. */
-    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11;
-    return (c->shape.type == SGT_F32 ? T : 6) * sgt_check_unit(c->shape.type);
+    if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
+    return (c->shape.type == SGT_F32 ? T : roundings) * sgt_check_unit(c->shape.type);
 }
 
 static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts,
@@ -89,11 +115,12 @@ static int compare(const sgt_cuda_backend *c, const numbers *x, const float *wan
     static const char *const names[] = {"dq", "dk", "dv"};
     for (size_t part = 0; part < parts; part++) {
         double d = distance(x, c->shape.type, want, part, parts);
-        if (!(d <= bound(c)))
+        if (!(d <= bound(c, x)))
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s in %s is off by %.2g of its size, at most %.2g may be",
-                            parts == 1 ? "the output" : names[part], sgt_check_type(c->shape.type),
-                            d, bound(c));
+                            "%s%s in %s is off by %.2g of its size, at most %.2g may be",
+                            parts == 1 ? "the output" : names[part],
+                            x->masked ? " with dropout and documents" : "",
+                            sgt_check_type(c->shape.type), d, bound(c, x));
     }
     return SGT_OK;
 }
@@ -110,12 +137,24 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
+/* Choose the random numbers of dropout and place the documents, as a step does. */
+static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
+{
+    float *starts = (float *)(void *)c->buf.starts[0];
+    sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, 1, 0, 0, 0);
+    int rc = sgt_cuda_stage(c, starts, NULL, (const float *)(void *)x->starts, (size_t)B * T, err);
+    if (rc == SGT_OK)
+        sgt_cuda_place_documents(c->queue.compute, &c->buf.documents, c->buf.starts[0], B, T);
+    return rc;
+}
+
 /* Run both passes and compare their results. The memory for results is zeroed first, so that
  * results left by an earlier path cannot pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
     if (rc == SGT_OK) rc = put(c, x, c->buf.dln, x->dout, x->one, err);
+    if (rc == SGT_OK && x->masked) rc = mask(c, x, err);
     if (rc < 0) return rc;
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->att, x->one * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dwide, 3 * x->one * c->shape.width);
@@ -127,13 +166,12 @@ static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc == SGT_OK ? compare(c, x, x->dqkv, 3, err) : rc;
 }
 
-static int check_variant(int device, sgt_attention which, uint32_t variants,
-                         sgt_precision precision, size_t D, int deterministic, sgt_error *err)
+static int check(int device, const setting *s, sgt_error *err)
 {
     sgt_backend *b;
     numbers x;
     sgt_backend_options o = {.model = {.layers = 1,
-                                       .channels = (uint32_t)(H * D),
+                                       .channels = (uint32_t)(H * s->D),
                                        .heads = H,
                                        .vocab = 128,
                                        .positions = T,
@@ -141,13 +179,15 @@ static int check_variant(int device, sgt_attention which, uint32_t variants,
                              .batch = B,
                              .seq = T,
                              .threads = 1,
-                             .precision = precision,
-                             .attention = which,
-                             .variants = variants,
-                             .deterministic = deterministic,
+                             .precision = s->precision,
+                             .attention = s->which,
+                             .variants = s->variants,
+                             .deterministic = s->deterministic,
+                             .dropout = s->masked ? RATE : 0,
+                             .documents = s->masked,
                              .card = (uint32_t)device,
                              .untimed = 1};
-    int rc = numbers_new(&x, D, err);
+    int rc = numbers_new(&x, s, err);
     if (rc == SGT_OK && (rc = sgt_cuda_backend_open(&b, &o, err)) == SGT_OK) {
         compute(&x);
         rc = both_passes((sgt_cuda_backend *)b, &x, err);
@@ -157,53 +197,63 @@ static int check_variant(int device, sgt_attention which, uint32_t variants,
     return rc;
 }
 
-static int check(int device, sgt_attention which, sgt_precision precision, size_t D,
-                 int deterministic, sgt_error *err)
+static int check_all(int device, const setting *settings, size_t n, sgt_error *err)
 {
-    return check_variant(device, which, 0, precision, D, deterministic, err);
+    int rc = SGT_OK;
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = check(device, settings + i, err);
+    return rc;
 }
+#define CHECK_ALL(device, settings, err) \
+    check_all(device, settings, sizeof(settings) / sizeof *(settings), err)
 
 int sgt_check_attention_own(int device, sgt_error *err)
 {
-    static const sgt_precision all[] = {SGT_PRECISION_BF16, SGT_PRECISION_FP16, SGT_PRECISION_FP32,
-                                        SGT_PRECISION_TF32};
-    int rc = SGT_OK;
-    for (int i = 0; i < 4 && rc == SGT_OK; i++)
-        rc = check(device, SGT_ATTENTION_OWN, all[i], 64, 0, err);
-    return rc == SGT_OK ? check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 128, 0, err) : rc;
+    static const setting all[] = {{SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP16, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP32, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_TF32, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 128, 0, 0},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, 0, 1},
+                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP32, 64, 0, 1}};
+    return CHECK_ALL(device, all, err);
 }
 
 int sgt_check_attention_hopper(int device, sgt_error *err)
 {
-    const uint32_t variant = SGT_VARIANT_ATTENTION_HOPPER;
+    enum { HOPPER = SGT_VARIANT_ATTENTION_HOPPER };
+    static const setting all[] = {{SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_FP16, 64, 0, 0},
+                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 128, 0, 0},
+                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, 0, 1},
+                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 128, 0, 1}};
     if (!sgt_cuda_attention_hopper_serves(SGT_BF16, 64))
         return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
-    int rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 64, 0, err);
-    if (rc == SGT_OK)
-        rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_FP16, 64, 0, err);
-    return rc == SGT_OK
-               ? check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 128, 0, err)
-               : rc;
+    return CHECK_ALL(device, all, err);
 }
 
 /* Check attention by tiles with head size 20: tensor cores do not support it, so `auto` chooses
  * tiles. */
 int sgt_check_attention_tiled(int device, sgt_error *err)
 {
-    int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 20, 0, err);
-    return rc == SGT_OK ? check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_BF16, 20, 0, err) : rc;
+    static const setting all[] = {{SGT_ATTENTION_AUTO, 0, SGT_PRECISION_FP32, 20, 0, 0},
+                                  {SGT_ATTENTION_AUTO, 0, SGT_PRECISION_BF16, 20, 0, 0},
+                                  {SGT_ATTENTION_AUTO, 0, SGT_PRECISION_BF16, 20, 0, 1}};
+    return CHECK_ALL(device, all, err);
 }
 
 int sgt_check_attention_cudnn(int device, sgt_error *err)
 {
-    int rc = check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_BF16, 64, 0, err);
-    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_FP16, 64, 0, err);
-    return rc == SGT_OK ? check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_BF16, 64, 1, err) : rc;
+    static const setting all[] = {{SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, 0, 0},
+                                  {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_FP16, 64, 0, 0},
+                                  {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, 1, 0}};
+    return CHECK_ALL(device, all, err);
 }
 
 int sgt_check_attention_naive(int device, sgt_error *err)
 {
-    int rc = check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_BF16, 64, 0, err);
-    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_FP16, 64, 0, err);
-    return rc == SGT_OK ? check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_FP32, 64, 0, err) : rc;
+    static const setting all[] = {{SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_BF16, 64, 0, 0},
+                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_FP16, 64, 0, 0},
+                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_FP32, 64, 0, 0},
+                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_BF16, 64, 0, 1}};
+    return CHECK_ALL(device, all, err);
 }
