@@ -187,7 +187,7 @@ stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, exp
 
 # wrong usage
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
-run_usage 'one path at a time, not 2 (--compare and --merge take several)' sgt-inspect one.bin set
+run_usage 'one path at a time, not 2 (--compare, --merge and --export take several)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
 run_usage '--batch: not together with --verify or --decode (run them one after the other)' \
     sgt-inspect one.bin --batch 0 --verify
