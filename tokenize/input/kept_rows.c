@@ -16,7 +16,7 @@ typedef struct column {
     sgt_parquet *reader;
     sgt_unit unit;            /* the page at hand */
     sgt_parquet_string *rows; /* its rows, first ... first + count - 1 */
-    uint64_t first, count, room;
+    uint64_t first, count;
 } column;
 
 struct sgt_kept_rows {
@@ -40,8 +40,10 @@ int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_c
     int rc = (r->to = open_memstream(&r->text, &r->size)) ? SGT_OK : sgt_fail_memory(err, f->path);
     for (size_t i = 0; i < k->count && !rc; i++) {
         const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
-        r->columns[i].first = row;
-        rc = sgt_parquet_open(&r->columns[i].reader, &q, err);
+        column *c = &r->columns[i];
+        c->first = row;
+        c->rows = calloc(SGT_PARQUET_ROWS, sizeof *c->rows); /* as many as a reader gives at once */
+        rc = c->rows ? sgt_parquet_open(&c->reader, &q, err) : sgt_fail_memory(err, f->path);
     }
     if (rc < 0) sgt_kept_rows_close(r);
     else *out = r;
@@ -75,13 +77,6 @@ static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *e
         if (rc == 1)
             return sgt_fail(err, SGT_EFORMAT, "%s: row %" PRIu64 " is missing", f->path, row);
         if (rc < 0) return rc;
-        if (n > c->room) {
-            free(c->rows);
-            c->room = 0;
-            c->rows = calloc((size_t)n, sizeof *c->rows);
-            if (!c->rows) return sgt_fail_memory(err, f->path);
-            c->room = n;
-        }
         rc = sgt_parquet_page_decode(&c->unit.pages[0], &c->unit, c->rows, f->path, err);
         if (rc < 0) return rc;
         c->count = n;

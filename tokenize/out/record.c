@@ -150,7 +150,7 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[p->file];
-    const char *json = NULL;
+    const char *json = "";
     char begin[96];
     size_t n = p->kept_length;
     int rc = SGT_OK;
