@@ -110,3 +110,12 @@ def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
     assert done.tokens == whole.tokens
     name = "train_000000.bin"
     assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("names", ["url,n", ["url", "n"]])
+def test_fields_are_kept(tmp_path, names):
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"text": "one", "url": "http://a"}\n')
+    sgt.tokenize(lines, tmp_path / "out", keep_fields=names)
+    sources = (tmp_path / "out" / "sources.jsonl").read_text()
+    assert '"fields": {"url": "http://a", "n": null}' in sources
