@@ -221,9 +221,8 @@ typedef struct sgt_gemm_shape {
 typedef struct sgt_gemm sgt_gemm;
 
 /* Plan a product into *out, which the caller frees with sgt_gemm_free. We use our own products,
- * except for bfloat16 on a CPU with AMX and for plans with `onednn` set. The first plan that uses
- * oneDNN loads it (dlopen). If oneDNN is missing, the call fails with SGT_EUNSUPPORTED, and the
- * message names the package. */
+ * except for plans with `onednn` set. The first of these loads oneDNN (dlopen). If oneDNN is
+ * missing, the call fails with SGT_EUNSUPPORTED, and the message names the package. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 

@@ -14,6 +14,11 @@
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
+/* Return n in units of SIDE, rounded up. */
+SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
+
+SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* c (SIDE, SIDE) = or += the products of `steps` pairs on either side, which are left_step and
  * right_step bytes apart. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
@@ -58,21 +63,8 @@ SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* Indices of permutations of two vectors: their low halves' numbers in turn, and their high
- * halves'. */
-SGT_INLINE __m512i amx_low_in_turn(void)
-{
-    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
-                             0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
-                             0x2e000e, 0x2f000f);
-}
-
-SGT_INLINE __m512i amx_high_in_turn(void)
-{
-    return _mm512_add_epi32(amx_low_in_turn(), _mm512_set1_epi32(0x100010));
-}
-
-/* The inverse: every second number of two vectors, from the first or from the second on. */
+/* The inverse of vturns_low and vturns_high: every second number of two vectors, from the first or
+ * from the second on. */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -162,7 +154,7 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
 /* Pack a left pair of which each row is a column of x: k rows of x, `ld` numbers apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
-    const __m512i low = amx_low_in_turn(), high = amx_high_in_turn();
+    const __m512i low = vturns_low(), high = vturns_high();
     __m512i upper[W], lower[W];
     for (size_t i = 0; i < W; i++) {
         __m512i a = amx_numbers(x + (2 * i < k ? 2 * i * ld : 0), 2 * i < k ? columns : 0);

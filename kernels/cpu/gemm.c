@@ -1,6 +1,5 @@
-/* gemm.c: matrix products, cut into tiles that threads take as they become free. Float32 products
- * are our own (product.h) on every CPU. Bfloat16 products are our own if the CPU has AVX512-BF16
- * but no AMX; with AMX they are oneDNN's. A plan can also ask for oneDNN, to compare with it.
+/* gemm.c: matrix products, cut into tiles that threads take as they become free. Products are our
+ * own (product.h); a plan can also ask for oneDNN, to compare with it.
  *
  * In our own products each number's sum has one order wherever tiles begin, so that tiles may be
  * cut by the number of threads. For oneDNN, tiles are cut by the product's shape alone. Each tile
@@ -30,55 +29,55 @@ struct sgt_gemm {
     size_t tiles_m, tiles_n; /* number of tiles in each direction */
     sgt_dnnl_primitive *kind[KINDS];
     int threads;
-    worker *workers;  /* (threads) */
-    sgt_product *own; /* NULL: oneDNN's product */
-    char *scratch;    /* our own product's scratch, (threads) parts */
-    void *taken;      /* scratch if the plan allocated it, else NULL */
-    /* sums of squares if they are wanted, one for each part of C: 6 x 64 numbers of our own
-     * product, or a tile of oneDNN's */
+    worker *workers;        /* (threads) */
+    const sgt_product *own; /* NULL: oneDNN's product */
+    char *scratch;          /* our own product's scratch, (threads) parts */
+    void *taken;            /* scratch if the plan allocated it, else NULL */
+    /* sums of squares if they are wanted, one for each unit of C, or for a tile of oneDNN's */
     double *squares;
     size_t parts;
 };
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-static size_t scratch_of_thread(void) { return sgt_gemm_scratch(1); }
+static size_t scratch_of_thread(void)
+{
+    const sgt_product *f32 = sgt_own_product(0), *bf16 = sgt_own_product(1);
+    size_t bytes = f32->scratch;
+    if (bf16 && bf16->scratch > bytes) bytes = bf16->scratch;
+    return round_up(bytes, SGT_ARENA_ALIGN);
+}
 
 size_t sgt_gemm_scratch(int threads)
 {
-    return (size_t)(threads < 1 ? 1 : threads) * round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
+    return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
 }
 
-/* Estimate the cost of a cut in cycles per group: the busiest thread's tiles, plus a little for the
- * wait at the end. Measured on Zen 4 with AVX-512 (AVX2 takes twice as many of each): six rows of
- * one panel 24; packing a panel 8, or 20 if it is transposed; six rows of a transposed A 4. */
+/* Estimate the cost of a cut in cycles per step along k: the busiest thread's blocks, plus a little
+ * for the wait at the end. */
 static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
-    double panels = (double)(columns / SGT_PRODUCT_COLUMNS),
-           six = (double)((rows + 5) / SGT_PRODUCT_ROWS);
-    double tile = six * (24 * panels + (s->trans_a ? 4 : 0)) + panels * (s->trans_b ? 20 : 8);
-    size_t tiles = ((s->m + rows - 1) / rows) * ((s->n + columns - 1) / columns),
+    const sgt_product *own = g->own;
+    double across = (double)(columns / own->columns),
+           down = (double)((rows + own->rows - 1) / own->rows);
+    double block = down * (own->unit_cost * across + own->left_cost[s->trans_a]) +
+                   across * own->right_cost[s->trans_b];
+    size_t blocks = ((s->m + rows - 1) / rows) * ((s->n + columns - 1) / columns),
            threads = (size_t)g->threads;
-    return tile * ((double)((tiles + threads - 1) / threads) + 0.1);
+    return block * ((double)((blocks + threads - 1) / threads) + 0.1);
 }
-
-/* Most rows of a block whose sums over k are made in several parts: C (512, 512) is still in a
- * cache when the next part is added. With blocks of 4096 rows, products of 4096 x 768 x 2304 and
- * 4096 x 3072 x 768 took a tenth longer (Zen 3, AVX2). With AVX-512 this was not measured, so its
- * blocks are not limited. */
-enum { MOST_ROWS = 512 };
 
 static void cut_own(sgt_gemm *g)
 {
+    const sgt_product *own = g->own;
     double least = 0;
-    size_t groups = g->s.bf16 ? (g->s.k + 1) / 2 : g->s.k;
-    int bound = sgt_cpu() != SGT_CPU_AVX512 && groups > SGT_PRODUCT_GROUPS;
-    size_t first = bound ? (g->s.m + MOST_ROWS - 1) / MOST_ROWS : 1;
+    int bound = own->most_rows && g->s.k > own->deep;
+    size_t first = bound ? (g->s.m + own->most_rows - 1) / own->most_rows : 1;
     for (size_t panels = 1; panels <= SGT_PRODUCT_PANELS; panels++)
         for (size_t parts = first; parts < first + 8 * (size_t)g->threads; parts++) {
             size_t columns = panels * SGT_PRODUCT_COLUMNS;
-            size_t rows = round_up((g->s.m + parts - 1) / parts, SGT_PRODUCT_ROWS);
+            size_t rows = round_up((g->s.m + parts - 1) / parts, own->rows);
             double cost = own_cost(g, rows, columns);
             if (least > 0 && cost >= least) continue;
             least = cost;
@@ -99,14 +98,14 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
                     float *c)
 {
     const sgt_gemm_shape *s = &g->s;
+    const sgt_product *own = g->own;
     size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
-    /* blocks begin at panel boundaries */
-    size_t panels = round_up(s->n, SGT_PRODUCT_COLUMNS) / SGT_PRODUCT_COLUMNS;
-    double *squares =
-        g->squares ? g->squares + i / SGT_PRODUCT_ROWS * panels + j / SGT_PRODUCT_COLUMNS : NULL;
-    g->own(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
-           s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL, squares, panels,
-           g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
+    /* blocks begin at multiples of a unit */
+    size_t across = (s->n + own->columns - 1) / own->columns;
+    double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
+    own->run(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
+             s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL, squares, across,
+             g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
 }
 
 /* ---- oneDNN's products ---- */
@@ -190,8 +189,7 @@ static int plan_onednn(sgt_gemm *g, sgt_error *err)
 
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
-    size_t rows = g->own ? SGT_PRODUCT_ROWS : g->tile_m,
-           columns = g->own ? SGT_PRODUCT_COLUMNS : g->tile_n;
+    size_t rows = g->own ? g->own->rows : g->tile_m, columns = g->own ? g->own->columns : g->tile_n;
     g->parts = 1; /* C as a whole if there is nothing to multiply */
     if (g->tiles_m)
         g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
@@ -243,17 +241,16 @@ void sgt_gemm_free(sgt_gemm *g)
 
 int sgt_gemm_bf16(sgt_error *err)
 {
-    const sgt_dnnl *api;
-    if (sgt_own_product(1) || !sgt_cpu_bf16()) return sgt_own_product(1) != NULL;
-    int rc = sgt_dnnl_load(&api, err);
-    return rc < 0 ? rc : api->bf16;
+    (void)err;
+    return sgt_own_product(1) != NULL;
 }
 
 int sgt_gemm_has_bf16(void) { return sgt_gemm_bf16(NULL) > 0; }
 
 const char *sgt_gemm_library(int bf16)
 {
-    return sgt_own_product(bf16) ? "own matrix products" : sgt_dnnl_title();
+    (void)bf16;
+    return "own matrix products";
 }
 
 /* Fill C for k = 0: the product is zero. */

@@ -127,9 +127,9 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
     for (size_t t = 0; t < down * across; t++) {
         size_t i = t / across * rows, j = t % across * columns;
-        sgt_own_product(h->bf16)(&g, s->e, s->w, NULL, dx, i, s->n - i < rows ? s->n - i : rows, j,
-                                 s->C - j < columns ? s->C - j : columns, &f, NULL, 0,
-                                 scratch_of(h));
+        sgt_own_product(h->bf16)->run(
+            &g, s->e, s->w, NULL, dx, i, s->n - i < rows ? s->n - i : rows, j,
+            s->C - j < columns ? s->C - j : columns, &f, NULL, 0, scratch_of(h));
     }
 }
 
@@ -156,8 +156,8 @@ static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const flo
         size_t columns = s->C - j < SGT_SOFTMAX_COLUMNS ? s->C - j : SGT_SOFTMAX_COLUMNS;
         size_t down = (rows + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS;
         size_t panels = (columns + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS;
-        sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, rows, j, columns, &f, tile, panels,
-                                 scratch_of(h));
+        sgt_own_product(h->bf16)->run(&g, s->e, NULL, NULL, dw, i, rows, j, columns, &f, tile,
+                                      panels, scratch_of(h));
         squares[t] = 0;
         for (size_t k = 0; k < down * panels; k++) squares[t] += tile[k];
     }

@@ -37,10 +37,6 @@ typedef struct head {
     size_t scratch_bytes, total;
 } head;
 
-SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
-
-SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 SGT_INLINE size_t across_of(const head *r) { return (r->deep * SIDE + COLUMNS - 1) / COLUMNS; }
 
 SGT_INLINE char *own_scratch(const head *r)

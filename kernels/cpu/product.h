@@ -9,7 +9,9 @@
  * multiply-adds for 8 loads.
  *
  * A group is what a lane takes in one multiply-add: 1 float, or 2 bfloat16 neighbours in k, where
- * `vdpbf16ps` adds both products. Either has 4 bytes, and all other code is the same. */
+ * `vdpbf16ps` adds both products. Either has 4 bytes, and all other code is the same.
+ *
+ * The product in AMX tiles (product_bf16_amx.c) has other blocks and packs differently. */
 #ifndef SGT_PRODUCT_H
 #define SGT_PRODUCT_H
 
@@ -22,10 +24,6 @@ enum {
     /* groups of k packed at a time; a number of C is the sum of such pieces, added in order */
     SGT_PRODUCT_GROUPS = 384,
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS, /* rows of a transposed A that are packed at a time */
-    /* one thread's scratch, SGT_ARENA_ALIGN-aligned: B's panels, rows of A, a row of C's tiles */
-    SGT_PRODUCT_SCRATCH =
-        SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
-        6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4
 };
 
 /* Factors for A: A's number (i, j), as stored, is multiplied by of[j / part * ld + i], so each
@@ -39,11 +37,27 @@ typedef struct sgt_factors {
 } sgt_factors;
 
 /* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C of `s`'s product. Each
- * number is summed in the same order wherever blocks begin. squares (rows / 6, columns / 64,
- * rounded up), with row stride ld_squares, receives each tile's sum of squares; it may be NULL. */
-typedef void sgt_product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
-                         float *c, size_t i0, size_t rows, size_t j0, size_t columns,
-                         const sgt_factors *f, double *squares, size_t ld_squares, void *scratch);
+ * number's sum has one order wherever blocks begin. squares, with row stride ld_squares, receives
+ * the sum of squares of each unit of C; it may be NULL. */
+typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void *b,
+                             const float *bias, float *c, size_t i0, size_t rows, size_t j0,
+                             size_t columns, const sgt_factors *f, double *squares,
+                             size_t ld_squares, void *scratch);
+
+/* One of our products, and what gemm.c must know to cut C into blocks for it. Costs are cycles per
+ * step along k; only their ratios matter. */
+typedef struct sgt_product {
+    sgt_product_run *run; /* in AMX tiles, f must be NULL */
+    size_t scratch;       /* bytes of one thread's scratch, which is SGT_ARENA_ALIGN-aligned */
+    /* a unit of C: blocks begin at multiples of it, in rows and in columns */
+    size_t rows, columns;
+    size_t deep; /* numbers of k that are packed at a time: a sum is the sum of such parts */
+    /* most rows of a block whose sums have several parts, so that C stays in a cache; 0: any */
+    size_t most_rows;
+    double unit_cost;     /* of a unit */
+    double left_cost[2];  /* to pack a unit's rows of A; of a transposed A */
+    double right_cost[2]; /* to pack a unit's columns of B; of a transposed B */
+} sgt_product;
 
 /* A part of the head's softmax: logits (n, V) = x w', x (n, C), w (V, C). The part of columns j0 ..
  * j0 + part - 1 has number j0 / part. For every row i it computes:
@@ -64,14 +78,16 @@ typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
 /* most columns of a part */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
-sgt_product sgt_product_f32_plain;
+extern const sgt_product sgt_product_f32_plain;
 sgt_softmax_part sgt_softmax_f32_plain;
-/* x86-64 only; bfloat16 only if sgt_cpu_bf16(). */
-sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512;
+/* x86-64 only; bfloat16 only if sgt_cpu_bf16(), or in tiles if sgt_tiles(). */
+extern const sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512,
+    sgt_product_bf16_amx;
 sgt_softmax_part sgt_softmax_f32_avx2, sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
-/* Return the product or the softmax for sgt_cpu()'s level. NULL for bfloat16 unless the CPU has
- * AVX512-BF16 and no AMX; with AMX, oneDNN does the products. */
-sgt_product *sgt_own_product(int bf16);
+/* Return the product of sgt_cpu()'s level. For bfloat16: the one in AMX tiles, in AVX512-BF16's
+ * vectors, or NULL if the CPU has neither. */
+const sgt_product *sgt_own_product(int bf16);
+/* Return the softmax of sgt_cpu()'s level. NULL for bfloat16 unless the CPU has AVX512-BF16. */
 sgt_softmax_part *sgt_own_softmax(int bf16);
 
 #endif

@@ -133,27 +133,12 @@ static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at
  * no cache */
 enum { AHEAD = 4 };
 
-#if PRODUCT_BF16
-/* Indices that interleave two rows of 32 numbers: the first 16 and the last 16 pairs. */
-SGT_INLINE group_vector pair_low(void)
-{
-    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
-                             0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
-                             0x2e000e, 0x2f000f);
-}
-
-SGT_INLINE group_vector pair_high(void)
-{
-    return _mm512_add_epi32(pair_low(), _mm512_set1_epi32(0x100010));
-}
-#endif
-
-/* Pack one group of each of WIDE columns, of which `left` exist. `at` has the groups' first
- * elements; their second ones, if k has them, are `line` bytes further. */
+/* Pack one group of WIDE columns, of which `left` exist. `at` is its first element; its second, if
+ * k has one, is `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16
-    const group_vector low = pair_low(), high = pair_high();
+    const group_vector low = vturns_low(), high = vturns_high();
     for (size_t j = 0; j < WIDE; j += 32) {
         size_t n = left_of(left, j);
         group_vector first = load_elements(at + j * ELEMENT, n);
@@ -247,8 +232,8 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 #if PRODUCT_BF16
     group_vector first = load_elements(at, rows),
                  second = load_elements(at + line, second_too ? rows : 0);
-    __m512i x = _mm512_permutex2var_epi16(first, pair_low(), second);
-    __m512i y = _mm512_permutex2var_epi16(first, pair_high(), second);
+    __m512i x = _mm512_permutex2var_epi16(first, vturns_low(), second);
+    __m512i y = _mm512_permutex2var_epi16(first, vturns_high(), second);
 #else
     (void)line, (void)second_too;
     __m512i x = (__m512i)load_elements(at, rows),
@@ -384,9 +369,9 @@ static void pack_right(const product_room *room, const sgt_gemm_shape *s, const 
                    groups);
 }
 
-void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
-                  float *c, size_t i0, size_t rows, size_t j0, size_t columns, const sgt_factors *f,
-                  double *squares, size_t ld_squares, void *scratch)
+static void product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
+                    float *c, size_t i0, size_t rows, size_t j0, size_t columns,
+                    const sgt_factors *f, double *squares, size_t ld_squares, void *scratch)
 {
     size_t all = (s->k + PER_GROUP - 1) / PER_GROUP, most = SGT_PRODUCT_GROUPS;
     const product_room room = room_in(scratch);
@@ -417,6 +402,24 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
     /* a barrier of threads does not order non-temporal stores */
     if (s->trans_a) vstream_end();
 }
+
+/* The scratch holds B's panels, rows of A and a row of C's tiles. Costs were measured on Zen 4 with
+ * AVX-512; AVX2 takes twice as many cycles for each. most_rows: with blocks of 4096 rows, products
+ * of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer than with 512 (Zen 3, AVX2). With
+ * AVX-512 this was not measured. */
+const sgt_product PRODUCT_NAME = {
+    .run = product,
+    .scratch =
+        SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
+        6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4,
+    .rows = SGT_PRODUCT_ROWS,
+    .columns = SGT_PRODUCT_COLUMNS,
+    .deep = SGT_PRODUCT_GROUPS * PER_GROUP,
+    .most_rows = W == 16 ? 0 : 512,
+    .unit_cost = 24,
+    .left_cost = {0, 4},
+    .right_cost = {8, 20},
+};
 
 /* ---- softmax ---- */
 

@@ -27,6 +27,9 @@
  *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves; not with AVX-512
  *   vtranspose(v)              transpose W vectors
  *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d): the sum of all, in double
+ *   vturns_low(), vturns_high  indices of a permutation of two vectors of 32 numbers of 16 bits:
+ *                              their low halves' numbers in turn, and their high halves'; only
+ *                              with AVX-512
  *   vpair_bf16(a, b)           a and b rounded to bfloat16, side by side in each lane, a's in the
  *                              lower half; only with AVX512-BF16 */
 #ifndef SGT_SIMD_H
@@ -90,6 +93,16 @@ SGT_INLINE vd vdset(double x) { return _mm512_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 SGT_INLINE float vlargest(vf v) { return _mm512_reduce_max_ps(v); }
 SGT_INLINE double vdtotal(vd v) { return _mm512_reduce_add_pd(v); }
+SGT_INLINE __m512i vturns_low(void)
+{
+    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
+                             0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
+                             0x2e000e, 0x2f000f);
+}
+SGT_INLINE __m512i vturns_high(void)
+{
+    return _mm512_add_epi32(vturns_low(), _mm512_set1_epi32(0x100010));
+}
 
 #if defined(__AVX512BF16__)
 SGT_INLINE vf vpair_bf16(vf a, vf b)

@@ -14,4 +14,16 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
                      const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                      int add);
 
+/* The functions of matrix products. */
+typedef struct gemm_calls {
+    int (*plan)(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
+    void (*run_beside)(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c,
+                       sgt_beside *w);
+    double (*squares)(const sgt_gemm *g);
+    void (*free)(sgt_gemm *g);
+} gemm_calls;
+
+/* Those of the twin, for bfloat16 alone. Call them only if twin_table() is not NULL. */
+extern const gemm_calls twin_gemm;
+
 #endif

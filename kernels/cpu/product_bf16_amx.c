@@ -1,0 +1,194 @@
+/* product_bf16_amx.c: our own products of bfloat16 in AMX tiles.
+ *
+ * A unit of C is 32 x 32 sums in four tiles: each step of 32 numbers of k loads four tiles for four
+ * products (amx_pack.h). At most DEEP steps of the block's part of B are packed into panels of 32
+ * columns, 1 MiB that stays in the second-level cache. Of 32 rows of A, NEAR steps are packed at a
+ * time. They stay in the first-level cache beside as many steps of a panel and the panel's sums: 16
+ * + 16 + 4 KiB. So each step loads one pair of tiles from either cache.
+ *
+ * A unit's sums return to the tiles for the next NEAR steps, so that NEAR does not show in the
+ * bits. Bias and C are added in vectors, after the last step. Sums of more than DEEP steps are
+ * added up in C, in order. Denormal numbers count as 0 in the tiles.
+ *
+ * None of this was measured on a CPU with AMX. The sizes follow from measurements of such products
+ * there: rows in blocks of 32 and k in steps of 256 were fastest where B is small. */
+#if defined(__x86_64__)
+#include "kernels/cpu/amx_pack.h"
+#include "kernels/cpu/product.h"
+
+enum {
+    DEEP = 32, /* steps of k that are packed at a time, in SIDE */
+    NEAR = 8,  /* of these, steps of A */
+    MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
+    PANELS = MOST_COLUMNS / SIDE,
+    RIGHT_BYTES = PANELS * DEEP * PAIR,
+    LEFT_BYTES = NEAR * PAIR,
+    AHEAD = 8 /* prefetch distance in rows of B: packing often reads memory that is in no cache */
+};
+
+/* A block of C, and the part of k that is packed. */
+typedef struct block {
+    const sgt_gemm_shape *s;
+    const uint16_t *a, *b;
+    const float *bias; /* NULL: none, or already added */
+    float *c;
+    size_t j0, columns;
+    size_t k0, steps; /* number of k where the part begins; its length in SIDE */
+    int add, stream;  /* add to C; write C with non-temporal stores */
+    char *right;      /* (columns / SIDE, steps) pairs */
+    char *left;       /* (NEAR) pairs */
+    float *sums;      /* (columns / SIDE) units */
+} block;
+
+/* ---- packing ---- */
+
+/* Pack a B stored (k, n), all panels row by row, in the order of memory. */
+static void pack_across(const block *q)
+{
+    const __m512i low = vturns_low(), high = vturns_high();
+    const size_t ld = q->s->ldb, k = q->s->k;
+    for (size_t r = 0; r < q->steps * W; r++) {
+        size_t upper = q->k0 + 2 * r, lower = upper + 1;
+        const uint16_t *first = q->b + least(upper, k - 1) * ld + q->j0,
+                       *second = q->b + least(lower, k - 1) * ld + q->j0,
+                       *ahead = q->b + least(upper + AHEAD, k - 1) * ld + q->j0;
+        for (size_t j = 0; j < q->columns; j += SIDE) {
+            size_t n = least(SIDE, q->columns - j);
+            __m512i x = amx_numbers(first + j, upper < k ? n : 0);
+            __m512i y = amx_numbers(second + j, lower < k ? n : 0);
+            char *out = q->right + (j / SIDE * q->steps + r / W) * PAIR + r % W * 64;
+            amx_put(out, _mm512_permutex2var_epi16(x, low, y));
+            amx_put(out + TILE, _mm512_permutex2var_epi16(x, high, y));
+            __builtin_prefetch(ahead + j);
+            __builtin_prefetch(ahead + ld + j);
+        }
+    }
+}
+
+/* Pack a B stored (n, k). */
+static void pack_along(const block *q)
+{
+    char *out = q->right;
+    for (size_t j = 0; j < q->columns; j += SIDE)
+        for (size_t p = 0; p < q->steps; p++, out += PAIR) {
+            size_t k = q->k0 + p * SIDE;
+            amx_pack_transposed(out, q->b + (q->j0 + j) * q->s->ldb + k, q->s->ldb,
+                                least(SIDE, q->columns - j), least(SIDE, q->s->k - k));
+        }
+}
+
+/* Pack `steps` steps of up to SIDE rows of A, from row i and number k on. */
+static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t steps)
+{
+    const sgt_gemm_shape *s = q->s;
+    char *out = q->left;
+    for (size_t p = 0; p < steps; p++, k += SIDE, out += PAIR) {
+        size_t some = least(SIDE, s->k - k);
+        if (s->trans_a) amx_pack_columns(out, q->a + k * s->lda + i, s->lda, some, rows);
+        else amx_pack_rows(out, q->a + i * s->lda + k, s->lda, rows, some);
+    }
+}
+
+/* ---- a unit of C ---- */
+
+/* Finish the rows and columns of a unit that exist, at row i and the block's column j. Return the
+ * sum of squares of what is written. */
+static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
+{
+    const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);
+    const float *bias = q->bias ? q->bias + q->j0 + j : NULL;
+    float *c = q->c + i * ld + q->j0 + j;
+    double total = 0;
+    for (size_t r0 = 0; r0 < rows; r0 += 8) { /* few squares are added in float */
+        vf squares = vset(0);
+        for (size_t r = r0; r < least(rows, r0 + 8); r++)
+            for (size_t v = 0; v < columns; v += W) {
+                float *at = c + r * ld + v;
+                size_t n = columns - v;
+                vf x = vload(sum + r * SIDE + v);
+                if (bias) x += vload_upto(bias + v, n);
+                if (q->add) x += vload_upto(at, n);
+                if (q->stream && n >= W) vstream(at, x);
+                else vstore_upto(at, x, n);
+                x = vkeep(x, n);
+                squares = vfma(x, x, squares);
+            }
+        total += vtotal(squares);
+    }
+    return total;
+}
+
+/* Compute up to SIDE rows of the block, from row i on. squares, one number for each unit, is
+ * written unless it is NULL. */
+static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
+{
+    for (size_t p = 0; p < q->steps; p += NEAR) {
+        size_t steps = least(NEAR, q->steps - p);
+        pack_left(q, i, rows, q->k0 + p * SIDE, steps);
+        for (size_t v = 0; v < units(q->columns); v++) {
+            float *sum = q->sums + v * BLOCK;
+            amx_block(sum, q->left, PAIR, q->right + (v * q->steps + p) * PAIR, PAIR, steps, p > 0);
+            if (p + steps < q->steps) continue;
+            double of_unit = finish(q, sum, i, rows, v * SIDE);
+            if (squares) squares[v] = of_unit;
+        }
+    }
+}
+
+/* Return whether to write C with non-temporal stores: a weight's gradient is next read after the
+ * backward pass. */
+static int streams(const sgt_gemm_shape *s, const float *c)
+{
+    return s->trans_a && !s->accumulate && units(s->k) <= DEEP && s->ldc % W == 0 &&
+           (uintptr_t)c % 64 == 0;
+}
+
+static void product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
+                    float *c, size_t i0, size_t rows, size_t j0, size_t columns,
+                    const sgt_factors *f, double *squares, size_t ld_squares, void *scratch)
+{
+    char *room = scratch;
+    size_t all = units(s->k);
+    (void)f;
+    tile_config();
+    for (size_t p = 0; p < all; p += DEEP) {
+        const block q = {.s = s,
+                         .a = a,
+                         .b = b,
+                         .bias = s->bias && p == 0 ? bias : NULL,
+                         .c = c,
+                         .j0 = j0,
+                         .columns = columns,
+                         .k0 = p * SIDE,
+                         .steps = least(DEEP, all - p),
+                         .add = s->accumulate || p > 0,
+                         .stream = streams(s, c),
+                         .right = room,
+                         .left = room + RIGHT_BYTES,
+                         .sums = (float *)(void *)(room + RIGHT_BYTES + LEFT_BYTES)};
+        if (s->trans_b) pack_along(&q);
+        else pack_across(&q);
+        int last = p + q.steps == all;
+        for (size_t i = 0; i < rows; i += SIDE)
+            row_of_units(&q, i0 + i, least(SIDE, rows - i),
+                         squares && last ? squares + i / SIDE * ld_squares : NULL);
+    }
+    tile_release();
+    if (s->trans_a) vstream_end(); /* a barrier of threads does not order non-temporal stores */
+}
+
+/* Costs are counted, not measured: a unit's step is 4 products of 16 cycles; a pair is packed with
+ * 32 loads and stores, and with 128 shuffles more if it is transposed. most_rows: C (512, 512) is
+ * as large as the panels. */
+const sgt_product sgt_product_bf16_amx = {
+    .run = product,
+    .scratch = RIGHT_BYTES + LEFT_BYTES + PANELS * BLOCK_BYTES,
+    .rows = SIDE,
+    .columns = SIDE,
+    .deep = DEEP * SIDE,
+    .most_rows = 512,
+    .unit_cost = 64,
+    .left_cost = {40, 160},
+    .right_cost = {50, 140},
+};
+#endif
