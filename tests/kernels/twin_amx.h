@@ -14,6 +14,11 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
                      const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                      int add);
 
+/* A chain of tile products (tiles_chain.h), by the twin and by AMX's instructions. x86-64 only; the
+ * first needs AVX-512, the second AMX and Linux's permission. */
+void tiles_by_twin(float *c, const uint16_t *a, const uint16_t *b, int steps);
+void tiles_by_instruction(float *c, const uint16_t *a, const uint16_t *b, int steps);
+
 /* The functions of matrix products. */
 typedef struct gemm_calls {
     int (*plan)(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
